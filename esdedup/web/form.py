@@ -19,6 +19,7 @@ Parameters = dict[str, Any]
 MAX_VALUES = 100
 """The most values of one parameter."""
 
+_OF_SEARCH = {"since", "until", "source", "where"}
 # They change what is said about the rows, not which rows there are.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
@@ -144,37 +145,15 @@ class Form(BaseModel):
     @property
     def search(self) -> dict[str, Any]:
         """The arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
-        return {
-            "words": self.q,
-            "since": self.since,
-            "until": self.until,
-            "source": self.source,
-            "where": values_by_field(self.where),
-        }
+        return self.model_dump(include=_OF_SEARCH) | {"words": self.q, "where": values_by_field(self.where)}
 
     async def options(self, site: Site) -> dict[str, Any]:
-        """Return the arguments of `AsyncReader.list`.
-
-        Raises:
-            SettingError: `since` or `until` is not a time.
-        """
+        """Return the arguments of `AsyncReader.list`."""
         query = None
         if self.q or self.since or self.until or self.source or self.where:
             query = await site.reader.search_query(site.index, **self.search)
-        return {
-            "query": query,
-            "sort": self.sort,
-            "head": self.head,
-            "counting": self.counting,
-            "only": self.only,
-            "dedup": self.dedup,
-            "details": self.details,
-            "source_includes": self.source_includes,
-            "arrived_since": self.arrived_since or None,
-            "page": self.page,
-            "size": self.size,
-            "after": self.after,
-        }
+        given = self.model_dump(exclude={"q", *_OF_SEARCH})
+        return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 
 REPEATABLE = frozenset(

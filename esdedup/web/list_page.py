@@ -137,13 +137,13 @@ def _remember(visits: Visits, request: Request, answer: HTMLResponse) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FacetLink:
-    """A value, and the list in which it is chosen, or given up if it is chosen now."""
+class Link:
+    """A value that narrows a list, and the list in which it is chosen, or given up if it is chosen now."""
 
     label: str
-    articles: int
-    is_chosen: bool
     parameters: Parameters
+    is_chosen: bool = True
+    articles: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,19 +152,11 @@ class ShownFacet:
 
     heading: str
     # Those that are shown at once, and those that unfold.
-    links: list[FacetLink]
-    more: list[FacetLink]
+    links: list[Link]
+    more: list[Link]
     # Articles in values that are not listed.
     other_articles: int
     is_exact: bool
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Narrowing:
-    """Something that narrows a list, and the list without it."""
-
-    label: str
-    parameters: Parameters
 
 
 def facets(overview: Overview, form: PageForm, language: Language) -> list[ShownFacet]:
@@ -175,19 +167,18 @@ def facets(overview: Overview, form: PageForm, language: Language) -> list[Shown
     return [each for each in found if each.links]
 
 
-def narrowings(form: PageForm, language: Language) -> list[Narrowing]:
+def narrowings(form: PageForm, language: Language) -> list[Link]:
     """Return what narrows a list, beside its words."""
     _ = language.gettext
     found = []
     if form.since or form.until:
         without = form.changed(since="", until="")
-        found.append(Narrowing(label=_period(form, language), parameters=without))
+        found.append(Link(label=_period(form, language), parameters=without))
     found += [
-        Narrowing(label=each, parameters=form.changed(source=_toggled(form.source, each)))
-        for each in form.source
+        Link(label=each, parameters=form.changed(source=_toggled(form.source, each))) for each in form.source
     ]
     found += [
-        Narrowing(
+        Link(
             label=_label_of_condition(each, language),
             parameters=form.changed(where=_toggled(form.where, each)),
         )
@@ -195,7 +186,7 @@ def narrowings(form: PageForm, language: Language) -> list[Narrowing]:
     ]
     if form.only is not None:
         names = {"similar": _("With similar"), "single": _("Without similar")}
-        found.append(Narrowing(label=names[form.only], parameters=form.changed(only="")))
+        found.append(Link(label=names[form.only], parameters=form.changed(only="")))
     return found
 
 
@@ -238,7 +229,7 @@ def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool 
             label = _label_of(facet.field, each.value, language)
             change = {"where": _toggled(form.where, f"{facet.field}:{each.value}")}
         links.append(
-            FacetLink(
+            Link(
                 label=label,
                 articles=each.articles,
                 is_chosen=each.is_chosen,

@@ -271,10 +271,7 @@ def count_clusters(request: ListRequest, roots: Sequence[str], *, source_field: 
     If the request asks for it, also those that have arrived since a moment.
     """
     fields = request.fields
-    aggs: Query = {
-        "matching": {"filter": request.articles},
-        **first_and_last(fields),
-    }
+    aggs: Query = {"matching": {"filter": request.articles}, **first_and_last(fields)}
     if request.arrived_since_ms is not None:
         aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
     if source_field is not None:

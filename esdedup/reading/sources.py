@@ -140,10 +140,7 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
     None among the names stands for articles without a source.
     """
     earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
-    each = {
-        **first_and_last(fields),
-        "earliest": earliest,
-    }
+    each = {**first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [
         {"bool": {"must_not": {"exists": {"field": source_field}}}}
         if name is None

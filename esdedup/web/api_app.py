@@ -32,9 +32,7 @@ _FROM_THE_FIRST = "/export."
 
 
 def create_api(
-    site_of: Callable[[Request], Site],
-    *,
-    problem_of: Callable[[Request, EsdedupError], Problem] = problem_of,
+    site_of: Callable[[Request], Site], *, problem_of: Callable[[Request, EsdedupError], Problem] = problem_of
 ) -> FastAPI:
     """Return an application of the JSON API alone.
 
@@ -83,12 +81,9 @@ def add_layers(app: FastAPI, *, problem_of: Callable[[Request, EsdedupError], Pr
 
 
 async def _check_parameters(request: Request) -> None:
-    """Refuse what would be silently left out.
+    """Refuse what would be silently left out: repeated parameters, and those that the API does not have.
 
     Pages, feeds and files ignore parameters that they do not have: those who share links add some.
-
-    Raises:
-        SettingError: A parameter is repeated that has one value, or unknown to an operation of the API.
     """
     given = request.query_params
     for name in given:

@@ -43,16 +43,7 @@ _PREFLIGHT_S = 600
 _MARGIN_S = 5.0
 _ROUTERS = [
     each.router
-    for each in (
-        api,
-        explanation,
-        try_out,
-        downloads,
-        list_page,
-        article_page,
-        comparison_page,
-        languages,
-    )
+    for each in (api, explanation, try_out, downloads, list_page, article_page, comparison_page, languages)
 ]
 
 

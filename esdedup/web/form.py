@@ -33,7 +33,7 @@ SourceIncludes = Annotated[
     list[str],
     Field(
         description="Further fields of the articles, which each then has in `included`: names separated by "
-        f"commas, or the parameter several times; at most {MAX_INCLUDED}.",
+        f"commas, or the parameter several times; at most {MAX_INCLUDED}."
     ),
     AfterValidator(names_of),
 ]
@@ -107,8 +107,7 @@ class Form(BaseModel):
     ] = False
     source_includes: Annotated[SourceIncludes, Field(examples=[["author", "section"]])] = []
     arrived_since: Annotated[
-        str,
-        Field(description="Also count the articles that have arrived after this moment, ISO 8601."),
+        str, Field(description="Also count the articles that have arrived after this moment, ISO 8601.")
     ] = ""
     page: PageNumber = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20

@@ -114,12 +114,7 @@ class Whole:
 
 
 async def read_body(request: Request) -> bytes:
-    """Read the body of a request whole.
-
-    Raises:
-        Refused: It is too large, no UTF-8, or has too many values.
-        ClientDisconnect: The visitor has gone.
-    """
+    """Read the body of a request whole, unless it is too large, no UTF-8, or has too many values."""
     body = bytearray()
     async for part in request.stream():
         body += part

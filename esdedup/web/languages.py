@@ -171,9 +171,7 @@ def _datetime(value: object) -> datetime | None:
 
 @router.get("/language")
 async def choose_language(
-    request: Request,
-    to: Literal["en", "zh"],
-    back: Annotated[str, Query(max_length=_LONGEST_BACK)] = "/",
+    request: Request, to: Literal["en", "zh"], back: Annotated[str, Query(max_length=_LONGEST_BACK)] = "/"
 ) -> RedirectResponse:
     """Keep the language in a cookie, and lead back."""
     prefix = request.scope.get("root_path", "")

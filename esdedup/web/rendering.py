@@ -35,7 +35,7 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
 
 
 def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
-    """Answer with a page that shows an error: a message of the pages, and in English what helps programmers."""
+    """Answer with a page that shows an error: a message of the pages, and in English one for programmers."""
     detail = "" if detail == message else detail
     message = language_of(request).gettext(message)
     return render("error.html", request, status_code=status, message=message, detail=detail)

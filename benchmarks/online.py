@@ -15,7 +15,6 @@ from benchmarks.rows import Row, Shown, processor_s
 from benchmarks.run import Run
 from benchmarks.score import Roots, Score
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.fields import Fields
 from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -37,7 +36,12 @@ _IN_BATCHES, _SINGLY = "batches of 1,000", "one at a time"
 # None of these functions calls another one.
 STEPS: steps.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
-    "learning": [(Boilerplate, "begin"), (Lesson, "omit"), (Lesson, "changes"), (Boilerplate, "keep")],
+    "learning": [
+        (Boilerplate, "begin"),
+        (Boilerplate, "omit"),
+        (Boilerplate, "changes"),
+        (Boilerplate, "keep"),
+    ],
     "deciding": [(Nodes, "assign"), (Nodes, "keep")],
 }
 

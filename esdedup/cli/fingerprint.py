@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from esdedup.boilerplate.untaught import omit_untaught
+from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import left_out_lines

@@ -4,7 +4,7 @@ The laws are in the crate, in `core/src/forest/laws.rs`, over `Nodes` in memory;
 what keeps them, `memory` a store without a server. May import `neighbours` and the rooms below it.
 """
 
-from esdedup.forest.forest import Decided, Forest
+from esdedup.forest.forest import Decision, Forest
 from esdedup.forest.model import (
     NO_TIME,
     Aging,
@@ -22,7 +22,7 @@ __all__ = [
     "Aging",
     "Arrivals",
     "Assignment",
-    "Decided",
+    "Decision",
     "Forest",
     "Kind",
     "Nodes",

@@ -3,10 +3,9 @@
 from concurrent.futures import Future
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import Changes
 from esdedup.forest.model import Aging, Arrivals, Plan, State
 from esdedup.forest.nodes import Nodes
-from esdedup.forest.store import at_once
+from esdedup.forest.store import completed
 from esdedup.neighbours.relation import Relation
 
 
@@ -23,8 +22,8 @@ class MemoryStore:
         self.aging = aging
         self.relation = relation
         self.boilerplate = Boilerplate()
+        self.state = State()
         self._nodes = Nodes(relation, aging)
-        self._state = State()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -34,24 +33,25 @@ class MemoryStore:
         """The memory that all nodes and pages take."""
         return self._nodes.size_bytes + self.boilerplate.size_bytes
 
-    def state(self) -> State:
-        """Return the state of the last plan that was committed."""
+    def begin(self) -> None:
+        """Begin a batch, and undo what was not committed."""
         while self._nodes.depth:
             self._nodes.undo()
-        return self._state
+        while self.boilerplate.has_begun:
+            self.boilerplate.undo()
+        self.boilerplate.begin()
 
-    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:  # noqa: ARG002 - it has all of them
+    def nodes(self, arrivals: Arrivals) -> Nodes:  # noqa: ARG002 - it has all of them
         """Return all nodes."""
         return self._nodes
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Keep what was decided; repeating the last commit changes nothing."""
-        self._state = plan.state
+        """Keep what was decided, and what was learned."""
+        self.state = plan.state
         self._nodes.keep()
-        if plan.learned is not None and self.boilerplate.has_begun:
-            self.boilerplate.keep()
-        return at_once()
+        self.boilerplate.keep()
+        return completed()
 
-    def learn(self, changes: Changes) -> None:  # noqa: ARG002 - the boilerplate has them
-        """Keep what the pages of a batch have taught."""
+    def learn(self) -> None:
+        """Keep what was learned."""
         self.boilerplate.keep()

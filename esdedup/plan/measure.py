@@ -140,12 +140,12 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
     """Return the seconds of fingerprints without those of `omit`, and the latter."""
     omitting_s = 0.0
-    lesson = Forest(_store(fingerprinter.profile)).begin(sites=sites)
+    learning = Forest(_store(fingerprinter.profile)).begin(sites=sites)
 
     def omit(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         nonlocal omitting_s
         started = time.process_time()
-        omitted = lesson.omit(passages, pages)
+        omitted = learning(passages, pages)
         omitting_s += time.process_time() - started
         return omitted
 

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
+from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
-from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete

@@ -176,8 +176,8 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     for most in (1_500, 500):
         read.clear()
         arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME])
-        state = store.state()
-        (found,) = store.nodes(arrivals, state).assign(arrivals, state, now_ms=0).assignments
+        store.begin()
+        (found,) = store.nodes(arrivals).assign(arrivals, store.state, now_ms=0).assignments
         assert found.root == node_of_near
         assert sum(read) < most
     store.close()
@@ -196,5 +196,6 @@ def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Ca
     forest.assign(as_batch(ring[:300]), now_ms=NOW_MS)
     es.indices.refresh(index=store._index.name)
     batch = as_batch([Arrival(f"{centre:016x}", NO_TIME)])
-    assert len(store.nodes(batch, store.state())) == 300
+    store.begin()
+    assert len(store.nodes(batch)) == 300
     store.close()

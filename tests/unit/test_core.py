@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, _core, sample
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.left_out import LocatedPassages
@@ -95,9 +94,9 @@ def test_the_results_are_the_same_however_many_threads_there_are(profile: Profil
     texts = [page["text"] for page in pages(300)] + ["", "short", "x " * 150_000]
 
     def found(threads: int) -> list[Fingerprints]:
-        fingerprinter, lesson = Fingerprinter(profile, threads=threads), Lesson(Boilerplate(block_pages=8))
+        fingerprinter, boilerplate = Fingerprinter(profile, threads=threads), Boilerplate(block_pages=8)
         # What was learned decides about later pages, so the order counts.
-        return [fingerprinter.fingerprint(some, omit=lesson.omit) for some in (texts, texts[:40], [])]
+        return [fingerprinter.fingerprint(some, omit=boilerplate.omit) for some in (texts, texts[:40], [])]
 
     for one, four in zip(found(1), found(4), strict=True):
         for column in dataclasses.fields(Fingerprints):

@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pytest
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
@@ -33,7 +32,7 @@ def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64
     """Abandon a batch, and learn from it when it comes again."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
-        Lesson(boilerplate).omit(*batch)
+        boilerplate.omit(*batch)
         end()
 
 
@@ -61,7 +60,7 @@ def test_whenever_an_exception_comes_what_has_begun_can_be_undone() -> None:
             assert contents(tried) in ([before] if is_open else [before, expected])
     assert taught(BATCHES).window.former_from > 1
     assert interrupts.functions >= {
-        *("Boilerplate.begin", "Boilerplate.undo", "Boilerplate.keep", "Lesson.omit"),
+        *("Boilerplate.begin", "Boilerplate.undo", "Boilerplate.keep", "Boilerplate.omit"),
     }
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes, bytes_of
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from tests.support.pages import pages
@@ -32,9 +31,8 @@ def changes_of_batches(*, size: int) -> list[Changes]:
     boilerplate, found = new_boilerplate(), []
     for start in range(0, len(TEXTS), size):
         boilerplate.begin()
-        lesson = Lesson(boilerplate)
         for passages, ids in FINGERPRINTER.passages_and_pages(TEXTS[start : start + size]):
-            lesson.omit(passages, ids)
+            boilerplate.omit(passages, ids)
         found.append(boilerplate.changes())
         boilerplate.keep()
     assert boilerplate.window.former_from > 1
@@ -100,7 +98,7 @@ def test_impossible_changes_are_refused_and_end_in_no_other_error(
 
 def omit_all(boilerplate: Boilerplate) -> None:
     try:
-        FINGERPRINTER.fingerprint(TEXTS, omit=Lesson(boilerplate).omit)
+        FINGERPRINTER.fingerprint(TEXTS, omit=boilerplate.omit)
     except ValueError as error:
         raise AssertionError from error
 

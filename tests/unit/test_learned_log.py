@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.forest.learned import LearnedRecord
 from esdedup.elastic.forest.learned_log import LearnedLog
@@ -43,9 +42,8 @@ class Documents:
 
 def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
     log.boilerplate.begin()
-    lesson = Lesson(log.boilerplate)
-    lesson.omit(passages, ids)
-    documents = log.add(lesson.changes())
+    log.boilerplate.omit(passages, ids)
+    documents = log.add(log.boilerplate.changes())
     log.boilerplate.keep()
     return documents
 

@@ -9,12 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.text.left_out import LocatedPassages, left_out
 from esdedup.text.normalise import normal_form
 from tests.support.site_pages import HARBOUR, MENU, article, page
 
-NOTHING_LEARNED = Lesson(Boilerplate()).omit
+NOTHING_LEARNED = Boilerplate().omit
 # What ends sentences, combines, unfolds, is dropped, or is markup.
 CHARACTERS = st.sampled_from(
     "e1. 。!\n\u0301\u0323\u200d\u00ad\u2026\ufdfa\u2488\u1100\u1161\u81fa\u0130&<>p/;"

@@ -18,7 +18,7 @@ from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.mappings import forest_index
 from esdedup.plan.measure import in_new_process
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 
 _FOREST = "benchmark-boilerplate"
 _TABLE = "boilerplate"

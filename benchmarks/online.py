@@ -16,12 +16,11 @@ from benchmarks.run import Run
 from benchmarks.score import Roots, Score
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fields import Fields
-from esdedup.fingerprint.by_halves import ByHalves
-from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.fingerprinter import ByHalves, Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
 from esdedup.forest.nodes import Nodes
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.measure import in_new_process
 from esdedup.sites import site_of

@@ -10,7 +10,7 @@ from unittest import mock
 from benchmarks.rows import processor_s
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.bands import Layout
-from esdedup.fingerprint.by_halves import ByHalves
+from esdedup.fingerprint.fingerprinter import ByHalves
 from esdedup.neighbours.relation import Relation
 from esdedup.text.parsed import ParsedTexts
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import Profile
-from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import get_token_hash
-from esdedup.text.segmenters import JIEBA, Jieba, Segmenter, get_segmenter
+from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
 _BYTE_ORDER_MARK = "\ufeff"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from esdedup._core import Learner
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.text.passages import OmitOn, Passages
+from esdedup.text.parsed import OmitOn, Passages
 
 # More pages at once take less time each, and are learned from later.
 _BLOCK_PAGES = 64

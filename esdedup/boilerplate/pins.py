@@ -16,8 +16,7 @@ from typing import Any
 from esdedup._core import Overrides
 from esdedup.errors import SettingError
 from esdedup.sites import site_name
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import ParsedTexts, Passages
 
 # A text without these has no markup.
 _MARKUP = frozenset("<&")

@@ -6,12 +6,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.by_halves import ByHalves
+from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import Fingerprints
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit, Passages
+from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
+from esdedup.text.parsed import Omit, ParsedTexts, Passages
 
 WORKERS = 2
 """How many threads fingerprint texts, unless another number is given: the most that a small machine has."""
@@ -39,6 +38,40 @@ class _Method(Protocol):
 
     def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
         """Return the passages that represent one text."""
+
+
+class ByHalves:
+    """Computes the signatures of profiles with an agreement. Keeps no state."""
+
+    needs_text = False
+
+    def __init__(self, profile: Profile, agreement: Agreement) -> None:
+        """Use the settings of `profile`; `agreement` is the profile's, known not to be None."""
+        self._min_letters = profile.min_letters
+        self._max_sentence_length = profile.max_sentence_length
+        self._number_weight = agreement.number_weight
+
+    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
+        signatures, exists, letters, faults = parsed.core.signatures(
+            omitted.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
+        )
+        return Fingerprints.of(
+            parsed,
+            signatures=np.frombuffer(signatures, SIGNATURE),
+            exists=np.frombuffer(exists, bool),
+            letters=np.frombuffer(letters, np.int64),
+            faults=faults,
+        )
+
+    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:  # noqa: ARG002
+        """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
+        return []
+
+    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+        """Return the longest sentence of each half of one text, up to where hashing stops."""
+        (passages,) = parsed.core.longest_of_halves(omitted.tobytes(), self._max_sentence_length)
+        return [each.strip() for each in passages]
 
 
 class Fingerprinter:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.forest.model import Aging, Arrivals, Assignment
 from esdedup.forest.store import Store, completed
-from esdedup.text.passages import Omit
+from esdedup.text.parsed import Omit
 
 
 class Decision(NamedTuple):

@@ -28,14 +28,14 @@ from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Forest, Nodes
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.ingest.arrive import arrive
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, Measured, PerText, UnitCosts, costs_key
 from esdedup.plan.machine import machine, peak_bytes
 from esdedup.plan.model import BATCH
 from esdedup.plan.signatures import NOW_MS, Held, random_ones
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.parsed import Omit, Passages
 
 AGING = Aging.of(retention=timedelta(days=30))
 

@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, Fingerprints, no_faults
+from esdedup.fingerprint.signature import BINS, MINHASH, REPRESENTATIVES, WORDS, Fingerprints, no_faults
 from esdedup.fingerprint.simhash import pack64
-from esdedup.fingerprint.sketch import BINS, WORDS
 from esdedup.forest import Arrivals
 from esdedup.neighbours.relation import relation_of
 

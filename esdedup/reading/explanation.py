@@ -21,7 +21,6 @@ from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.explainer import Explainer, PastSignature, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import distances_bits
 from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
 from esdedup.reading.texts import ForestScope
 from esdedup.reading.verdict import (
@@ -331,7 +330,7 @@ class _IndexExplainer:
         return RootComparison(
             root=root.id,
             article=None,
-            nearest_bits=int(distances_bits(mine[:, None], theirs[None, :], self._relation).min()),
+            nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
             whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
             may_join=bool(self._relation.may_join(one, other)[0]),
         )

@@ -16,7 +16,7 @@ from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import Order, aggregation, by_ids, order
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
-from esdedup.text.markup import visible_text
+from esdedup.text.normalise import visible_text
 from esdedup.times import time_ms
 
 _STEPS = 24

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pydantic
 
 from esdedup import _core
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.parsed import Omit, ParsedTexts, Passages
 
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]

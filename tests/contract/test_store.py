@@ -15,8 +15,7 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import NO_TIME, Arrivals, Forest, Nodes, Plan, State, Store
-from esdedup.forest.memory import MemoryStore
-from esdedup.forest.store import completed
+from esdedup.forest.store import MemoryStore, completed
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (

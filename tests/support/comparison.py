@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.signature import Signatures
-from esdedup.fingerprint.sketch import Sketches
+from esdedup.fingerprint.signature import Signatures, Sketches
 
 _CODES = 15
 _NIBBLES = np.uint64(0x1111_1111_1111_1111)

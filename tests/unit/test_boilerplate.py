@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.pins import Pins
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.parsed import Omit, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins, article_of
 from tests.support.learned import contents
 

@@ -16,8 +16,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.left_out import LocatedPassages
-from esdedup.text.markup import visible_text
-from esdedup.text.normalise import normal_beginnings
+from esdedup.text.normalise import normal_beginnings, visible_text
 from esdedup.text.parsed import ParsedTexts
 from tests.support.pages import pages
 

@@ -7,8 +7,7 @@ import pytest
 
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 from esdedup.sample import articles
 
 _RELATION = relation_of(VERIFIED)
@@ -47,7 +46,7 @@ def test_edited_texts_are_near(texts: list[str], share: float, least: float) -> 
     signatures = fingerprinter.fingerprint(texts).signatures
     edited = fingerprinter.fingerprint([_exchanged(text, share, random) for text in texts]).signatures
     index = NeighbourIndex(_RELATION)
-    index.add(_RELATION.mark_indexed(signatures, _RELATION.are_distinct(signatures)))
+    index.add(_RELATION.mark_indexed(signatures, _RELATION.are_distinct(signatures)).tobytes())
     positions, rows = index.find_pairs(edited)
     near = np.unique(rows[rows == positions])
     assert len(near) / len(texts) >= least

@@ -17,7 +17,7 @@ from esdedup.fingerprint.profile import PROFILES, VERIFIED
 from esdedup.fingerprint.simhash import simhash
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.normalise import normalise
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 from esdedup.text.segmenters import JIEBA
 from esdedup.text.weights import WEIGHT_SCALE, Tf, WordTable
 

@@ -17,11 +17,10 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.left_out import LocatedPassages
-from esdedup.text.markup import visible_beginning, visible_text
-from esdedup.text.normalise import normalise
+from esdedup.text.normalise import normalise, visible_beginning, visible_text
 
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier."
 HIDDEN = "The secret was told to nobody but a crawler. "

@@ -11,7 +11,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.learned import contents
 from tests.support.pages import pages

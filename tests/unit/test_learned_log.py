@@ -11,7 +11,7 @@ from esdedup.elastic.forest.learned import LearnedRecord
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 from tests.support.learned import contents
 from tests.support.pages import pages
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, are_distinct, are_minhashes
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.relation import NeighbourIndex, Relation
 from tests.support.comparison import compare
 
 flipped = st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << bit for bit in bits))
@@ -32,7 +31,7 @@ def test_finds_what_exhaustive_search_finds(
 ) -> None:
     index = by_distance(max_distance_bits)
     for batch in added:
-        index.add(np.array(batch, np.uint64))
+        index.add(np.array(batch, np.uint64).tobytes())
     everything = [value for batch in added for value in batch]
     assert pairs(index, np.array(queried, np.uint64)) == [
         (query, row)
@@ -67,7 +66,7 @@ def test_full_buckets_lose_nothing(fixed: int, varying: int) -> None:
             batch[position] = random.choice(everything) ^ mask
         distances = np.bitwise_count(batch[:, None] ^ everything[None, :])
         assert pairs(index, batch) == [tuple(pair) for pair in np.argwhere(distances <= 3).tolist()]
-        index.add(batch)
+        index.add(batch.tobytes())
         everything = np.concatenate((everything, batch))
 
 
@@ -111,7 +110,7 @@ def test_texts_are_near_that_have_a_representative_in_common_and_agree(
 ) -> None:
     index, held = NeighbourIndex(BY_AGREEMENT), np.zeros(0, SIGNATURE)
     for batch in batches:
-        index.add(batch)
+        index.add(batch.tobytes())
         held = np.concatenate((held, batch))
         positions, rows = have_in_common(queried, held).nonzero()
         agree = compare(queried[positions], held[rows], AGREEMENT).agree

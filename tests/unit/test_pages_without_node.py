@@ -7,7 +7,7 @@ from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import StoredPage
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Arrivals, Forest, Kind, Plan
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 

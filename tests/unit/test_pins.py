@@ -11,7 +11,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.pins import NO_PINS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.left_out import LocatedPassages
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 
 FOOTER = "The editors of this newspaper answer the questions of their readers every morning."
 ITEM = "Follow us everywhere"

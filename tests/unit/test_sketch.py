@@ -7,8 +7,7 @@ import numpy as np
 
 from esdedup import VERIFIED
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.signature import Signatures
-from esdedup.fingerprint.sketch import BINS, MINHASHES
+from esdedup.fingerprint.signature import BINS, Signatures
 from tests.support.comparison import resemblance
 
 
@@ -90,7 +89,7 @@ def test_where_a_third_run_is_missing_two_make_a_minhash() -> None:
 
     shared = sum(count(words(13, seed)) for seed in range(100))
     # Of 12 runs in 24 groups, a given one is there with a probability of 0.4, two with 0.16, three with 0.06.
-    assert 0.11 < shared / 100 / MINHASHES < 0.21
+    assert 0.11 < shared / 100 / 8 < 0.21
 
 
 def test_too_few_runs_have_no_minhashes() -> None:

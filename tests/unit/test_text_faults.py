@@ -23,8 +23,8 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
 from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
 from esdedup.sidecar.bulk_request import read_bulk

@@ -11,10 +11,9 @@ from benchmarks.angle import share_of_random_pairs, vectors_at
 from esdedup import CLASSIC, KEYWORDS, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import distance_bits, signed_sums, simhash
-from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import TOKEN_HASHES, TokenHash, crc32
 from esdedup.text.normalise import normalise
-from esdedup.text.segmenters import Jieba, NGrams, Segmenter, UnicodeWords
+from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import WordTable
 
 CAT_ON_THE_MAT = "the cat sat on the mat"

@@ -23,7 +23,7 @@ from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
-from esdedup.text.passages import OmitOn, Passages
+from esdedup.text.parsed import OmitOn, Passages
 
 FIELD = "learned"
 """The number of a document."""

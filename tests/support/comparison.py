@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.signature import Signatures, Sketches
+from esdedup.fingerprint.signature import Signatures
 
+Sketches = npt.NDArray[np.uint64]
 _CODES = 15
 _NIBBLES = np.uint64(0x1111_1111_1111_1111)
 

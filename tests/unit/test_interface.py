@@ -18,7 +18,7 @@ from esdedup import AsyncReader, Dedup, Maintenance, Page, Reader, SimilarPage, 
 from esdedup.fingerprint import bands
 from esdedup.neighbours import explanation
 from esdedup.reading import overview, results, versions
-from esdedup.text import dictionary, hashing, segmenters, weights
+from esdedup.text import hashing, segmenters, weights
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {
@@ -28,7 +28,6 @@ PUBLIC = {
         name: value
         for module in (
             bands,
-            dictionary,
             explanation,
             hashing,
             overview,

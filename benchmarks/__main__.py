@@ -100,6 +100,10 @@ def main(
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the rows as numbers to this file.")
     ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option("--costs", help="Write unit costs to this file, for `esdedup plan --costs`."),
+    ] = None,
     plot_file: Annotated[
         Path | None,
         typer.Option("--plot", help="Draw what thresholds or angle finds to this PNG or SVG file."),
@@ -127,8 +131,13 @@ def main(
         found = _BENCHMARKS[name](run)
         rows.show(found)
         measured += found
+        result = _result(run, found, took_s=time.monotonic() - started)
+        if costs is not None and name in unit_costs.MEASURE:
+            unit_costs.write({name: result}, costs)
         if keep and name not in _NOT_KEPT:
-            results.save(results.load() | {name: _result(run, found, took_s=time.monotonic() - started)})
+            if name in unit_costs.MEASURE:
+                unit_costs.write({name: result}, unit_costs.PATH)
+            results.save(results.load() | {name: result})
             render.write_documents()
     if json is not None:
         rows.write(measured, json)

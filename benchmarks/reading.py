@@ -19,11 +19,10 @@ from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
-from esdedup.reading import list_bodies
-from esdedup.reading.hits import fields_read, with_signature
 from esdedup.reading.list_request import Counting, ListRequest, Sort
+from esdedup.reading.lists import estimate_rows
 from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import Order, order
+from esdedup.reading.queries import Order, fields_read, order, with_signature
 
 _INDEX = "benchmark-reading"
 _COUNTS = (100_000, 1_000_000)
@@ -40,17 +39,7 @@ _UNCOUNTED = "the same search, plain, no total counted"
 _TERM, _TWO = "term query on a root known before", "get by id, then a term query"
 
 # The request that `Reader.list` makes without options.
-_NEWEST = ListRequest(
-    index=_INDEX,
-    fields=_FIELDS,
-    query=None,
-    sort="newest",
-    head=None,
-    counting="similar",
-    only=None,
-    dedup=True,
-    paging=Paging(page=1, size=_SIZE),
-)
+_NEWEST = ListRequest(index=_INDEX, fields=_FIELDS, paging=Paging(size=_SIZE))
 
 Asked = dict[str, Callable[[], Any]]
 
@@ -268,7 +257,7 @@ def _collapse(query: Query | None, *, by: Order, first: int = 0) -> Query:
     return _plain(query, by=by) | {
         "from": first,
         "collapse": {"field": _FIELDS.root},
-        "aggs": list_bodies.estimate_rows(query, fields=_FIELDS)["aggs"],
+        "aggs": estimate_rows(dataclasses.replace(_NEWEST, query=query))["aggs"],
     }
 
 

@@ -6,7 +6,7 @@ Needs none of the packages that are compared.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from benchmarks import capacity, results, unit_costs
+from benchmarks import capacity, results
 from benchmarks.articles import SETS
 from benchmarks.lookup import document as lookup
 from benchmarks.lookup.rows import REAL, UNIFORM
@@ -89,8 +89,6 @@ def quoted(text: str, kept: Results) -> str:
 
 def write_documents() -> None:
     kept = results.load()
-    if (shipped := unit_costs.shipped_file(kept)) is not None:
-        unit_costs.PATH.write_text(shipped, encoding="utf-8")
     DOCUMENT.write_text(document(kept), encoding="utf-8")
     for path in QUOTING:
         path.write_text(quoted(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
@@ -175,7 +173,7 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality-in-short": _quality_in_short,
     "cost": _cost,
     "cost-in-short": _cost_in_short,
-    "capacity": capacity.capacity,
+    "capacity": lambda _: capacity.capacity(),
     "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
     "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
     "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),

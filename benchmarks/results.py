@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from esdedup.plan.machine import machine
+from benchmarks.processes import machine
 
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "benchmarks/results.json"

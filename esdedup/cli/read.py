@@ -11,9 +11,9 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.texts import read_text
 from esdedup.errors import SettingError
-from esdedup.reading.choices import values_by_field
 from esdedup.reading.list_request import Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
+from esdedup.reading.search_form import values_by_field
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 

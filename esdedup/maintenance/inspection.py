@@ -28,9 +28,9 @@ from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES, StoredTexts
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import Violation
+from esdedup.reading.clusters import ForestScope
 from esdedup.reading.explanation import explain_indexed
 from esdedup.reading.scope import Scope
-from esdedup.reading.texts import ForestScope
 from esdedup.reading.verdict import IndexedExplanation
 from esdedup.sites import RawPage
 

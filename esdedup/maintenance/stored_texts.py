@@ -10,8 +10,8 @@ from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
+from esdedup.reading.articles import StoredText, text_by_fingerprint
 from esdedup.reading.scope import Scope
-from esdedup.reading.stored_text import StoredText, text_by_fingerprint
 from esdedup.sites import RawPage, site_fields
 
 LATEST_ARTICLES = 100_000

@@ -1,17 +1,43 @@
-"""One article with its text."""
+"""Single articles: with their texts, with the records that esdedup wrote, and with fields a user names."""
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import Fields, as_text, term_of, terms_of, value_of
-from esdedup.reading.hits import Hit, fields_read, values_of, with_signature
-from esdedup.reading.included import check_names, including_in_article
-from esdedup.reading.queries import by_id, with_text
-from esdedup.reading.results import FullArticle
+from esdedup.fields import (
+    Fields,
+    as_text,
+    refuse_surrogates,
+    signature_of,
+    term_of,
+    terms_of,
+    text_of,
+    value_of,
+)
+from esdedup.reading.queries import (
+    MAX_NAMESAKES,
+    Hit,
+    by_id,
+    by_ids,
+    fields_read,
+    place_of,
+    values_of,
+    with_signature,
+    with_text,
+)
+from esdedup.reading.results import Article, FullArticle, Page, SimilarPage
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_fields, site_of
+
+MAX_INCLUDED = 20
+"""The most fields that are read beside those that every article has."""
+
+_Page = TypeVar("_Page", Page, SimilarPage)
+_Article = TypeVar("_Article", bound=Article)
+_RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
 
 def article(
@@ -24,18 +50,9 @@ def article(
 ) -> Requests[FullArticle]:
     """Return one article with its text.
 
-    Args:
-        index: An index, alias or pattern.
-        article_id: The article's id. If several indices have it, the article that arrived last.
-        in_index: The index to take it from, if several have that id.
-        source_includes: Names of its further fields, which it then has in `included`; at most 20.
-
     Raises:
-        ArticleNotFound: No article has that id, or it has no root.
         SettingError: The id or the index is empty, no index can have the name `in_index`, or no field one
             of `source_includes`.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     check_names(source_includes)
     fields = (yield from scope.ready(index)).fields
@@ -98,3 +115,148 @@ def one_article(
     if in_index is not None:
         body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
     return body
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of further fields before anything is read.
+
+    Raises:
+        SettingError: There are too many names, or one cannot be that of a field.
+    """
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise SettingError("source_includes is a list of the names of fields")
+    if len(names) > MAX_INCLUDED:
+        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
+    for name in names:
+        if not all(name.split(".")) or "*" in name:
+            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")
+
+
+def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:
+    """Return a page of an index with further fields in the article of each row; no names add nothing."""
+    if not names:
+        return page
+    rows = yield from _with_fields(page.rows, index, names)
+    return page.model_copy(update={"rows": rows})
+
+
+def including_in_article(article: _Article, index: str, names: Sequence[str]) -> Requests[_Article]:
+    """Return an article of an index with further fields."""
+    if not names:
+        return article
+    (found,) = yield from _with_fields((article,), index, names)
+    return found
+
+
+def _with_fields(
+    articles: Sequence[_Article], index: str, names: Sequence[str]
+) -> Requests[tuple[_Article, ...]]:
+    if not articles:
+        return ()
+    body = by_ids([article.id for article in articles]) | {"_source": list(names)}
+    (answer,) = yield from search(index, body)
+    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
+    return tuple(
+        article.model_copy(update={"included": _values(found.get((article.index, article.id)), names)})
+        for article in articles
+    )
+
+
+def _values(hit: Hit | None, names: Sequence[str]) -> dict[str, object]:
+    source = {} if hit is None else hit.get("_source", {})
+    return {name: value_of(source, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoredText:
+    """An article with its text and its record; None for fields that esdedup did not write."""
+
+    id: str
+    index: str
+    text: str
+    # None if it is not known.
+    site: str | None
+    root: str | None
+    fingerprint: str | None
+    page: str | None
+    # What is compared with others, as bytes; empty if it is missing.
+    signature: bytes
+    profile: str | None
+    seq: int | None
+    # The forest's time at its arrival, milliseconds since 1970.
+    seen_ms: int | None
+    # Other indices behind the same name with an older article of that id.
+    also_in: tuple[str, ...] = ()
+
+
+def text_by_id(
+    index: str, article_id: str, *, fields: Fields, in_index: str | None = None
+) -> Requests[StoredText]:
+    """Read the article of an id; if several indices have it, the last to arrive.
+
+    Raises:
+        ArticleNotFound: No index has that id.
+        ArticleRejected: It has no text.
+        SettingError: The id is empty.
+    """
+    if not article_id:
+        raise SettingError("the id of the article is empty")
+    refuse_surrogates(article_id, name=article_id)
+    # Of any index, the last to arrive first.
+    body = by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
+    (answer,) = yield from search(index, body)
+    hits = [hit for hit in answer["hits"]["hits"] if in_index is None or hit["_index"] == in_index]
+    if not hits:
+        raise ArticleNotFound(
+            f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
+        )
+    also_in = tuple(hit["_index"] for hit in hits[1:])
+    return dataclasses.replace(_stored_text(hits[0], fields), also_in=also_in)
+
+
+def text_by_fingerprint(
+    index: str, fingerprints: Sequence[str], *, fields: Fields
+) -> Requests[StoredText | None]:
+    """Read the first article to arrive with one of some fingerprints; None if there is none.
+
+    Raises:
+        ArticleRejected: It has no text.
+    """
+    body = {
+        "query": {"terms": {fields.fingerprint: list(fingerprints)}},
+        "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
+        "size": 1,
+        **_with_record(fields),
+    }
+    (answer,) = yield from search(index, body)
+    hits = answer["hits"]["hits"]
+    return _stored_text(hits[0], fields) if hits else None
+
+
+def _stored_text(hit: Hit, fields: Fields) -> StoredText:
+    source = hit["_source"]
+    # As it is indexed: another program may have written other types into the source.
+    indexed = hit.get("fields", {})
+    record = {name: indexed.get(f"{fields.dedup}.{name}", [None])[0] for name in _RECORD}
+    return StoredText(
+        id=hit["_id"],
+        index=hit["_index"],
+        text=text_of(source, fields, name=hit["_id"]),
+        site=site_of(source, fields),
+        root=record["root"] or None,
+        fingerprint=record["fingerprint"] or None,
+        page=record["page"] or None,
+        signature=signature_of(source, fields),
+        profile=record["profile"],
+        seq=None if record["seq"] is None else int(record["seq"]),
+        seen_ms=None if record["seen"] is None else int(record["seen"]),
+    )
+
+
+def _with_record(fields: Fields) -> Query:
+    """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
+    record: list[Any] = [
+        f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")
+    ]
+    record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
+    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": record}

@@ -1,60 +1,50 @@
-"""Pages of similar articles: those of a cluster, or with one fingerprint."""
+"""Pages of similar articles: of a cluster, with one fingerprint, or of the cluster that a text would join.
+
+Of a text that need not be indexed, the forest decides as for an article that arrives.
+"""
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.forest.lookup import look_up, what_is_left_out
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import Query, Requests, search
-from esdedup.fields import Fields, value_of
-from esdedup.reading.articles import find_article
-from esdedup.reading.hits import Hit, root_of, with_signature
-from esdedup.reading.included import check_names, including
+from esdedup.errors import SettingError
+from esdedup.fields import Fields, refuse_surrogates, value_of
+from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.forest import Kind
+from esdedup.reading.articles import check_names, find_article, including
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import check_term, order
+from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, with_signature
 from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity
+from esdedup.sites import site_name
+from esdedup.text.left_out import LeftOut, left_out
 
 _NOTHING = Similarity(None, b"")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimilarArticles:
-    """Articles of one cluster, or with one fingerprint, to be read page by page."""
+class ForestScope(Scope):
+    """A reader's configuration, with what assigns a text that is not indexed: forest, profile and pins.
 
-    index: str
-    # The names of the articles' fields.
-    fields: Fields
-    # None: they may be of several clusters.
-    root: str | None
-    # Matches the articles.
-    query: Query
-    # Computes how similar each article is.
-    similarity: Similarity = _NOTHING
-    # Ties cursors to these articles.
-    identity: Sequence[Any]
+    Raises:
+        SettingError: The forest's name cannot name one index; or the pins would have no effect.
+    """
 
-    def page(self, paging: Paging, source_includes: Sequence[str]) -> Requests[SimilarPage]:
-        """Read a page, newest first, with further fields of each article."""
-        start = paging.start(self.identity, is_endless=True)
-        first = start.offset if start.place is None else 0
-        body = cluster_members(
-            self.query, first=first, after=start.place, size=paging.size, fields=self.fields
-        )
-        (answer,) = yield from search(self.index, body)
-        hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
-        following = None
-        if hits and start.offset + len(hits) < total:
-            following = start.next(rows=len(hits), place=hits[-1]["sort"]).write(self.identity)
-        found = SimilarPage(
-            root=self.root,
-            total=total,
-            rows=self.similarity.articles(hits, self.fields),
-            page=start.page,
-            size=paging.size,
-            next=following,
-        )
-        return (yield from including(found, self.index, source_includes))
+    forest: str = DEFAULT_FOREST
+    profile: Profile = DEFAULT
+    pins: Pins = NO_PINS
+    # A copy of what the forest has learned, read when first needed.
+    learned: LearnedCopy = dataclasses.field(default_factory=LearnedCopy, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_index_name(self.forest)
+        refuse_useless(self.pins, keep_boilerplate=self.profile.keep_boilerplate)
 
 
 def cluster(
@@ -70,30 +60,18 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        index: An index, alias or pattern.
         root: The cluster's root.
-        source_includes: Names of further fields of the articles, which each row then has in `included`;
-            at most 20.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Articles on a page, at most 1,000.
-        after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
 
     Returns:
         A page without articles if none has this root; how similar they are is not computed.
-
-    Raises:
-        SettingError: A value is invalid, or the page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
-    paging = Paging(page=page, size=size, after=after)
-    check_names(source_includes)
+    paging = _paging(page, size, after, source_includes)
     check_term("root", root)
     fields = (yield from scope.ready(index)).fields
-    members = SimilarArticles(
-        index=index, fields=fields, root=root, query=others(root, fields=fields), identity=[index, root]
+    query = others(root, fields=fields)
+    return (
+        yield from _page_of(index, fields, query, paging, source_includes, root=root, identity=[index, root])
     )
-    return (yield from members.page(paging, source_includes))
 
 
 def similar(
@@ -108,38 +86,22 @@ def similar(
     size: int = 20,
     after: str | None = None,
 ) -> Requests[SimilarPage]:
-    """Return the other articles of an article's cluster, newest first.
-
-    Args:
-        index: An index, alias or pattern.
-        article_id: The article's id. If several indices have it, the article that arrived last.
-        in_index: The index to take it from, if several have that id.
-        other_sources: Leave out articles from the article's own source.
-        source_includes: Names of further fields of the articles, which each row then has in `included`;
-            at most 20.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Articles on a page, at most 1,000.
-        after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
-
-    Raises:
-        ArticleNotFound: No article has that id, or it has no root.
-        SettingError: A value is invalid, or the page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
-    """
-    paging = Paging(page=page, size=size, after=after)
-    check_names(source_includes)
+    """Return the other articles of an article's cluster, newest first."""
+    paging = _paging(page, size, after, source_includes)
     ready = yield from scope.ready(index)
     hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
-    members = SimilarArticles(
-        index=index,
-        fields=ready.fields,
-        root=root_of(hit, ready.fields),
-        query=other_articles(index, ready, hit, other_sources=other_sources),
-        similarity=Similarity.to(hit, ready.fields),
-        identity=[index, article_id, in_index, other_sources],
+    return (
+        yield from _page_of(
+            index,
+            ready.fields,
+            other_articles(index, ready, hit, other_sources=other_sources),
+            paging,
+            source_includes,
+            root=root_of(hit, ready.fields),
+            identity=[index, article_id, in_index, other_sources],
+            similarity=Similarity.to(hit, ready.fields),
+        )
     )
-    return (yield from members.page(paging, source_includes))
 
 
 def with_fingerprint(
@@ -158,34 +120,154 @@ def with_fingerprint(
     belong to several forests.
 
     Args:
-        index: An index, alias or pattern.
         fingerprint: As the articles have it; it is also the id of their node.
-        source_includes: Names of further fields of the articles, which each row then has in `included`;
-            at most 20.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Articles on a page, at most 1,000.
-        after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
 
     Returns:
         A page without articles if none has this fingerprint; how similar they are is not computed.
-
-    Raises:
-        SettingError: A value is invalid, or the page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
-    paging = Paging(page=page, size=size, after=after)
-    check_names(source_includes)
+    paging = _paging(page, size, after, source_includes)
     check_term("fingerprint", fingerprint)
     fields = (yield from scope.ready(index)).fields
-    members = SimilarArticles(
+    query = same_fingerprint(fingerprint, fields=fields)
+    identity = [index, "fingerprint", fingerprint]
+    return (yield from _page_of(index, fields, query, paging, source_includes, root=None, identity=identity))
+
+
+def _paging(page: int, size: int, after: str | None, source_includes: Sequence[str]) -> Paging:
+    """Check what all pages of similar articles have, before anything is read."""
+    check_names(source_includes)
+    return Paging(page=page, size=size, after=after)
+
+
+def _page_of(
+    index: str,
+    fields: Fields,
+    query: Query,
+    paging: Paging,
+    source_includes: Sequence[str],
+    *,
+    root: str | None,
+    identity: Sequence[Any],
+    similarity: Similarity = _NOTHING,
+) -> Requests[SimilarPage]:
+    """Read a page of the articles that match a query, newest first; `identity` ties cursors to it."""
+    start = paging.start(identity, is_endless=True)
+    first = start.offset if start.place is None else 0
+    body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)
+    (answer,) = yield from search(index, body)
+    hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
+    following = None
+    if hits and start.offset + len(hits) < total:
+        following = start.next(rows=len(hits), place=hits[-1]["sort"]).write(identity)
+    found = SimilarPage(
+        root=root,
+        total=total,
+        rows=similarity.articles(hits, fields),
+        page=start.page,
+        size=paging.size,
+        next=following,
+    )
+    return (yield from including(found, index, source_includes))
+
+
+def similar_to_text(
+    scope: ForestScope,
+    index: str,
+    text: str,
+    *,
+    site: str | None = None,
+    source_includes: Sequence[str] = (),
+    page: int = 1,
+    size: int = 20,
+    after: str | None = None,
+) -> Requests[SimilarPage]:
+    """Return the articles of the cluster that a text would join if it arrived now, newest first.
+
+    The forest decides as it does for an article that is fed without `backfill`. Nothing is written.
+
+    Args:
+        text: Any text, indexed or not.
+        site: The site that it comes from, a name or an address, for the pins of that site.
+
+    Returns:
+        A page whose root is None if the text would start a cluster of its own, or would get no
+        fingerprint.
+
+    Raises:
+        ArticleRejected: The text contains a lone surrogate (half a character).
+        ForestError: There is no forest, or it has another profile.
+    """
+    _check_text(text)
+    paging = _paging(page, size, after, source_includes)
+    fields = (yield from scope.ready(index)).fields
+    profile, name = scope.profile, None if site is None else site_name(site)
+    assignment, is_exact = yield from look_up(
+        text,
         index=index,
         fields=fields,
-        root=None,
-        query=same_fingerprint(fingerprint, fields=fields),
-        identity=[index, "fingerprint", fingerprint],
+        forest=scope.forest,
+        profile=profile,
+        learned=scope.learned,
+        pins=scope.pins,
+        site=name,
     )
-    return (yield from members.page(paging, source_includes))
+    omitted = None
+    if not profile.keep_boilerplate:
+        omitted = left_out(text, scope.learned.omit_on(scope.pins)(name), max_length=profile.max_text_length)
+    if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
+        return SimilarPage(
+            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=omitted
+        )
+    root = assignment.root
+    found = yield from _page_of(
+        index,
+        fields,
+        others(root, fields=fields),
+        paging,
+        source_includes,
+        root=root,
+        identity=[index, root],
+        similarity=Similarity(profile, assignment.signature),
+    )
+    return found.model_copy(update={"left_out": omitted, "root_exact": is_exact})
+
+
+def left_out_of_text(
+    scope: ForestScope, text: str, *, site: str | None = None, is_fresh: bool = True
+) -> Requests[LeftOut]:
+    """Return what the forest leaves out of a text as boilerplate.
+
+    Nothing is left out if the profile keeps boilerplate. A copy of what the forest has learned stays in
+    memory (``python -m benchmarks boilerplate`` measures it); each call then asks by one short request
+    whether there is more.
+
+    Args:
+        text: Any text, indexed or not, with or without markup.
+        site: The site that it comes from, a name or an address, for the pins of that site.
+        is_fresh: Read what the forest has learned since the last time; if not, what was read counts.
+
+    Raises:
+        SettingError: The text is not a string.
+        ArticleRejected: The text contains a lone surrogate (half a character).
+        ForestError: There is no forest, or it has another profile.
+    """
+    _check_text(text)
+    return what_is_left_out(
+        text,
+        forest=scope.forest,
+        profile=scope.profile,
+        learned=scope.learned,
+        pins=scope.pins,
+        site=None if site is None else site_name(site),
+        is_fresh=is_fresh,
+    )
+
+
+def _check_text(text: str) -> None:
+    """Refuse what cannot be looked up."""
+    if not isinstance(text, str):
+        raise SettingError(f"the text is a {type(text).__name__}, not a string")
+    refuse_surrogates(text, name="the text")
 
 
 def other_articles(
@@ -196,34 +278,29 @@ def other_articles(
     Raises:
         SettingError: A source is to be excluded, but the source field cannot be matched exactly.
     """
+    excluded: list[Query] = []
     source = value_of(hit["_source"], ready.fields.source) if other_sources else None
+    if source is not None:
+        field = ready.required_source_field(index)
+        excluded.append({"terms": {field: source if isinstance(source, list) else [source]}})
     return others(
         root_of(hit, ready.fields),
         fields=ready.fields,
-        without=None if with_itself else (hit["_index"], hit["_id"]),
-        source_field=None if source is None else ready.required_source_field(index),
-        not_from=source if isinstance(source, list) else [] if source is None else [source],
+        without=None if with_itself else place_of(hit),
+        excluded=excluded,
     )
 
 
 def others(
-    root: str,
-    *,
-    fields: Fields,
-    without: tuple[str, str] | None = None,
-    source_field: str | None = None,
-    not_from: Sequence[Any] = (),
+    root: str, *, fields: Fields, without: tuple[str, str] | None = None, excluded: Sequence[Query] = ()
 ) -> Query:
-    """Return the query for the articles of a root, without one (index and id), and those of some sources."""
-    excluded: list[Query] = []
+    """Return the query for the articles of a root, without one (index and id), and without those excluded."""
+    must_not = list(excluded)
     if without is not None:
         index, article_id = without
-        excluded.append(
-            {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
-        )
-    if not_from and source_field is not None:
-        excluded.append({"terms": {source_field: list(not_from)}})
-    return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": excluded}}
+        one = {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
+        must_not.insert(0, one)
+    return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": must_not}}
 
 
 def same_fingerprint(fingerprint: str, *, fields: Fields) -> Query:

@@ -21,8 +21,8 @@ from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.explainer import Explainer, PastSignature, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
-from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
-from esdedup.reading.texts import ForestScope
+from esdedup.reading.articles import StoredText, text_by_fingerprint, text_by_id
+from esdedup.reading.clusters import ForestScope
 from esdedup.reading.verdict import (
     ArticleState,
     IndexedExplanation,

@@ -1,14 +1,14 @@
-"""The parameters of a list, which of them go together, and what its sorts return."""
+"""The parameters of a list, which of them go together, and the searches for its articles and roots."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reading.hits import Hit
 from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import Order, ranks_articles
+from esdedup.reading.queries import Hit, Order, aggregation, fields_read, order, ranks_articles, within
 
 Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc"]
 """What rows are sorted by: their best match, their newest or oldest match, or a count."""
@@ -34,7 +34,7 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
 class _Rules(NamedTuple):
     """What follows from a sort."""
 
-    # What finds the rows: `lists`, `by_time` or `by_count`.
+    # What finds the rows, see `sorts`.
     by: Literal["relevance", "time", "count"]
     # The order of articles that decides the order of rows; unused by counts.
     order: Order
@@ -77,17 +77,17 @@ class ListRequest:
     index: str
     # Known once the mapping of the index has been read.
     fields: Fields = Fields()  # noqa: RUF009 - frozen
-    query: Query | None
-    sort: Sort
+    query: Query | None = None
+    sort: Sort = "newest"
     # None: the match that decides the row's position; for sorts by count the newest match.
-    head: Head | None
-    counting: Counting
-    only: Only | None
-    dedup: bool
+    head: Head | None = None
+    counting: Counting = "similar"
+    only: Only | None = None
+    dedup: bool = True
     details: bool = False
     # Milliseconds since 1970; None: what is new is not counted.
     arrived_since_ms: int | None = None
-    paging: Paging
+    paging: Paging = Paging()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         _check("sort", self.sort, SORTS)
@@ -113,6 +113,11 @@ class ListRequest:
     def size(self) -> int:
         """Rows on a page."""
         return self.paging.size
+
+    @property
+    def articles(self) -> Query:
+        """The query for the articles that match and have a root."""
+        return within(self.query, self.fields)
 
     @property
     def is_by_time(self) -> bool:
@@ -167,6 +172,75 @@ class SortResult:
     is_cut_short: bool = False
     # True if `hits` are the heads that rows show; false if they only decide the order of rows.
     are_heads: bool = False
+
+
+def articles(
+    request: ListRequest,
+    by: Order,
+    *,
+    size: int,
+    first: int = 0,
+    after: Sequence[Any] | None = None,
+    without: Sequence[str] = (),
+) -> Query:
+    """Return the search for articles in order, not grouped by root.
+
+    It begins after the sort values `after`, or skips the `first` articles, and those of the roots `without`.
+    """
+    matching = request.articles
+    if without:
+        matching["bool"]["must_not"] = [with_roots(without, request.fields)]
+    place = {"from": first} if after is None else {"search_after": list(after)}
+    return {
+        "query": matching,
+        "sort": order(by, request.fields),
+        "size": size,
+        "track_total_hits": False,
+        "_source": fields_read(request.fields),
+        **place,
+    }
+
+
+def first_of_each_root(request: ListRequest, by: Order, *, size: int, first: int = 0) -> Query:
+    """Return the search for the first article of each root, in order, from row `first` on."""
+    return articles(request, by, size=size, first=first) | {"collapse": {"field": request.fields.root}}
+
+
+def heads(request: ListRequest, by: Order, roots: Sequence[str]) -> Query:
+    """Return the search for the first matching article of each of `roots`."""
+    body = first_of_each_root(request, by, size=len(roots))
+    body["query"]["bool"]["filter"].append(with_roots(roots, request.fields))
+    return body
+
+
+def count_articles(request: ListRequest) -> Query:
+    """Return the search that counts the matching articles."""
+    return {"query": request.articles, "size": 0, "track_total_hits": True}
+
+
+def roots_of(request: ListRequest, *, size: int, partitions: int | None = None) -> Query:
+    """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
+    terms = {"field": request.fields.root, "size": size}
+    return aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
+
+
+def in_partitions(request: ListRequest, partitions: int | None) -> Query:
+    """Return the query for the matching articles in the first so many of 256 partitions; None: in all."""
+    matching = request.articles
+    if partitions is not None:
+        matching["bool"]["filter"].append({"terms": {request.fields.partition: list(range(partitions))}})
+    return matching
+
+
+def larger_roots(request: ListRequest, roots: Sequence[str]) -> Query:
+    """Return the search for those of `roots` that have several articles, matching or not."""
+    terms = {"field": request.fields.root, "size": len(roots), "min_doc_count": 2}
+    return aggregation(with_roots(roots, request.fields), {"roots": {"terms": terms}})
+
+
+def with_roots(roots: Sequence[str], fields: Fields) -> Query:
+    """Return the query for the articles of `roots`."""
+    return {"terms": {fields.root: list(roots)}}
 
 
 def _check_query(query: object) -> None:

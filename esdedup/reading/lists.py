@@ -2,17 +2,12 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from esdedup.elastic import limits
-from esdedup.elastic.requests import Query, Requests, search
-from esdedup.reading import list_bodies as bodies
-from esdedup.reading.by_count import rows_by_count
-from esdedup.reading.by_time import rows_by_time
-from esdedup.reading.counts import ListCounter, Totals
-from esdedup.reading.hits import Hit, root_of, values_of
-from esdedup.reading.included import check_names, including
+from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.fields import PARTITIONS
+from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import (
     Counting,
     Head,
@@ -20,12 +15,26 @@ from esdedup.reading.list_request import (
     Only,
     Sort,
     SortResult,
+    count_articles,
     default_sort,
+    heads,
+    in_partitions,
+    larger_roots,
+    roots_of,
+    with_roots,
 )
-from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import moment_ms
+from esdedup.reading.paging import Paging
+from esdedup.reading.queries import aggregation, arrived_since, moment_ms, moment_of, root_of, values_of
 from esdedup.reading.results import Page, Row
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import ReadyIndex, Scope, Tuning
+from esdedup.reading.sorts import sorted_articles
+
+# Times the sources counted for each root, this stays below Elasticsearch's limit on buckets.
+_ROOTS_IN_A_SEARCH = 60
+# Sources of a cluster that are counted for its row.
+_MAX_COUNTED_SOURCES = 1_000
+# An estimate above `exact_rows` times this factor is returned without counting.
+_ESTIMATE_MARGIN = 1.1
 
 
 def list_rows(
@@ -53,7 +62,6 @@ def list_rows(
     order is exact if the shards' answers prove it; `Page.order_exact` says whether it is.
 
     Args:
-        index: An index, alias or pattern.
         query: Any query of Elasticsearch; None for all articles.
         sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
             or a count. None: ``relevance`` if the query ranks articles (has words, not only
@@ -72,17 +80,11 @@ def list_rows(
             of rows.
         arrived_since: Also count the articles that arrived after this moment, ISO 8601: those of each
             row's cluster, and all that match. With `backfill` an article arrived when it was published.
-        source_includes: Names of further fields of the articles, which each row then has in `included`;
-            at most 20.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Rows on a page, at most 1,000.
         after: The cursor `next` of the previous page, in place of `page`. With sorts by
             time, cursors reach any depth.
 
     Raises:
         SettingError: A value is invalid, two contradict each other, or the page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     request = ListRequest(
         index=index,
@@ -107,9 +109,10 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
     request = dataclasses.replace(request, fields=ready.fields)
-    result = yield from _sorted(scope, request, start, ready)
-    counted = yield from _with_counts(scope, request, result, ready)
-    rows, totals = counted.rows, counted.totals
+    result = yield from sorted_articles(request, start, ready, scope.tuning)
+    counter = _RowCounter(request=request, tuning=scope.tuning, total_articles=result.total_articles)
+    rows, for_rows, (not_enriched, *new) = yield from _counted(request, result, ready, counter)
+    total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
         # Only details compare texts, which needs what makes fingerprints.
         from esdedup.reading.row_details import with_details
@@ -118,11 +121,11 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
-        total_rows=totals.rows,
-        total_rows_exact=totals.rows_exact,
-        total_articles=totals.articles,
-        not_enriched=counted.not_enriched,
-        new_articles=counted.new_articles,
+        total_rows=total_rows,
+        total_rows_exact=is_exact,
+        total_articles=result.total_articles,
+        not_enriched=not_enriched,
+        new_articles=new[0] if new else None,
         order_exact=result.order_exact,
         cut_short=result.is_cut_short,
         page=start.page,
@@ -132,93 +135,183 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     )
 
 
-def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex) -> Requests[SortResult]:
-    """Find the articles on the page."""
-    if request.is_by_time:
-        return (yield from rows_by_time(request, start, scope.tuning))
-    if request.is_by_count:
-        return (yield from rows_by_count(request, start, ready, scope.tuning))
-    return (yield from _rows_by_relevance(request, start))
+def _counted(
+    request: ListRequest, result: SortResult, ready: ReadyIndex, counter: "_RowCounter"
+) -> Requests[tuple[tuple[Row, ...], list[Any], list[int]]]:
+    """Turn articles into rows, and count, in one request.
 
-
-def _rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    """Let Elasticsearch collapse the matches to the best one of each cluster."""
-    fields = request.fields
-    body_of = bodies.first_of_each_root if request.dedup else bodies.articles
-    # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
-    size = min(request.size + 1, limits.MAX_HITS - start.offset)
-    answer, count = yield from search(
-        request.index,
-        body_of(request.query, by=request.order, first=start.offset, size=size, fields=fields),
-        bodies.count_articles(request.query, fields=fields),
-    )
-    hits = answer["hits"]["hits"]
-    return SortResult(
-        hits=hits[: request.size],
-        has_more=len(hits) > request.size,
-        total_articles=count["hits"]["total"]["value"],
-    )
-
-
-class _CountedRows(NamedTuple):
-    """The rows of a page, and what is counted over all pages."""
-
-    rows: tuple[Row, ...]
-    totals: Totals
-    not_enriched: int
-    new_articles: int | None
-
-
-def _with_counts(
-    scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[_CountedRows]:
-    """Turn articles into rows, and count all others, in few requests."""
+    Return the rows, the answer about all rows, and how many articles have no root and, if asked, are new.
+    """
     roots = [root_of(hit, request.fields) for hit in result.hits]
-    counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
-    for_heads, for_clusters, for_rows, for_articles = yield from _search_together(
-        request.index,
-        _heads_body(request, result, roots),
-        counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field),
-        counter.bodies_for_rows(),
-        _articles_bodies(request),
+    has_heads = not request.dedup or result.are_heads or request.order_of_heads == request.order
+    groups = [
+        [] if has_heads or not roots else [heads(request, request.order_of_heads, roots)],
+        _searches_for_clusters(request, list(dict.fromkeys(roots)), ready.source_field),
+        counter.searches(),
+        [count_not_enriched(request)],
+    ]
+    if request.arrived_since_ms is not None:
+        groups[-1].append(count_new(request, request.arrived_since_ms))
+    answers = iter((yield from search(request.index, *itertools.chain.from_iterable(groups))))
+    for_heads, for_clusters, for_rows, for_articles = (
+        list(itertools.islice(answers, len(group))) for group in groups
     )
-    heads = _heads_by_root(for_heads, request)
-    counts = counter.counts_of(for_clusters)
+    shown = {root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
+    counts = _counts_of_clusters(for_clusters)
     rows = tuple(
-        Row(**values_of(heads.get(root, hit), request.fields), **counts[root])
+        Row(**values_of(shown.get(root, hit), request.fields), **counts[root])
         for root, hit in zip(roots, result.hits, strict=True)
         # A cluster that was deleted meanwhile has no counts.
         if root in counts
     )
-    totals = yield from counter.totals(for_rows[0] if for_rows else None)
-    missing, *new = (each["hits"]["total"]["value"] for each in for_articles)
-    return _CountedRows(rows, totals, missing, next(iter(new), None))
+    return rows, for_rows, [each["hits"]["total"]["value"] for each in for_articles]
 
 
-def _articles_bodies(request: ListRequest) -> list[Query]:
-    """Return the searches that count articles without a root, and if asked for those that are new."""
-    found = [bodies.count_not_enriched(request.query, fields=request.fields)]
+def _searches_for_clusters(
+    request: ListRequest, roots: Sequence[str], source_field: str | None
+) -> list[Query]:
+    """Return the searches that count the articles of each root; none if there are no roots."""
+    parts = [roots[at : at + _ROOTS_IN_A_SEARCH] for at in range(0, len(roots), _ROOTS_IN_A_SEARCH)]
+    return [count_clusters(request, each, source_field=source_field) for each in parts]
+
+
+def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Return the counts of each root from the answers, named as the fields of `Row`."""
+    return {
+        bucket["key"]: {
+            "similar": bucket["doc_count"] - 1,
+            "matching": bucket["matching"]["doc_count"],
+            "sources": bucket["sources"]["count"] if "sources" in bucket else None,
+            "new_articles": bucket["new"]["doc_count"] if "new" in bucket else None,
+            "first": moment_of(bucket["first"]),
+            "last": moment_of(bucket["last"]),
+        }
+        for answer in answers
+        for bucket in answer["aggregations"]["roots"]["buckets"]
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _RowCounter:
+    """Counts or estimates the rows on all pages of a list."""
+
+    request: ListRequest
+    tuning: Tuning
+    total_articles: int
+
+    def searches(self) -> list[Query]:
+        """Return the search that counts or estimates rows; none without dedup: rows are articles."""
+        if not self.request.dedup:
+            return []
+        if self.total_articles <= self.tuning.few_articles:
+            return [count_rows(self.request, up_to=self.tuning.exact_rows, is_few=True)]
+        is_many = self.total_articles > self.tuning.many_articles
+        return [estimate_rows(self.request, partitions=self.tuning.estimate_partitions if is_many else None)]
+
+    def rows(self, answers: Sequence[Any]) -> Requests[tuple[int, bool]]:
+        """Return the number of rows by the answer to the search, if any, and whether it is exact."""
+        if not answers:
+            return self.total_articles, True
+        if self.total_articles <= self.tuning.few_articles:
+            rows, is_exact = int(answers[0]["aggregations"]["rows"]["count"]), True
+        else:
+            rows, is_exact = yield from self._counted_or_estimated(answers[0])
+        if self.request.only is not None:
+            rows, is_exact = yield from self._only(rows)
+        return rows, is_exact
+
+    def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
+        """Return the number of rows, counted if the estimate is low enough; and whether it is exact."""
+        request, tuning = self.request, self.tuning
+        rows = int(answer["aggregations"]["rows"]["value"])
+        if self.total_articles > tuning.many_articles:
+            rows *= PARTITIONS // tuning.estimate_partitions
+            if rows < 4 * tuning.exact_rows:
+                # Too few rows for an estimate from some partitions, or the articles lack the partition field.
+                (answer,) = yield from search(request.index, estimate_rows(request))
+                rows = int(answer["aggregations"]["rows"]["value"])
+        if rows > _ESTIMATE_MARGIN * tuning.exact_rows:
+            return rows, False
+        body = count_rows(request, up_to=tuning.exact_rows, is_few=False)
+        (answer,) = yield from search(request.index, body)
+        counted = int(answer["aggregations"]["rows"]["count"])
+        return (counted, True) if counted <= tuning.exact_rows else (rows, False)
+
+    def _only(self, rows: int) -> Requests[tuple[int, bool]]:
+        """Return how many of `rows` rows `only` keeps, and whether that is exact.
+
+        Counted from all roots if they are few enough, else estimated from some partitions.
+        """
+        request, tuning = self.request, self.tuning
+        is_exact = rows <= tuning.exact_rows
+        partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
+        body = roots_of(request, size=tuning.max_roots, partitions=partitions)
+        (answer,) = yield from search(request.index, body)
+        roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
+        if not roots:
+            return 0, is_exact
+        (answer,) = yield from search(request.index, larger_roots(request, roots))
+        with_similar = len(answer["aggregations"]["roots"]["buckets"])
+        kept = with_similar if request.only == "similar" else len(roots) - with_similar
+        return (kept, True) if partitions is None else (kept * PARTITIONS // partitions, False)
+
+
+def count_clusters(request: ListRequest, roots: Sequence[str], *, source_field: str | None) -> Query:
+    """Return the search that counts the articles of each root, all and matching, exactly on any shards.
+
+    If the request asks for it, also those that have arrived since a moment.
+    """
+    fields = request.fields
+    aggs: Query = {
+        "matching": {"filter": request.articles},
+        "first": {"min": {"field": fields.published}},
+        "last": {"max": {"field": fields.published}},
+    }
     if request.arrived_since_ms is not None:
-        found.append(
-            bodies.count_new(request.query, since_ms=request.arrived_since_ms, fields=request.fields)
-        )
-    return found
+        aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
+    if source_field is not None:
+        # Counted as buckets, which stay on the server: a cardinality would be an estimate.
+        aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}
+        aggs["sources"] = _number_of_buckets()
+    return aggregation(
+        with_roots(roots, fields),
+        {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
+    )
 
 
-def _search_together(index: str, *groups: list[Query]) -> Requests[list[list[Any]]]:
-    """Run groups of searches in one request; return the answers of each group."""
-    searches = list(itertools.chain.from_iterable(groups))
-    answers = iter((yield from search(index, *searches)))
-    return [list(itertools.islice(answers, len(group))) for group in groups]
+def count_rows(request: ListRequest, *, up_to: int, is_few: bool) -> Query:
+    """Return the search that counts roots exactly; a count above `up_to` means only that there are more.
+
+    If few articles match, only their roots are visited, not all roots of the index.
+    """
+    terms: Query = {"field": request.fields.root, "size": up_to + 1}
+    if is_few:
+        terms["execution_hint"] = "map"
+    return aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": _number_of_buckets()})
 
 
-def _heads_body(request: ListRequest, result: SortResult, roots: list[str]) -> list[Query]:
-    """Return the search for the articles that rows show, none if the sort already returned them."""
-    has_heads = result.are_heads or request.order_of_heads == request.order
-    if not request.dedup or has_heads or not roots:
-        return []
-    return [bodies.heads(roots, query=request.query, by=request.order_of_heads, fields=request.fields)]
+def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:
+    """Return the search that estimates how many roots the matching articles have.
+
+    It looks at so many of the 256 partitions of roots; None: at all.
+    """
+    estimate = {"cardinality": {"field": request.fields.root, "precision_threshold": 40_000}}
+    return aggregation(in_partitions(request, partitions), {"rows": estimate})
 
 
-def _heads_by_root(answers: list[Any], request: ListRequest) -> dict[str, Hit]:
-    return {root_of(hit, request.fields): hit for answer in answers for hit in answer["hits"]["hits"]}
+def count_new(request: ListRequest, since_ms: int) -> Query:
+    """Return the search that counts the matching articles that have arrived since."""
+    body = count_articles(request)
+    body["query"]["bool"]["filter"].append(arrived_since(since_ms, request.fields))
+    return body
+
+
+def count_not_enriched(request: ListRequest) -> Query:
+    """Return the search that counts the articles that match but have no root, and so are in no row."""
+    without_root = {"exists": {"field": request.fields.root}}
+    matching = [request.query] if request.query else []
+    return count_articles(request) | {"query": {"bool": {"must": matching, "must_not": without_root}}}
+
+
+def _number_of_buckets() -> Query:
+    return {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}

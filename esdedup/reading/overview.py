@@ -1,18 +1,16 @@
 """What a search finds as a whole: articles over time, and facets. One search, and one more for the times."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reading.choices import Choices, Values
 from esdedup.reading.paging import MAX_SIZE
 from esdedup.reading.queries import aggregation, within
 from esdedup.reading.results import Result, Timeline, example
-from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.reading.search_form import SearchForm
+from esdedup.reading.scope import Scope
+from esdedup.reading.search_form import Choices, SearchForm, Values
 from esdedup.reading.timeline import timeline_of_search
 
 _MAX_FIELDS = 8
@@ -113,7 +111,6 @@ def overview(
     chosen in that field, so that they say what another choice would find.
 
     Args:
-        index: An index, alias or pattern.
         words: As for `search_query`, like all parameters but `size`.
         since: The first moment, inclusive, ISO 8601.
         until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
@@ -125,23 +122,24 @@ def overview(
     Raises:
         SettingError: As for `search_query`; or the size is out of range.
         IndexNotReady: The index is missing, or lacks the fields that are searched.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     form = SearchForm(words=words, since=since, until=until, source=source, where=where)
     if size not in range(1, MAX_SIZE + 1):
         raise SettingError(f"{size!r} values of each field: from 1 to {MAX_SIZE:,} are possible")
     ready = yield from scope.ready(index)
     choices = form.choices(index, ready)
-    asked = _FacetFields(
-        fields=[*([ready.source_field] if ready.source_field else []), *_further(ready, choices)],
-        choices=choices,
-    )
-    body = overview_body(
-        form.query(ready), choices=choices, facets=asked.fields, size=size, fields=ready.fields
-    )
+    # The first few keyword fields, and those that have a chosen value.
+    further = [
+        name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices.by_field
+    ]
+    counted = [ready.source_field, *further] if ready.source_field else further
+    body = overview_body(form.query(ready), choices=choices, facets=counted, size=size, fields=ready.fields)
     (answer,) = yield from search(index, body)
     found = answer["aggregations"]
-    facets = asked.facets(found)
+    facets = [
+        _facet(field, found[_facet_name(at)], choices.by_field.get(field, ()))
+        for at, field in enumerate(counted)
+    ]
     sources = facets.pop(0) if ready.source_field else None
     return Overview(
         total_articles=found["matching"]["doc_count"],
@@ -152,41 +150,23 @@ def overview(
     )
 
 
-def _further(ready: ReadyIndex, choices: Choices) -> list[str]:
-    """Return the first few keyword fields, and those that have a chosen value."""
-    known = ready.keyword_fields
-    return [name for at, name in enumerate(known) if at < _MAX_FIELDS or name in choices.by_field]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _FacetFields:
-    """Fields whose values are counted."""
-
-    fields: list[str]
-    choices: Choices
-
-    def facets(self, found: dict[str, Any]) -> list[Facet]:
-        """Read the facets from the answer, in the order of the fields."""
-        return [self._facet(field, found[_facet_name(at)]) for at, field in enumerate(self.fields)]
-
-    def _facet(self, field: str, found: dict[str, Any]) -> Facet:
-        chosen = self.choices.by_field.get(field, ())
-        counts = {str(bucket["key"]): bucket["doc_count"] for bucket in found["values"]["buckets"]}
-        others = found["values"]["sum_other_doc_count"]
-        for bucket in found.get("chosen", {}).get("buckets", []):
-            if bucket["key"] not in counts:
-                counts[bucket["key"]] = bucket["doc_count"]
-                others -= bucket["doc_count"]
-        counts |= {value: 0 for value in chosen if value not in counts}
-        return Facet(
-            field=field,
-            values=tuple(
-                FacetValue(value=value, articles=articles, is_chosen=value in chosen)
-                for value, articles in counts.items()
-            ),
-            other_articles=max(0, others),
-            is_exact=found["values"]["doc_count_error_upper_bound"] == 0,
-        )
+def _facet(field: str, found: dict[str, Any], chosen: Sequence[str]) -> Facet:
+    counts = {str(bucket["key"]): bucket["doc_count"] for bucket in found["values"]["buckets"]}
+    others = found["values"]["sum_other_doc_count"]
+    for bucket in found.get("chosen", {}).get("buckets", []):
+        if bucket["key"] not in counts:
+            counts[bucket["key"]] = bucket["doc_count"]
+            others -= bucket["doc_count"]
+    counts |= {value: 0 for value in chosen if value not in counts}
+    return Facet(
+        field=field,
+        values=tuple(
+            FacetValue(value=value, articles=articles, is_chosen=value in chosen)
+            for value, articles in counts.items()
+        ),
+        other_articles=max(0, others),
+        is_exact=found["values"]["doc_count_error_upper_bound"] == 0,
+    )
 
 
 def _is_worth_showing(facet: Facet) -> bool:

@@ -81,8 +81,8 @@ class Paging:
     """
 
     # From 1.
-    page: int
-    size: int
+    page: int = 1
+    size: int = 20
     after: str | None = None
 
     def __post_init__(self) -> None:

@@ -10,9 +10,11 @@ import copy
 import dataclasses
 import functools
 import inspect
+import re
+import types
 import typing
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
@@ -25,33 +27,129 @@ from esdedup.elastic.requests import Requests
 from esdedup.errors import ForestMissing, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
-from esdedup.reading.articles import article
-from esdedup.reading.clusters import cluster, similar, with_fingerprint
-from esdedup.reading.explanation import explain_articles
-from esdedup.reading.lists import list_rows
-from esdedup.reading.overview import overview
-from esdedup.reading.search_form import search_query
-from esdedup.reading.sources import source_field, source_names, sources
-from esdedup.reading.texts import ForestScope, left_out_of_text, similar_to_text
-from esdedup.reading.timeline import timeline
-from esdedup.reading.versions import versions
+from esdedup.reading import articles, clusters, explanation, lists, search_form, sources, timeline
+from esdedup.reading import overview as overviews
+from esdedup.reading import versions as stories
+from esdedup.reading.clusters import ForestScope
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
-_Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 _NOT_FOUND = 404
-_Operation = Callable[Concatenate[ForestScope, _Params], Requests[_Result]]
+
+# What many operations have in common is described here, and the rest in their docstrings.
+_ARGS = {
+    "index": "An index, alias or pattern.",
+    "article_id": "The article's id. If several indices have it, the article that arrived last.",
+    "in_index": "The index to take it from, if several have that id.",
+    "other_sources": "Leave out articles from the article's own source.",
+    "source_includes": "Names of further fields, which each article then has in `included`; at most 20.",
+    "page": "From 1; `page` times `size` is at most 10,000.",
+    "size": "Results on a page, at most 1,000.",
+    "after": "The cursor `next` of the previous page, in place of `page`; cursors reach any depth.",
+}
+# With the parameter that an operation has which raises it; None: any.
+_ERRORS = {
+    "ArticleNotFound": ("No article has that id, or it has no root.", "article_id"),
+    "SettingError": ("A value is invalid, or a page lies too deep.", None),
+    "IndexNotReady": ("The index is missing, or lacks the fields.", "index"),
+    "ServerError": ("Elasticsearch does not answer, or refuses the request.", None),
+}
+_SECTION = re.compile(r"^(Args|Returns|Raises):\n", re.MULTILINE)
+_ITEM = re.compile(r"^ {4}(\w+): (.*\n?(?: {5,}.*\n?)*)", re.MULTILINE)
 
 
-class _Reading(Generic[_Client]):
-    """A client, and the operations that it runs."""
+class _Method(Generic[_Params, _Result]):
+    """A method of both readers that runs an operation: blocking in the one, async in the other."""
 
-    def __init__(self, client: _Client, scope: ForestScope, *, refresh_interval_s: float) -> None:
-        self._client: _Client = client
-        self._scope = scope
-        self._known = ServerCache(refresh_interval_s=refresh_interval_s)
-        # Asks the forest's owner, if that is in this process.
-        self._ask_owner: Any = None
+    def __init__(self, operation: Callable[Concatenate[ForestScope, _Params], Requests[_Result]]) -> None:
+        self._operation = operation
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        operation = self._operation
+
+        def blocking(reader: "Reader", /, *args: Any, **options: Any) -> Any:
+            with reader._noticing_deletion():
+                return execute(
+                    reader._client,
+                    operation(reader._scope, *args, **options),
+                    known=reader._known,
+                    ask_owner=reader._ask_owner,
+                )
+
+        async def awaited(reader: "AsyncReader", /, *args: Any, **options: Any) -> Any:
+            with reader._noticing_deletion():
+                return await execute_async(
+                    reader._client,
+                    operation(reader._scope, *args, **options),
+                    known=reader._known,
+                    ask_owner=reader._ask_owner,
+                )
+
+        for method in (blocking, awaited):
+            _describe(method, operation, name)
+        self._blocking, self._awaited = blocking, awaited
+
+    @overload
+    def __get__(
+        self, reader: None, owner: "type[Reader]"
+    ) -> Callable[Concatenate["Reader", _Params], _Result]: ...
+    @overload
+    def __get__(
+        self, reader: None, owner: "type[AsyncReader]"
+    ) -> Callable[Concatenate["AsyncReader", _Params], Coroutine[Any, Any, _Result]]: ...
+    @overload
+    def __get__(self, reader: "Reader", owner: type) -> Callable[_Params, _Result]: ...
+    @overload
+    def __get__(
+        self, reader: "AsyncReader", owner: type
+    ) -> Callable[_Params, Coroutine[Any, Any, _Result]]: ...
+
+    def __get__(self, reader: Any, owner: type) -> Any:
+        method = self._awaited if issubclass(owner, AsyncReader) else self._blocking
+        return method if reader is None else types.MethodType(method, reader)
+
+
+def _describe(method: Callable[..., Any], operation: Callable[..., Requests[Any]], name: str) -> None:
+    """Give a method the docstring and parameters of an operation, and the type of its result."""
+    signature = inspect.signature(operation)
+    scope, *parameters = signature.parameters.values()
+    result = typing.get_args(signature.return_annotation)[-1]
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = _docstring(operation, [each.name for each in parameters])
+    method.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
+    itself = inspect.Parameter("self", scope.kind)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[itself, *parameters], return_annotation=result
+    )
+
+
+def _docstring(operation: Callable[..., Any], parameters: Sequence[str]) -> str:
+    """Return the docstring of an operation, with the arguments and errors that many have in common."""
+    about, *sections = _SECTION.split(inspect.getdoc(operation) or "")
+    own = dict(zip(sections[::2], sections[1::2], strict=True))
+    args = _ARGS | _items(own.get("Args", ""))
+    errors = {name: text for name, (text, needed) in _ERRORS.items() if needed in {None, *parameters}}
+    parts = {
+        "Args": [f"    {name}: {args[name]}" for name in parameters],
+        "Returns": [own["Returns"].rstrip()] if "Returns" in own else [],
+        "Raises": [f"    {name}: {text}" for name, text in (errors | _items(own.get("Raises", ""))).items()],
+    }
+    written = ("\n".join([f"{name}:", *lines]) for name, lines in parts.items() if lines)
+    return "\n\n".join([about.rstrip(), *written])
+
+
+def _items(section: str) -> dict[str, str]:
+    return {name: text.rstrip() for name, text in _ITEM.findall(section)}
+
+
+class _Reading:
+    """What both readers hold, and their operations."""
+
+    _client: Any
+    _scope: ForestScope
+    _known: ServerCache
+    # Asks the forest's owner, if that is in this process.
+    _ask_owner: Any = None
 
     @contextlib.contextmanager
     def _noticing_deletion(self) -> Iterator[None]:
@@ -63,52 +161,25 @@ class _Reading(Generic[_Client]):
                 raise ForestMissing.of(self._scope.forest) from error
             raise
 
-
-def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[Any]], name: str) -> None:
-    """Give a method the docstring and parameters of an operation, and the type of its result."""
-    signature = inspect.signature(operation)
-    scope, *parameters = signature.parameters.values()
-    result = typing.get_args(signature.return_annotation)[-1]
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = operation.__doc__
-    method.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
-    itself = inspect.Parameter("self", scope.kind)
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[itself, *parameters], return_annotation=result
-    )
-
-
-def _blocking(
-    operation: _Operation[_Params, _Result], name: str = ""
-) -> Callable[Concatenate[_Reading[Elasticsearch], _Params], _Result]:
-    """Turn an operation into a method that returns its result; it has the same name, or another."""
-
-    def method(self: _Reading[Elasticsearch], /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        requests = operation(self._scope, *args, **options)
-        with self._noticing_deletion():
-            return execute(self._client, requests, known=self._known, ask_owner=self._ask_owner)
-
-    _described_by(method, operation, name or operation.__name__)
-    return method
+    article = _Method(articles.article)
+    cluster = _Method(clusters.cluster)
+    explain = _Method(explanation.explain_articles)
+    fields = _Method(ForestScope.fields_of)
+    left_out = _Method(clusters.left_out_of_text)
+    list = _Method(lists.list_rows)
+    overview = _Method(overviews.overview)
+    search_query = _Method(search_form.search_query)
+    similar = _Method(clusters.similar)
+    similar_to_text = _Method(clusters.similar_to_text)
+    source_field = _Method(sources.source_field)
+    source_names = _Method(sources.source_names)
+    sources = _Method(sources.sources)
+    timeline = _Method(timeline.timeline)
+    versions = _Method(stories.versions)
+    with_fingerprint = _Method(clusters.with_fingerprint)
 
 
-def _awaited(
-    operation: _Operation[_Params, _Result], name: str = ""
-) -> Callable[Concatenate[_Reading[AsyncElasticsearch], _Params], Coroutine[Any, Any, _Result]]:
-    """Turn an operation into an async method that returns its result."""
-
-    async def method(
-        self: _Reading[AsyncElasticsearch], /, *args: _Params.args, **options: _Params.kwargs
-    ) -> _Result:
-        requests = operation(self._scope, *args, **options)
-        with self._noticing_deletion():
-            return await execute_async(self._client, requests, known=self._known, ask_owner=self._ask_owner)
-
-    _described_by(method, operation, name or operation.__name__)
-    return method
-
-
-class Reader(_Reading[Elasticsearch]):
+class Reader(_Reading):
     """Reads indices of articles. May be shared between threads if its client may."""
 
     @checked
@@ -136,28 +207,12 @@ class Reader(_Reading[Elasticsearch]):
             SettingError: An argument is of a wrong type, the forest's name cannot name one index, or the pins
                 would have no effect.
         """
-        scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
-        super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
-
-    article = _blocking(article)
-    cluster = _blocking(cluster)
-    explain = _blocking(explain_articles, "explain")
-    fields = _blocking(ForestScope.fields_of, "fields")
-    left_out = _blocking(left_out_of_text, "left_out")
-    list = _blocking(list_rows, "list")
-    overview = _blocking(overview)
-    search_query = _blocking(search_query)
-    similar = _blocking(similar)
-    similar_to_text = _blocking(similar_to_text)
-    source_field = _blocking(source_field)
-    source_names = _blocking(source_names)
-    sources = _blocking(sources)
-    timeline = _blocking(timeline)
-    versions = _blocking(versions)
-    with_fingerprint = _blocking(with_fingerprint)
+        self._client = client
+        self._scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
+        self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
 
-class AsyncReader(_Reading[AsyncElasticsearch]):
+class AsyncReader(_Reading):
     """Reads indices of articles with an async client."""
 
     @checked
@@ -172,20 +227,16 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
-        scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
-        super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
+        self._client = client
+        self._scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
+        self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
     @classmethod
     @checked
     def like(cls, reader: Reader, client: AsyncElasticsearch) -> "AsyncReader":
         """Return what reads as `reader` does, with an async client, which the caller closes."""
-        other = cls.__new__(cls)
-        _Reading.__init__(
-            other,
-            client,
-            dataclasses.replace(reader._scope, learned=LearnedCopy()),
-            refresh_interval_s=reader._known.refresh_interval_s,
-        )
+        other = cls(client, refresh_interval_s=reader._known.refresh_interval_s)
+        other._scope = dataclasses.replace(reader._scope, learned=LearnedCopy())
         if reader._ask_owner is not None:
             other._ask_owner = functools.partial(asyncio.to_thread, reader._ask_owner)
         return other
@@ -202,23 +253,6 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         other = copy.copy(self)
         other._client = client
         return other
-
-    article = _awaited(article)
-    cluster = _awaited(cluster)
-    explain = _awaited(explain_articles, "explain")
-    fields = _awaited(ForestScope.fields_of, "fields")
-    left_out = _awaited(left_out_of_text, "left_out")
-    list = _awaited(list_rows, "list")
-    overview = _awaited(overview)
-    search_query = _awaited(search_query)
-    similar = _awaited(similar)
-    similar_to_text = _awaited(similar_to_text)
-    source_field = _awaited(source_field)
-    source_names = _awaited(source_names)
-    sources = _awaited(sources)
-    timeline = _awaited(timeline)
-    versions = _awaited(versions)
-    with_fingerprint = _awaited(with_fingerprint)
 
 
 _AnyReader = TypeVar("_AnyReader", Reader, AsyncReader)

@@ -11,9 +11,8 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
-from esdedup.reading.hits import Hit, fields_read, place_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import Order, aggregation, by_ids, order
+from esdedup.reading.queries import Hit, Order, aggregation, by_ids, fields_read, order, place_of, values_of
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
 from esdedup.text.normalise import visible_text
@@ -49,38 +48,41 @@ def with_details(
     """Return the rows with their details."""
     fields = request.fields
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
+    parts = [
+        searches[at : at + _CLUSTERS_IN_A_SEARCH] for at in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
+    ]
     texts, *answers = yield from search(
         request.index,
         snippets_body(rows, request.query, fields=fields) | _record_read(fields),
-        *(
-            clusters_body(
-                searches[first : first + _CLUSTERS_IN_A_SEARCH], source_field=source_field, fields=fields
-            )
-            for first in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
-        ),
+        *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
     )
     hits = texts["hits"]["hits"]
-    clusters = {
-        each.root: _Cluster(asked=each, found=found, fields=fields)
-        for each, found in zip(searches, _found(answers), strict=True)
-    }
+    found = [
+        answer["aggregations"][_cluster_name(at)]
+        for answer, part in zip(answers, parts, strict=True)
+        for at in range(len(part))
+    ]
+    clusters = dict(zip((each.root for each in searches), found, strict=True))
     shown = {place_of(hit): hit for hit in hits}
-    different = {
-        (row.index, row.id): version
-        for row in rows
-        if (cluster := clusters.get(row.root or "")) is not None
-        if (version := cluster.most_different(shown.get((row.index, row.id)))) is not None
-    }
+    different = {}
+    for row in rows:
+        hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
+        if hit and cluster and (version := _most_different(hit, cluster, fields)):
+            different[row.index, row.id] = version
     versions = yield from _similar_articles(different, request)
-    details = (
-        RowDetails(
-            snippet=snippet,
-            most_different=versions.get((row.index, row.id)),
-            **_of_cluster(row, clusters.get(row.root or "")),
+    snippets = snippets_of(rows, hits, fields=fields)
+    return tuple(
+        row.model_copy(
+            update={
+                "details": RowDetails(
+                    snippet=snippet,
+                    most_different=versions.get((row.index, row.id)),
+                    **_of_cluster(row, clusters.get(row.root or ""), fields),
+                )
+            }
         )
-        for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True)
+        for row, snippet in zip(rows, snippets, strict=True)
     )
-    return tuple(row.model_copy(update={"details": each}) for row, each in zip(rows, details, strict=True))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,49 +95,6 @@ class ClusterSearch:
     interval_ms: int | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Cluster:
-    """What was found about a cluster of several articles."""
-
-    asked: ClusterSearch
-    found: dict[str, Any]
-    fields: Fields
-
-    def article(self, name: str) -> Article | None:
-        """Return the earliest or the latest article."""
-        hits = self.found[name]["hits"]["hits"]
-        return next((Article(**values_of(hit, self.fields)) for hit in hits), None)
-
-    @property
-    def largest_sources(self) -> tuple[SourceCount, ...]:
-        buckets = self.found.get("sources", {"buckets": []})["buckets"]
-        return tuple(SourceCount(source=str(each["key"]), articles=each["doc_count"]) for each in buckets)
-
-    @property
-    def spread(self) -> tuple[int, ...]:
-        if self.asked.interval_ms is None:
-            return ()
-        counts = [0] * _STEPS
-        for bucket in self.found["spread"]["buckets"]:
-            step = (int(bucket["key"]) - self.asked.first_ms) // self.asked.interval_ms
-            # The first and the last time are known to the second, and articles may have arrived meanwhile.
-            counts[min(max(step, 0), _STEPS - 1)] += bucket["doc_count"]
-        return tuple(counts)
-
-    def most_different(self, shown: Hit | None) -> tuple[Hit, dict[str, Any]] | None:
-        """Return the version that is least like the article shown, and how similar; None if none is known."""
-        if shown is None:
-            return None
-        own = term_of(shown["_source"], self.fields.fingerprint)
-        versions = [
-            hit
-            for bucket in self.found["versions"]["buckets"]
-            if bucket["key"] != own
-            for hit in bucket["version"]["hits"]["hits"]
-        ]
-        return Similarity.to(shown, self.fields).most_different(versions, self.fields)
-
-
 def _cluster_search(row: Row) -> ClusterSearch:
     first_ms, last_ms = time_ms(row.first), time_ms(row.last)
     interval_ms = None
@@ -144,26 +103,47 @@ def _cluster_search(row: Row) -> ClusterSearch:
     return ClusterSearch(root=row.root or "", first_ms=first_ms or 0, interval_ms=interval_ms)
 
 
-def _found(answers: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return what was found about each cluster, in the order of the searches."""
-    return [
-        each["aggregations"][_cluster_name(number)]
-        for each in answers
-        for number in range(len(each["aggregations"]))
-    ]
-
-
-def _of_cluster(row: Row, cluster: _Cluster | None) -> dict[str, Any]:
+def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[str, Any]:
     """Return the details that do not depend on which article a row shows."""
-    if cluster is None:
+    if found is None:
         alone = Article(**{name: getattr(row, name) for name in Article.model_fields})
         return {"earliest": alone, "latest": alone, "largest_sources": (), "spread": ()}
+    buckets = found.get("sources", {"buckets": []})["buckets"]
     return {
-        "earliest": cluster.article("earliest"),
-        "latest": cluster.article("latest"),
-        "largest_sources": cluster.largest_sources,
-        "spread": cluster.spread,
+        "earliest": _article(found["earliest"], fields),
+        "latest": _article(found["latest"], fields),
+        "largest_sources": tuple(
+            SourceCount(source=str(each["key"]), articles=each["doc_count"]) for each in buckets
+        ),
+        "spread": _spread(_cluster_search(row), found),
     }
+
+
+def _article(found: dict[str, Any], fields: Fields) -> Article | None:
+    return next((Article(**values_of(hit, fields)) for hit in found["hits"]["hits"]), None)
+
+
+def _spread(asked: ClusterSearch, found: dict[str, Any]) -> tuple[int, ...]:
+    if asked.interval_ms is None:
+        return ()
+    counts = [0] * _STEPS
+    for bucket in found["spread"]["buckets"]:
+        step = (int(bucket["key"]) - asked.first_ms) // asked.interval_ms
+        # The first and the last time are known to the second, and articles may have arrived meanwhile.
+        counts[min(max(step, 0), _STEPS - 1)] += bucket["doc_count"]
+    return tuple(counts)
+
+
+def _most_different(shown: Hit, found: dict[str, Any], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
+    """Return the version that is least like the article shown, and how similar; None if none is known."""
+    own = term_of(shown["_source"], fields.fingerprint)
+    versions = [
+        hit
+        for bucket in found["versions"]["buckets"]
+        if bucket["key"] != own
+        for hit in bucket["version"]["hits"]["hits"]
+    ]
+    return Similarity.to(shown, fields).most_different(versions, fields)
 
 
 def _similar_articles(

@@ -1,6 +1,7 @@
 """A reader's configuration, and what the mappings say about an index before it is searched."""
 
 import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from esdedup.elastic import limits
@@ -16,10 +17,12 @@ from esdedup.elastic.mappings import (
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
-from esdedup.reading.choices import keyword_fields, uneven_fields
 
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
+_KEYWORDS = frozenset({"keyword", "constant_keyword"})
+LANGUAGE_FIELDS = ("language", "lang")
+"""What a field is called that tells the language of an article."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,7 @@ class ReadyIndex:
 
     @property
     def keyword_fields(self) -> list[str]:
-        """The further fields that articles can be chosen by, see `choices.keyword_fields`."""
+        """The further fields that articles can be chosen by, see `keyword_fields`."""
         return keyword_fields(self.mappings, self.fields)
 
     @property
@@ -137,13 +140,8 @@ class Scope:
 
         `setup` makes an index keep them. One that keeps none has the usual names, those of ``Fields()``.
 
-        Args:
-            index: An index, alias or pattern.
-
         Raises:
             IndexNotReady: The index is missing, or there are several that keep different names.
-            SettingError: The name of the index is empty.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return fields_of((yield from _mappings(index)), given=self.fields)
 
@@ -187,3 +185,52 @@ def _unsearchable(mappings: dict[str, dict[str, Any]], fields: Fields) -> dict[s
         if hidden or len(lacking) == len(mappings):
             found[name] = next(iter(hidden or lacking))
     return found
+
+
+def keyword_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) -> list[str]:
+    """Return the keyword fields that all of the indices have, beside the article's own and esdedup's.
+
+    Fields that tell the language come first, then those with the shortest names.
+    """
+    first, *others = mappings.values()
+    own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
+    found = [
+        name
+        for name in _names(first.get("properties", {}))
+        if name not in own
+        and not name.startswith(f"{fields.dedup}.")
+        and all(_can_be_chosen_by(mapping_of(dict(each), name)) for each in (first, *others))
+    ]
+    return _languages_first(found)
+
+
+def uneven_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) -> list[str]:
+    """Return the fields that are such keyword fields in some of the indices only, in the same order."""
+    of_each = (keyword_fields({index: mapping}, fields) for index, mapping in mappings.items())
+    return _languages_first(set().union(*of_each).difference(keyword_fields(mappings, fields)))
+
+
+def _languages_first(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (not is_language(name), len(name), name))
+
+
+def is_language(name: str) -> bool:
+    """Return whether a field tells, by its name, the language of an article."""
+    return name.rpartition(".")[2].lower() in LANGUAGE_FIELDS
+
+
+def _names(properties: Mapping[str, Any], parent: str = "") -> Iterator[str]:
+    """Yield the full names of fields and of those in objects; subfields repeat their field, and are not."""
+    for name, mapping in properties.items():
+        yield parent + name
+        # The objects of a nested field are documents of their own, which no plain filter finds.
+        if mapping.get("type") != "nested":
+            yield from _names(mapping.get("properties", {}), f"{parent}{name}.")
+
+
+def _can_be_chosen_by(mapping: Mapping[str, Any]) -> bool:
+    return (
+        mapping.get("type") in _KEYWORDS
+        and mapping.get("index") is not False
+        and mapping.get("doc_values") is not False
+    )

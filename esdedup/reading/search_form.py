@@ -5,12 +5,15 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from esdedup.elastic.limits import MAX_TERMS
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reading.choices import Choices, Values, distinct
-from esdedup.reading.queries import moment_ms
+from esdedup.reading.queries import check_term, moment_ms
 from esdedup.reading.scope import ReadyIndex, Scope
+
+Values = str | Sequence[str]
+"""One value of a field, or several: an article must have one of them."""
 
 _MOST_NAMED = 10
 # Those of Elasticsearch's simple syntax that people know. It takes whatever is typed, without an error.
@@ -21,6 +24,54 @@ _PIECES = re.compile(r'"[^"]*"?|[^\s"]+')
 _WORD = re.compile(r"(?P<before>[-+|(]*)(?P<word>.*?)(?P<after>[*)|+]*)")
 
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """The values chosen for each field, by its full name; an article must have one of them in every field."""
+
+    by_field: Mapping[str, tuple[str, ...]]
+
+    def filters(self, *, but: str | None = None) -> list[Query]:
+        """Return the filters for articles that have the chosen values, `but` for those of one field."""
+        return [
+            {"term": {field: values[0]}} if len(values) == 1 else {"terms": {field: list(values)}}
+            for field, values in self.by_field.items()
+            if field != but
+        ]
+
+
+def distinct(name: str, values: Values | None) -> tuple[str, ...]:
+    """Return each of the values of a field once; none if there are none, or only an empty one.
+
+    Raises:
+        SettingError: One is no string, or no value that a keyword field can have; or there are too many.
+    """
+    if not values:
+        return ()
+    found = tuple(dict.fromkeys([values] if isinstance(values, str) else values))
+    if len(found) > MAX_TERMS:
+        raise SettingError(f"{len(found):,} values of {name}; at most {MAX_TERMS:,} are possible")
+    for each in found:
+        if not isinstance(each, str):
+            raise SettingError(f"the {name} {each!r:.60} is a {type(each).__name__}, not a string")
+        check_term(name, each)
+    return found
+
+
+def values_by_field(conditions: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each field from conditions that are written as ``field:value``.
+
+    Raises:
+        SettingError: One is written otherwise.
+    """
+    found: dict[str, list[str]] = {}
+    for each in conditions:
+        field, _, value = each.partition(":")
+        if not field or not value:
+            raise SettingError(f"{each!r:.100} must be a field and a value, such as language:en")
+        found.setdefault(field, []).append(value)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,7 +123,6 @@ def search_query(
     """Return the query that a search form describes, for `list`; None if the form is empty.
 
     Args:
-        index: An index, alias or pattern.
         words: All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
             ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.
         since: The first moment, inclusive, ISO 8601.
@@ -85,7 +135,6 @@ def search_query(
         SettingError: `since` or `until` is not a time; the source field is text, which cannot be matched
             exactly; or the index has no such keyword field.
         IndexNotReady: The index is missing, or lacks the fields that are searched.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     form = SearchForm(words=words, since=since, until=until, source=source, where=where)
     ready = yield from scope.ready(index)

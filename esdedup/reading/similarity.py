@@ -7,7 +7,7 @@ import numpy as np
 from esdedup.fields import Fields, signature_of, value_of
 from esdedup.fingerprint.agreement import Comparison
 from esdedup.fingerprint.profile import Profile, profile_labelled
-from esdedup.reading.hits import Hit, values_of
+from esdedup.reading.queries import Hit, values_of
 from esdedup.reading.results import SimilarArticle
 
 

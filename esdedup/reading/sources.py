@@ -1,8 +1,7 @@
 """The sources in a cluster, and the sources in an index."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from esdedup.elastic import limits
 from esdedup.elastic.requests import UNREAD, Query, Requests, search
@@ -10,9 +9,8 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
-from esdedup.reading.hits import moment_of, root_of, with_signature
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import aggregation, order
+from esdedup.reading.queries import aggregation, moment_of, order, root_of, with_signature
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity
@@ -35,39 +33,39 @@ def sources(
 
     The article itself is not counted.
 
-    Args:
-        index: An index, alias or pattern.
-        article_id: The article's id. If several indices have it, the article that arrived last.
-        in_index: The index to take it from, if several have that id.
-        other_sources: Leave out the article's own source.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Sources on a page, at most 1,000.
-
     Raises:
-        ArticleNotFound: No article has that id, or it has no root.
         SettingError: A value is invalid, or the source field is text, which cannot be grouped by.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     # Checks the depth; sources have numbered pages only.
     Paging(page=page, size=size).start([], is_endless=False)
     ready = yield from scope.ready(index)
     hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
-    grouping = _Grouping(
-        index=index,
-        query=other_articles(index, ready, hit, other_sources=other_sources),
-        source_field=ready.required_source_field(index),
-        fields=ready.fields,
-    )
-    last = page * size
-    counts = yield from grouping.count(last)
-    groups = yield from grouping.groups(counts.names[last - size :])
+    query = other_articles(index, ready, hit, other_sources=other_sources)
+    field, last = ready.required_source_field(index), page * size
+    (answer,) = yield from search(index, count_sources(query, source_field=field, size=last))
+    counts = answer["aggregations"]
+    with_name, without = int(counts["total"]["count"]), bool(counts["without_source"]["doc_count"])
+    # None stands for articles without a source; it comes last.
+    names = [bucket["key"] for bucket in counts["sources"]["buckets"]]
+    if without and len(names) == with_name < last:
+        names.append(None)
+    names = names[last - size :]
+    groups: list[dict[str, Any]] = []
+    if names:
+        body = of_sources(query, names=names, source_field=field, fields=ready.fields)
+        (of_names,) = yield from search(index, body)
+        groups = of_names["aggregations"]["sources"]["buckets"]
     similarity = Similarity.to(hit, ready.fields)
     return SourcesPage(
         root=root_of(hit, ready.fields),
-        total=counts.articles,
-        total_sources=counts.sources,
-        sources=tuple(_source(name, group, similarity, ready.fields) for name, group in groups),
+        total=answer["hits"]["total"]["value"],
+        total_sources=with_name + without,
+        sources=tuple(
+            _source(name, group, similarity, ready.fields)
+            for name, group in zip(names, groups, strict=True)
+            # Those whose articles were deleted meanwhile have none.
+            if group["doc_count"]
+        ),
         page=page,
         size=size,
     )
@@ -77,13 +75,10 @@ def source_names(scope: Scope, index: str, *, size: int = 200) -> Requests[tuple
     """Return the names of the sources with the most articles, in alphabetical order.
 
     Args:
-        index: An index, alias or pattern.
         size: How many names at most, 1 to 65,536.
 
     Raises:
         SettingError: The size is out of range, or the name of the index is empty.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     if not 1 <= size <= limits.MAX_BUCKETS:
         raise SettingError(f"{size:,} names of sources: from 1 to {limits.MAX_BUCKETS:,} are possible")
@@ -99,56 +94,8 @@ def source_field(scope: Scope, index: str) -> Requests[str | None]:
     """Return the field to match and count sources by, None if no such field can be aggregated.
 
     It is the source field, or its keyword subfield if the source field is mapped as text.
-
-    Args:
-        index: An index, alias or pattern.
-
-    Raises:
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     return (yield from scope.ready(index)).source_field
-
-
-class _Counts(NamedTuple):
-    """The sources with the most articles, and how many there are in all."""
-
-    articles: int
-    sources: int
-    # None stands for articles without a source; it comes last.
-    names: list[Any]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Grouping:
-    """Articles, to be grouped by source."""
-
-    index: str
-    # Matches the articles.
-    query: Query
-    source_field: str
-    fields: Fields
-
-    def count(self, size: int) -> Requests[_Counts]:
-        """Count the articles and sources, and return the first `size` sources."""
-        body = count_sources(self.query, source_field=self.source_field, size=size)
-        (answer,) = yield from search(self.index, body)
-        counts = answer["aggregations"]
-        with_name = int(counts["total"]["count"])
-        has_nameless = bool(counts["without_source"]["doc_count"])
-        names = [bucket["key"] for bucket in counts["sources"]["buckets"]]
-        if has_nameless and len(names) == with_name < size:
-            names.append(None)
-        return _Counts(answer["hits"]["total"]["value"], with_name + has_nameless, names)
-
-    def groups(self, names: list[Any]) -> Requests[list[tuple[Any, dict[str, Any]]]]:
-        """Find the first, last and earliest article of each source; leave out those without articles."""
-        if not names:
-            return []
-        body = of_sources(self.query, names=names, source_field=self.source_field, fields=self.fields)
-        (answer,) = yield from search(self.index, body)
-        groups = answer["aggregations"]["sources"]["buckets"]
-        return [(name, group) for name, group in zip(names, groups, strict=True) if group["doc_count"]]
 
 
 def _source(name: Any, group: dict[str, Any], similarity: Similarity, fields: Fields) -> Source:

@@ -4,8 +4,7 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
-from esdedup.reading.hits import fields_read, values_of
-from esdedup.reading.queries import aggregation, check_term, order, within
+from esdedup.reading.queries import aggregation, check_term, fields_read, order, values_of, within
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.times import iso
@@ -32,13 +31,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     Also who published it first, and who most often.
 
     Args:
-        index: An index, alias or pattern.
         root: The cluster's root.
-
-    Raises:
-        SettingError: The root or the name of the index is empty.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     check_term("root", root)
     ready = yield from scope.ready(index)

@@ -7,9 +7,8 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
-from esdedup.reading.hits import Hit, fields_read, root_of, values_of, with_signature
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import order
+from esdedup.reading.queries import Hit, fields_read, order, root_of, values_of, with_signature
 from esdedup.reading.results import EXAMPLE_ARTICLE, Article, Result, SimilarArticle, example
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity
@@ -84,20 +83,9 @@ def versions(
     The article itself is among them. Articles with the same fingerprint are one version.
 
     Args:
-        index: An index, alias or pattern.
-        article_id: The article's id. If several indices have it, the article that arrived last.
-        in_index: The index to take it from, if several have that id.
         other_sources: Leave out articles from the article's own source, and so the article itself.
         sort: ``oldest``: in the order in which the texts appeared, each shown by its first article;
             ``newest``: the text with the latest article first, each shown by that article.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Versions on a page, at most 1,000.
-
-    Raises:
-        ArticleNotFound: No article has that id, or it has no root.
-        SettingError: A value is invalid, or the page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     if sort not in get_args(TimeOrder):
         raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")

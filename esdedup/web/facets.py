@@ -6,8 +6,8 @@ A link has the parameters of the list that it leads to, for `formats.address`.
 import dataclasses
 from typing import Any
 
-from esdedup.reading.choices import is_language
 from esdedup.reading.overview import Facet, Overview
+from esdedup.reading.scope import is_language
 from esdedup.web.bounds import MAX_VALUE
 from esdedup.web.form import PageForm
 from esdedup.web.languages import Language

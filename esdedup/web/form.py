@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from esdedup.reading.choices import values_by_field
-from esdedup.reading.included import MAX_INCLUDED
+from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
+from esdedup.reading.search_form import values_by_field
 from esdedup.web.state import Site
 
 MAX_SIZE = 100

@@ -6,9 +6,9 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from esdedup.reading.choices import LANGUAGE_FIELDS
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
+from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.web.marking import Marking
 
 # Files that are made at once; more are refused.

@@ -5,36 +5,38 @@ from esdedup.fields import Fields
 from esdedup.reading import (
     articles,
     clusters,
-    list_bodies,
+    list_request,
+    lists,
     overview,
     row_details,
+    sorts,
     sources,
     timeline,
     versions,
 )
-from esdedup.reading.choices import Choices
-from esdedup.reading.queries import within
+from esdedup.reading.list_request import ListRequest
 from esdedup.reading.scope import Tuning
+from esdedup.reading.search_form import Choices
 
 FIELDS = Fields()
 QUERY: Query = {"match": {"title": "ferry"}}
+LIST = ListRequest(index="news", query=QUERY)
+ALL = ListRequest(index="news")
 ROOTS = ["ROOT-1", "ROOT-2"]
 PLACE = [1789935360000, 331, "news"]
 _OTHERS = clusters.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
 
 IN_DOCS: dict[str, Query] = {
-    "articles": list_bodies.articles(QUERY, by="newest", size=42, fields=FIELDS),
-    "articles-after": list_bodies.articles(
-        QUERY, by="newest", size=42, fields=FIELDS, after=PLACE, without=["ROOT-2"]
-    ),
-    "firsts": list_bodies.heads(ROOTS, query=QUERY, by="newest", fields=FIELDS),
-    "counts": list_bodies.count_clusters(ROOTS, query=QUERY, source_field="source", fields=FIELDS),
-    "count": list_bodies.count_articles(QUERY, fields=FIELDS),
-    "not-enriched": list_bodies.count_not_enriched(QUERY, fields=FIELDS),
-    "rows": list_bodies.count_rows(QUERY, up_to=Tuning().exact_rows, is_few=True, fields=FIELDS),
-    "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
-    "rows-of-partitions": list_bodies.estimate_rows(QUERY, fields=FIELDS, partitions=8),
-    "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
+    "articles": list_request.articles(LIST, "newest", size=42),
+    "articles-after": list_request.articles(LIST, "newest", size=42, after=PLACE, without=["ROOT-2"]),
+    "firsts": list_request.heads(LIST, "newest", ROOTS),
+    "counts": lists.count_clusters(LIST, ROOTS, source_field="source"),
+    "count": list_request.count_articles(LIST),
+    "not-enriched": lists.count_not_enriched(LIST),
+    "rows": lists.count_rows(LIST, up_to=Tuning().exact_rows, is_few=True),
+    "about-rows": lists.estimate_rows(LIST),
+    "rows-of-partitions": lists.estimate_rows(LIST, partitions=8),
+    "relevance": list_request.first_of_each_root(LIST, "relevance", size=21),
     "overview": overview.overview_body(
         QUERY,
         choices=Choices({"source": ("Morning Wire", "Daily Ledger")}),
@@ -43,17 +45,15 @@ IN_DOCS: dict[str, Query] = {
         fields=FIELDS,
     ),
     "over-time": timeline.articles_over_time(
-        within(QUERY, FIELDS), interval_ms=86_400_000, offset_ms=0, fields=FIELDS
+        LIST.articles, interval_ms=86_400_000, offset_ms=0, fields=FIELDS
     ),
     "row-details": row_details.clusters_body(
         [row_details.ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
         source_field="source",
         fields=FIELDS,
     ),
-    "by-count": list_bodies.roots_by_count(within(None, FIELDS), descending=True, size=21, fields=FIELDS),
-    "by-count-of-matches": list_bodies.roots_by_count(
-        within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS
-    ),
+    "by-count": sorts.roots_by_count(ALL.articles, descending=True, size=21, fields=FIELDS),
+    "by-count-of-matches": sorts.roots_by_count(LIST.articles, descending=True, size=21, fields=FIELDS),
     "one": articles.one_article("ID", fields=FIELDS, has_text=True),
     "similar": clusters.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
     "sources": sources.count_sources(_OTHERS, source_field="source", size=20),
@@ -80,10 +80,8 @@ IN_DOCS: dict[str, Query] = {
 }
 
 IN_MAPPINGS: dict[str, Query] = {
-    "list-newest": list_bodies.first_of_each_root(None, by="newest", first=0, size=20, fields=FIELDS),
-    "list-most-similar": list_bodies.roots_by_count(
-        within(None, FIELDS), descending=True, size=20, fields=FIELDS
-    ),
+    "list-newest": list_request.first_of_each_root(ALL, "newest", size=20),
+    "list-most-similar": sorts.roots_by_count(ALL.articles, descending=True, size=20, fields=FIELDS),
     "similar": clusters.cluster_members(
         clusters.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
         first=0,

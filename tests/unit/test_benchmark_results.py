@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import render, results, unit_costs
+from benchmarks import render, results
+from benchmarks.processes import machine
 from benchmarks.results import ROOT, Measured, Result
-from esdedup.plan.machine import machine
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
@@ -53,7 +53,6 @@ def test_the_documents_are_made_from_the_file_of_results() -> None:
     assert render.DOCUMENT.read_text() == render.document(kept)
     for path in render.QUOTING:
         assert path.read_text() == render.quoted(path.read_text(), kept)
-    assert unit_costs.PATH.read_text() == unit_costs.shipped_file(kept)
 
 
 @pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from esdedup import Fields
-from esdedup.reading.hits import values_of
+from esdedup.reading.queries import values_of
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ PUBLIC = {
         if inspect.isclass(value) and value.__module__ == module.__name__ and not name.startswith("_")
     },
 }
-OPERATIONS = [name for name, value in vars(Reader).items() if not name.startswith("_") and callable(value)]
+OPERATIONS = [name for name in dir(Reader) if not name.startswith("_")]
 
 
 def test_every_name_exists_once_and_where_types_are_looked_for() -> None:

@@ -1,0 +1,310 @@
+"""What finds the articles on a page of the list, for each kind of sort.
+
+By relevance, Elasticsearch collapses the matches to the best one of each cluster.
+
+By time, articles are read in time order, and the first of each cluster becomes a row. Collapsing would visit
+every match for each page; this visits about as many articles as the page has rows. Earlier pages need not be
+remembered: an article is a row if it is the first match of its cluster, and one search over the clusters on
+the page decides that. So cursors reach any depth. Where few articles become rows (`only`, or reprints of what
+earlier pages show), a page is cut short before the whole index is read; its cursor goes on after the last
+article that was read.
+
+By count, a terms aggregation gives the exact order on one shard, and on several shards if each cluster lies
+on one of them (articles routed by root). Otherwise each shard has only part of each count. Then the roots
+that the shards sent are counted again, exactly, and the shards' smallest counts bound the count of every root
+that was not sent (Fagin's threshold algorithm). Until that bound proves the order, each shard sends more
+roots, up to a limit. If the order is not proved at the limit, the result says that it is not exact.
+"""
+
+import collections
+import dataclasses
+from typing import Any
+
+from esdedup.elastic import limits
+from esdedup.elastic.requests import Query, Requests, search
+from esdedup.errors import SettingError
+from esdedup.fields import Fields
+from esdedup.reading import list_request as bodies
+from esdedup.reading.list_request import ListRequest, SortResult
+from esdedup.reading.paging import Cursor
+from esdedup.reading.queries import Hit, aggregation, place_of, root_of, within
+from esdedup.reading.scope import ReadyIndex, Tuning
+
+_MAX_CHUNK = 5_000
+# The next chunk excludes the clusters with the most articles read so far, at most this many.
+_MAX_EXCLUDED = 1_000
+
+
+def sorted_articles(
+    request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
+) -> Requests[SortResult]:
+    """Find the articles on a page."""
+    if request.is_by_time:
+        return (yield from _by_time(request, start, tuning))
+    if request.is_by_count:
+        return (yield from _by_count(request, start, ready, tuning))
+    return (yield from _by_relevance(request, start))
+
+
+def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
+    body_of = bodies.first_of_each_root if request.dedup else bodies.articles
+    # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
+    size = min(request.size + 1, limits.MAX_HITS - start.offset)
+    answer, count = yield from search(
+        request.index,
+        body_of(request, request.order, size=size, first=start.offset),
+        bodies.count_articles(request),
+    )
+    hits = answer["hits"]["hits"]
+    return SortResult(
+        hits=hits[: request.size],
+        has_more=len(hits) > request.size,
+        total_articles=count["hits"]["total"]["value"],
+    )
+
+
+def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[SortResult]:
+    # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
+    skipped = 0 if start.place is not None else start.offset
+    needed = skipped + request.size + 1
+    # The number of articles read so far, by root.
+    read: collections.Counter[str] = collections.Counter()
+    rows: list[Hit] = []
+    left = tuning.read_articles + tuning.read_articles_a_row * needed
+    place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK, left), False
+    total_articles: int | None = None
+    while len(rows) < needed and not is_last and left:
+        # The clusters with the most articles read so far are excluded.
+        excluded = [root for root, times in read.most_common(_MAX_EXCLUDED) if times > 1]
+        searches = [bodies.articles(request, request.order, size=chunk, after=place, without=excluded)]
+        if total_articles is None:
+            searches.append(bodies.count_articles(request))
+        answer, *counted = yield from search(request.index, *searches)
+        hits = candidates = answer["hits"]["hits"]
+        if counted:
+            total_articles = counted[0]["hits"]["total"]["value"]
+        if request.dedup:
+            candidates = _first_of_each_root(hits, read, request)
+            if start.place is not None:
+                candidates = yield from _without_rows_of_earlier_pages(candidates, request)
+        rows += yield from _filtered_by_only(candidates, request)
+        is_last = len(hits) < chunk
+        if not is_last:
+            left -= chunk
+            place, chunk = hits[-1]["sort"], min(2 * chunk, _MAX_CHUNK, left)
+    page = rows[skipped : skipped + request.size]
+    is_full = len(rows) >= needed
+    if is_full:
+        place = page[-1]["sort"]
+    return SortResult(
+        hits=page,
+        place=None if is_last and not is_full else place,
+        has_more=is_full or not is_last,
+        total_articles=total_articles or 0,
+        is_cut_short=len(page) < request.size and not is_last,
+    )
+
+
+def _first_of_each_root(hits: list[Hit], read: collections.Counter[str], request: ListRequest) -> list[Hit]:
+    """Return the first hit of each root that is not in `read`, and count all hits in `read`."""
+    firsts: list[Hit] = []
+    for hit in hits:
+        root = root_of(hit, request.fields)
+        if root not in read:
+            firsts.append(hit)
+        read[root] += 1
+    return firsts
+
+
+def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
+    """Return the hits that are the first match of their cluster in the whole list."""
+    if not hits:
+        return []
+    roots = [root_of(hit, request.fields) for hit in hits]
+    (answer,) = yield from search(request.index, bodies.heads(request, request.order, roots))
+    firsts = set(map(place_of, answer["hits"]["hits"]))
+    return [hit for hit in hits if place_of(hit) in firsts]
+
+
+def _filtered_by_only(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
+    """Apply `only`: keep the hits whose clusters have similar articles, or those whose clusters have none."""
+    if request.only is None or not hits:
+        return hits
+    roots = [root_of(hit, request.fields) for hit in hits]
+    (answer,) = yield from search(request.index, bodies.larger_roots(request, roots))
+    larger = {bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]}
+    has_similar = request.only == "similar"
+    return [hit for hit, root in zip(hits, roots, strict=True) if (root in larger) is has_similar]
+
+
+def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning) -> Requests[SortResult]:
+    end = min(start.offset + request.size, limits.MAX_HITS)
+    (answer,) = yield from search(request.index, bodies.count_articles(request))
+    total_articles = answer["hits"]["total"]["value"]
+    ranking = _Ranking(
+        request=request, tuning=tuning, is_routed_by_root=ready.is_routed_by_root, counted=request.articles
+    )
+    # One more than the page needs shows whether there is a next page.
+    if request.query is None or request.counting == "matching":
+        ranked = yield from ranking.first(end + 1)
+    else:
+        ranked = yield from _whole_clusters(ranking, end + 1, total_articles=total_articles)
+    roots = ranked.roots[start.offset : end]
+    heads: dict[str, Hit] = {}
+    if roots:
+        (answer,) = yield from search(request.index, bodies.heads(request, request.order_of_heads, roots))
+        heads = {root_of(hit, request.fields): hit for hit in answer["hits"]["hits"]}
+    return SortResult(
+        # A cluster that was deleted meanwhile has no head.
+        hits=[heads[root] for root in roots if root in heads],
+        has_more=end < min(len(ranked.roots), limits.MAX_HITS),
+        total_articles=total_articles,
+        order_exact=ranked.is_exact,
+        are_heads=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _RankedRoots:
+    """Roots sorted by count."""
+
+    roots: list[str]
+    is_exact: bool
+    # Whether no other roots exist.
+    is_complete: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Ranking:
+    """Clusters ranked by how many of their articles match a query."""
+
+    request: ListRequest
+    tuning: Tuning
+    is_routed_by_root: bool
+    # Matches the articles that are counted.
+    counted: Query
+    # Clusters without an article that matches this are skipped; None skips none.
+    required: Query | None = None
+
+    def first(self, depth: int) -> Requests[_RankedRoots]:
+        """Rank the first `depth` clusters, requesting as few roots from each shard as suffice."""
+        from_shard = depth
+        while True:
+            ranked = yield from self._from_shards(depth, from_shard)
+            if ranked.is_exact or from_shard >= self.tuning.max_roots:
+                return ranked
+            from_shard = min(self.tuning.max_roots, max(8 * from_shard, self.tuning.first_roots))
+
+    def _from_shards(self, depth: int, from_shard: int) -> Requests[_RankedRoots]:
+        """Rank clusters from the first `from_shard` roots of each shard."""
+        answer = yield from self._search(self.counted, size=from_shard, from_shard=from_shard)
+        sent = answer["aggregations"]["roots"]
+        buckets: list[dict[str, Any]] = sent["buckets"]
+        is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
+        # If no shard left out a root, the sums are exact.
+        is_exact = is_on_one_shard or sent["doc_count_error_upper_bound"] == 0
+        is_complete = is_exact and not sent["sum_other_doc_count"] and len(buckets) <= depth
+        if not is_exact and self._is_descending and buckets:
+            buckets, is_exact = yield from self._recounted(sent, depth, is_cut=len(buckets) == from_shard)
+        roots = [
+            bucket["key"]
+            for bucket in buckets[:depth]
+            if self.required is None or bucket["required"]["doc_count"]
+        ]
+        return _RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete)
+
+    def _recounted(
+        self, sent: dict[str, Any], depth: int, *, is_cut: bool
+    ) -> Requests[tuple[list[dict[str, Any]], bool]]:
+        """Count exactly the roots that the shards sent; return them, and whether their order is proved.
+
+        `is_cut` is whether the answer may leave out roots that the shards sent.
+        """
+        names = [bucket["key"] for bucket in sent["buckets"]]
+        named = {"bool": {"must": [self.counted], "filter": [bodies.with_roots(names, self.request.fields)]}}
+        answer = yield from self._search(named, size=min(depth, len(names)), from_shard=len(names))
+        buckets = answer["aggregations"]["roots"]["buckets"]
+        # A root that no shard sent has at most `doc_count_error_upper_bound` articles. A root that was sent
+        # but left out of the answer also has at most the last bucket's count, on the shards that sent it.
+        most_elsewhere = sent["doc_count_error_upper_bound"]
+        if is_cut:
+            most_elsewhere += sent["buckets"][-1]["doc_count"]
+        return buckets, bool(buckets) and buckets[-1]["doc_count"] > most_elsewhere
+
+    @property
+    def _is_descending(self) -> bool:
+        return self.request.sort == "similar-desc"
+
+    def _search(self, counted: Query, *, size: int, from_shard: int) -> Requests[Any]:
+        body = roots_by_count(
+            counted,
+            descending=self._is_descending,
+            size=size,
+            from_shard=from_shard,
+            fields=self.request.fields,
+            required=self.required,
+        )
+        (answer,) = yield from search(self.request.index, body)
+        return answer
+
+
+def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Requests[_RankedRoots]:
+    """Rank the clusters with a match by all their articles, matching or not."""
+    if total_articles > ranking.tuning.few_articles:
+        ranked = yield from _sifted(ranking, depth)
+        if ranked is not None:
+            return ranked
+    roots = yield from _roots_with_a_match(ranking)
+    named = bodies.with_roots(roots, ranking.request.fields)
+    return (yield from dataclasses.replace(ranking, counted=named).first(depth))
+
+
+def _sifted(ranking: _Ranking, depth: int) -> Requests[_RankedRoots | None]:
+    """Rank all clusters, and skip those without a match; None if too few remain.
+
+    Fast if very many articles match: then most of the largest clusters have a match.
+    """
+    every_cluster = dataclasses.replace(
+        ranking, counted=within(None, ranking.request.fields), required=ranking.counted
+    )
+    tuning = ranking.tuning
+    for wide in (max(tuning.first_roots, 2 * depth), tuning.max_roots):
+        ranked = yield from every_cluster.first(wide)
+        if len(ranked.roots) >= depth or ranked.is_complete:
+            return dataclasses.replace(ranked, roots=ranked.roots[:depth])
+    return None
+
+
+def _roots_with_a_match(ranking: _Ranking) -> Requests[list[str]]:
+    """Return the roots of all matching articles, unless they are more than fit in one request."""
+    most = ranking.tuning.max_roots
+    (answer,) = yield from search(ranking.request.index, bodies.roots_of(ranking.request, size=most))
+    roots = answer["aggregations"]["roots"]
+    if roots["sum_other_doc_count"]:
+        raise SettingError(
+            f"the query matches more than {most:,} clusters, too many to sort by the size of whole clusters: "
+            "sort by the count of matching articles, narrow the query, or sort by time or relevance"
+        )
+    return [bucket["key"] for bucket in roots["buckets"]]
+
+
+def roots_by_count(
+    query: Query,
+    *,
+    descending: bool,
+    size: int,
+    fields: Fields,
+    from_shard: int | None = None,
+    required: Query | None = None,
+) -> Query:
+    """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
+
+    Each shard sends `from_shard` roots (None: `size`). Of each root, the articles that match `required` are
+    counted separately.
+    """
+    by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
+    terms: Query = {"field": fields.root, "size": size, "order": by_count, "shard_size": from_shard or size}
+    roots: Query = {"terms": terms}
+    if required is not None:
+        roots["aggs"] = {"required": {"filter": required}}
+    return aggregation(query, {"roots": roots})

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esdedup._core import Changes as CoreChanges
 from esdedup._core import Learner, Overrides
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes, bytes_of

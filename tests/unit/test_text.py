@@ -15,7 +15,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.left_out import LocatedPassages
 from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import ParsedTexts
-from tests.unit.test_page_ids import page_ids, words
+from tests.unit.test_fingerprinter import page_ids, words
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
 TRICKY = (

@@ -15,7 +15,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.left_out import LocatedPassages
 from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import ParsedTexts
-from tests.unit.test_fingerprinter import page_ids, words
+from tests.unit.test_fingerprinter import page_ids, page_words
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
 TRICKY = (
@@ -189,7 +189,7 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
     ],
 )
 def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert page_words(text) == expected
     assert len(set(page_ids(text, " ".join(expected), "-".join(expected)))) == 1
 
 
@@ -214,7 +214,7 @@ def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, tokens: list[
 def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str]) -> None:
     """Counted as for an explanation: runs without a number, and runs with one."""
     for one, other in zip(ones, others, strict=False):
-        ours, theirs = (set(runs(words(text), RUN_UNITS)) for text in (one, other))
+        ours, theirs = (set(runs(page_words(text), RUN_UNITS)) for text in (one, other))
         ((of_words, of_numbers),) = parsed(one).core.overlap(b"", parsed(other).core, b"")
         for has_number, found in ((False, of_words), (True, of_numbers)):
             mine, yours = (

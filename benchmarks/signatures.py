@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import BINS, MINHASH, REPRESENTATIVES, WORDS, Fingerprints, no_faults
-from esdedup.fingerprint.simhash import pack64
+from esdedup.fingerprint.signature import BINS, MINHASH, REPRESENTATIVES, WORDS, Fingerprints
 from esdedup.forest import Arrivals
 from esdedup.neighbours.relation import relation_of
 
@@ -116,7 +115,9 @@ class Held:
 
 
 def _biased(count: int, random: np.random.Generator) -> Signatures:
-    return pack64(random.random((count, 64), np.float32) < random.uniform(0.3, 0.7, 64))
+    signs = random.random((count, 64), np.float32) < random.uniform(0.3, 0.7, 64)
+    simhashes: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
+    return simhashes
 
 
 def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Signatures:
@@ -146,7 +147,7 @@ def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arriva
         letters=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
         pages=_pages(signatures),
-        faults=no_faults(count),
+        faults=np.full(count, "", object),
     )
     return Arrivals.of(fingerprints, times_ms=times_ms.tolist())
 

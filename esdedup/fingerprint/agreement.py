@@ -22,20 +22,6 @@ _ASCENDING = (
     ("contained_resemblance", "most_resemblance"),
 )
 
-# In the order in which the crate takes them.
-_COMPARED = (
-    "least_resemblance",
-    "most_resemblance",
-    "short_letters",
-    "tiny_resemblance",
-    "tiny_runs",
-    "root_slack",
-    "least_contained",
-    "contained_letters",
-    "contained_runs",
-    "contained_resemblance",
-)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Agreement:
@@ -92,8 +78,9 @@ class Agreement:
 
     @property
     def core(self) -> tuple[tuple[float, ...], int]:
-        """The rules as the crate takes them: what compares two texts, in its order, and `max_postings`."""
-        return tuple(getattr(self, name) for name in _COMPARED), self.max_postings
+        """The rules as the crate takes them: what compares two texts, in this order, and `max_postings`."""
+        _, *compared, max_postings = dataclasses.astuple(self)
+        return tuple(compared), max_postings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,9 +109,7 @@ class Comparison:
         # The distance is no part of this.
         columns = _core.Relation(0, rules.core).compare(one.tobytes(), other.tobytes())
         dtypes = (float, float, float, bool, bool, bool)
-        return cls(
-            *(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)),
-        )
+        return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """From texts to their signatures under a profile, a batch at a time."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -104,8 +104,8 @@ class Fingerprinter:
                 if the profile keeps boilerplate.
         """
         omit = self._allowed(omit)
-        return self._joined(
-            self._method.fingerprints(parsed, parsed.omitted(omit)) for parsed in self.parsed(texts)
+        return Fingerprints.joined(
+            [self._method.fingerprints(parsed, parsed.omitted(omit)) for parsed in self.parsed(texts)]
         )
 
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
@@ -146,15 +146,12 @@ class Fingerprinter:
             texts, max_length=self.profile.max_text_length, keep_text=keep_text, threads=self._threads
         )
 
-    def _joined(self, parts: Iterable[Fingerprints]) -> Fingerprints:
-        return Fingerprints.joined(list(parts), self.profile.signature_dtype)
-
     def _allowed(self, omit: Omit | None) -> Omit | None:
         return None if self.profile.keep_boilerplate else omit
 
 
 def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]:
-    """Cut a batch into slices with some texts and characters for each thread; each has at least one text."""
+    """Cut a batch into slices with some texts and characters for each thread; only a lone one is empty."""
     start = characters = 0
     for at, text in enumerate(texts):
         characters += len(text)
@@ -163,5 +160,4 @@ def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]
         ):
             yield texts[start:at]
             start, characters = at, len(text)
-    if len(texts) > start:
-        yield texts[start:]
+    yield texts[start:]

@@ -94,18 +94,10 @@ class Fingerprints:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence["Fingerprints"], dtype: np.dtype[Any]) -> "Fingerprints":
-        """Return the fingerprints of several batches as those of one; `dtype` is the profile's."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            signatures=np.concatenate((np.zeros(0, dtype), *(part.signatures for part in parts))),
-            exists=np.concatenate((np.zeros(0, bool), *(part.exists for part in parts))),
-            letters=np.concatenate((np.zeros(0, np.int64), *(part.letters for part in parts))),
-            are_cut=np.concatenate((np.zeros(0, bool), *(part.are_cut for part in parts))),
-            pages=np.concatenate((np.zeros(0, np.uint64), *(part.pages for part in parts))),
-            faults=np.concatenate((no_faults(0), *(part.faults for part in parts))),
-        )
+    def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":
+        """Return the fingerprints of several batches, of one at least, as those of one."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def checked(self) -> "Fingerprints":
         """Return these, for a caller who has no other texts to go on with.
@@ -116,11 +108,6 @@ class Fingerprints:
         for position in np.flatnonzero(self.faults != "").tolist():
             raise TextFailed(f"text {position + 1}", self.faults[position])
         return self
-
-
-def no_faults(count: int) -> npt.NDArray[np.object_]:
-    """Return the faults of so many texts without any."""
-    return np.full(count, "", object)
 
 
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:

@@ -13,11 +13,7 @@ Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 
-class _Described(pydantic.BaseModel, frozen=True):
-    model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
-
-
-class Span(_Described, frozen=True):
+class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     """A passage, or several next to each other, in the text as readers see it: without its markup."""
 
     start: int
@@ -27,7 +23,7 @@ class Span(_Described, frozen=True):
     text: str
 
 
-class LeftOut(_Described, frozen=True):
+class LeftOut(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     """What is left out of a text's fingerprint as boilerplate."""
 
     passages: int

@@ -131,7 +131,9 @@ class Jieba:
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
         words = self._cut(text, True)
-        return self._in_parts(words) if _COMPOUND.search(text) else words
+        if not _COMPOUND.search(text):
+            return words
+        return [part for word in words for part in self._parts(word) if part]
 
     def can_yield(self, word: str) -> bool:
         """Return whether a word is cut as such from some text.
@@ -146,11 +148,8 @@ class Jieba:
         """Leave out the compiled dictionary, which cannot be sent to another process."""
         return Jieba, (self.dictionary,)
 
-    def _in_parts(self, words: list[str]) -> list[str]:
-        """Cut compounds among words as jieba does."""
-        return [part for word in words for part in self._parts(word) if part]
-
     def _parts(self, word: str) -> Sequence[str]:
+        """Cut a compound as jieba does."""
         if word in self._whole or not _COMPOUND.search(word):
             return (word,)
         return _PARTS.split(word)

@@ -201,7 +201,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
         assert rejected == ["text 21: is a int, not a string", rejected[1]]
-        assert "half a character" in rejected[1]
+        assert "lone surrogate" in rejected[1]
     assert learned(es, forest) != before
     # Another forest, in several steps, by other owners; then as if in memory.
     for latest in (30, 12, 30):

@@ -21,9 +21,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
 from esdedup.fingerprint.signature import BINS, Signatures
 from esdedup.fingerprint.simhash import (
-    distance_bits,
     from_hex,
-    pack64,
     simhash,
     to_hex,
 )
@@ -302,17 +300,6 @@ def test_hex_there_and_back(values: list[int]) -> None:
     array = np.array(values, np.uint64)
     assert to_hex(array) == [f"{value:016x}" for value in values]
     assert from_hex(to_hex(array)).tolist() == values
-
-
-@given(fingerprints, fingerprints)
-def test_distance_counts_the_bits_that_differ(one: int, other: int) -> None:
-    assert distance_bits(np.uint64(one), np.uint64(other)) == (one ^ other).bit_count()  # type: ignore[arg-type]
-
-
-@given(st.lists(fingerprints, min_size=1))
-def test_packed_signs_are_the_bits_of_the_fingerprint(values: list[int]) -> None:
-    signs = np.array([[value >> bit & 1 for bit in range(63, -1, -1)] for value in values]) == 1
-    assert pack64(signs).tolist() == values
 
 
 def signatures(*texts: list[str]) -> Signatures:

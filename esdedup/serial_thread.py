@@ -34,7 +34,7 @@ class SerialThread:
         self._is_started = False
 
     def begin(self, job: Callable[[], _Result]) -> Future[_Result]:
-        """Do a job after all that were given before; it is done even if nobody waits for it.
+        """Do a job after all that were given before; it is done even if its result is not awaited.
 
         Returns what waits for its result, or raises what it raised.
         """

@@ -100,7 +100,7 @@ class Comparison:
 
     @classmethod
     def of(cls, one: Signatures, other: Signatures, rules: Agreement) -> "Comparison":
-        """Compare signatures, ``(n,)`` each, row by row; `may_join` tells whether `one` may join `other`.
+        """Compare signatures, ``(n,)`` each, row by row; `may_join`: whether `one` may join `other`.
 
         Joining needs less resemblance than agreeing does, since a text also agrees with a member of the
         cluster. A text that contains the root may join it; one that the root contains may not, since two
@@ -143,8 +143,10 @@ class Overlap:
         ((of_words, of_numbers),) = parsed.core.overlap(
             omitted.tobytes(), parsed_other.core, omitted_of_other.tobytes()
         )
-        words, numbers = _Counts(*of_words), _Counts(*of_numbers)
-        runs = _Counts(*(each + number_weight * number for each, number in zip(words, numbers, strict=True)))
+        words, numbers = _RunCounts(*of_words), _RunCounts(*of_numbers)
+        runs = _RunCounts(
+            *(each + number_weight * number for each, number in zip(words, numbers, strict=True))
+        )
         return cls(
             resemblance=runs.shared / runs.of_either,
             resemblance_of_words=words.shared / words.of_either if words.of_either else None,
@@ -156,7 +158,7 @@ class Overlap:
         )
 
 
-class _Counts(NamedTuple):
+class _RunCounts(NamedTuple):
     """How many distinct runs both texts have, the one text, and the other text."""
 
     shared: int

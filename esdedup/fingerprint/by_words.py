@@ -31,7 +31,7 @@ class Feature:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Words:
+class _WeighedWords:
     """The words of a batch of texts, one text after the other: int64 ``(t,)`` each."""
 
     # Rows of the vocabulary.
@@ -101,12 +101,12 @@ class ByWords:
             )
         return passages, np.frombuffer(letters, np.int64), faults
 
-    def _features(self, passages: list[str], letters: Ints) -> _Words:
+    def _features(self, passages: list[str], letters: Ints) -> _WeighedWords:
         """Return the words that decide the simhashes of texts."""
         words = self._weighed_words(passages, letters)
         return self._heaviest(words) if self._is_whole_text else words
 
-    def _weighed_words(self, passages: list[str], letters: Ints) -> _Words:
+    def _weighed_words(self, passages: list[str], letters: Ints) -> _WeighedWords:
         """Return the words that have a weight in each text's passage, one entry per occurrence."""
         cuts = [
             self._profile.segmenter.cut(passage) if enough else []
@@ -117,14 +117,14 @@ class ByWords:
         owners = np.repeat(np.arange(len(cuts)), [len(words) for words in cuts])
         # Punctuation and white space weigh nothing.
         is_weighed = weights > 0
-        return _Words(
+        return _WeighedWords(
             rows=rows[is_weighed],
             counts=np.ones(np.count_nonzero(is_weighed), np.int64),
             weights=weights[is_weighed],
             texts=owners[is_weighed],
         )
 
-    def _heaviest(self, words: _Words) -> _Words:
+    def _heaviest(self, words: _WeighedWords) -> _WeighedWords:
         """Keep each text's heaviest words, one entry per word; ties go to the lower hash."""
         vocabulary = self._vocabulary
         (texts, rows), counts = np.unique(np.stack((words.texts, words.rows)), axis=1, return_counts=True)
@@ -133,7 +133,7 @@ class ByWords:
         sorted_texts = texts[order]
         rank = np.arange(len(order)) - np.searchsorted(sorted_texts, sorted_texts)
         kept = order[rank < self._profile.keyword_count]
-        return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
+        return _WeighedWords(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
 
 
 class _Vocabulary:

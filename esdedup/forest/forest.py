@@ -13,7 +13,7 @@ from esdedup.text.parsed import Omit
 
 
 class Decision(NamedTuple):
-    """Assignments, which nobody may rely on until they are durable."""
+    """Assignments, which count once they are durable."""
 
     assignments: list[Assignment]
     # Waits for that; raises why they could not be written.

@@ -26,7 +26,7 @@ def visible_text(raw: str) -> str:
 def visible_beginning(raw: str, *, max_length: int) -> str:
     """Return the visible text, or its beginning: if it is longer than `max_length`, so is the result.
 
-    So nobody has to wait for the rest of a text of which only the beginning is wanted.
+    The rest of the text takes no time then.
     """
     return _core.visible_text(raw, max_length=max_length)
 

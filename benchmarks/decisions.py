@@ -9,7 +9,7 @@ from benchmarks import articles, detectors
 from benchmarks.rows import Row, processor_s
 from benchmarks.run import Run
 from benchmarks.score import Score
-from benchmarks.signatures import Signatures, arrivals_of, random_ones
+from benchmarks.signatures import Signatures, arrivals_of, as_nodes, random_ones
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.store import MemoryStore
@@ -81,7 +81,7 @@ def _last_batch_s(profile: Profile) -> float:
     def batch() -> Signatures:
         signatures = random_ones(profile, _BATCH, random)
         signatures["representatives"][:, 1] = 2
-        return relation.mark_indexed(signatures, relation.are_distinct(signatures))
+        return as_nodes(signatures)
 
     for _ in range(0, _WITH_FOOTER, _BATCH):
         forest.assign(arrivals_of(batch()), now_ms=0)

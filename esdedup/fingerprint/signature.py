@@ -120,11 +120,3 @@ def are_minhashes(representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.boo
     """Return which representatives are minhashes: bool of the same shape."""
     minhashes: npt.NDArray[np.bool_] = (representatives & MINHASH) != 0
     return minhashes
-
-
-def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
-    first = np.ones(simhashes.shape, bool)
-    for place in range(1, simhashes.shape[1]):
-        first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)
-    return first

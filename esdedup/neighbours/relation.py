@@ -9,14 +9,7 @@ from esdedup import _core
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.bands import WIDTH_BITS, Layout
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import (
-    PLACES,
-    SIGNATURE,
-    Signatures,
-    are_distinct,
-    are_indexed,
-    are_minhashes,
-)
+from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex
 
 Bools = npt.NDArray[np.bool_]
@@ -87,21 +80,9 @@ class Relation:
         is_far = (self.are_exact(one) | self.are_exact(other)) & (distances != 0)
         return np.where(is_far, np.uint8(WIDTH_BITS), distances)
 
-    def are_distinct(self, signatures: Signatures) -> Bools:
-        """Return which representatives do not repeat an earlier one of the same text: bool ``(n, s)``."""
-        return are_distinct(self.representatives(signatures))
-
     def indexed(self, signatures: Signatures) -> Bools:
         """Return which representatives each node is indexed under, and so found by: bool ``(n, s)``."""
         return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
-
-    def mark_indexed(self, signatures: Signatures, indexed: Bools) -> Signatures:
-        """Return the signatures, indexed under the given representatives, bool ``(n, s)``."""
-        if self._agreement is None:
-            return signatures
-        marked = signatures.copy()
-        marked["indexed"] = (indexed * PLACES).sum(axis=1)
-        return marked
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
         """Return the keys of each of some signatures, as terms for an inverted index.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
+from benchmarks.signatures import as_nodes
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.learned import LearnedCopy
@@ -94,8 +95,7 @@ def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> n
     made["representatives"][:, 1:] |= MINHASH
     made["sketch"] = random.integers(0, 2**64, made["sketch"].shape, np.uint64)
     made["letters"], made["runs"] = 5_000, 300
-    relation = relation_of(VERIFIED)
-    return relation.mark_indexed(made, relation.are_distinct(made))
+    return as_nodes(made)
 
 
 def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.signatures import are_distinct, as_nodes
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
-from esdedup.fingerprint.signature import BINS, REPRESENTATIVES, SIGNATURE, are_distinct, are_minhashes
+from esdedup.fingerprint.signature import BINS, REPRESENTATIVES, SIGNATURE, are_minhashes
 from esdedup.neighbours.relation import NeighbourIndex, Relation, relation_of
 from esdedup.sample import articles
 from tests.support.comparison import compare
@@ -58,10 +59,10 @@ def test_keys_of_a_signature_are_those_of_its_representatives(layout: Layout) ->
     texts = [article["text"][: 20 + 40 * at] for at, article in enumerate(articles(50))]
     signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
     chance = np.random.default_rng(1)
-    signatures = RELATION.mark_indexed(signatures, chance.random((50, REPRESENTATIVES)) < 0.7)
+    signatures = as_nodes(signatures, chance.random((50, REPRESENTATIVES)) < 0.7)
     for are_indexed, chosen in (
         (True, RELATION.indexed(signatures)),
-        (False, RELATION.are_distinct(signatures)),
+        (False, are_distinct(signatures["representatives"])),
     ):
         keys = RELATION.terms(signatures.tobytes(), layout, are_indexed=are_indexed)
         rows = zip(RELATION.representatives(signatures), chosen, strict=True)
@@ -84,7 +85,7 @@ def test_a_row_is_found_by_a_minhash_of_it_and_not_by_a_near_one() -> None:
     held["representatives"] = array(0b111 << 40, 0b1001)[:, None] + np.zeros(REPRESENTATIVES, np.uint64)
     held["representatives"][:, 1] = 0b0101, 0b1101
     held["sketch"], held["letters"], held["runs"] = 0x1111_1111_1111_1111, 10_000, BINS
-    held = RELATION.mark_indexed(held, RELATION.are_distinct(held))
+    held = as_nodes(held)
     index = NeighbourIndex(RELATION)
     index.add(held.tobytes())
     query = held.copy()
@@ -172,7 +173,7 @@ def signatures(draw: st.DrawFn) -> bytes:
     # Saturated keys are not indexed; a node may be indexed under nothing.
     indexed = draw(st.lists(st.booleans(), min_size=REPRESENTATIVES, max_size=REPRESENTATIVES))
     chosen = are_distinct(made["representatives"]) & np.array(indexed)
-    return BY_AGREEMENT.mark_indexed(made, chosen).tobytes()
+    return as_nodes(made, chosen).tobytes()
 
 
 several = st.lists(signatures(), max_size=12).map(lambda each: np.frombuffer(b"".join(each), SIGNATURE))
@@ -237,7 +238,7 @@ def test_edited_texts_are_near(texts: list[str], share: float, least: float) -> 
     signatures = fingerprinter.fingerprint(texts).signatures
     edited = fingerprinter.fingerprint([_exchanged(text, share, random) for text in texts]).signatures
     index = NeighbourIndex(_RELATION)
-    index.add(_RELATION.mark_indexed(signatures, _RELATION.are_distinct(signatures)).tobytes())
+    index.add(as_nodes(signatures).tobytes())
     positions, rows = index.find_pairs(edited)
     near = np.unique(rows[rows == positions])
     assert len(near) / len(texts) >= least

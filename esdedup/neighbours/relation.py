@@ -1,6 +1,6 @@
 """The relation of a profile: which signatures are near each other, and which may share a tree."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,9 +8,11 @@ import numpy.typing as npt
 from esdedup import _core
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.bands import WIDTH_BITS, Layout
-from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex
+
+if TYPE_CHECKING:
+    from esdedup.fingerprint.profile import Profile
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -111,7 +113,7 @@ class Relation:
         return Comparison.of(signatures, roots, self._agreement).may_join
 
 
-def relation_of(profile: Profile) -> Relation:
+def relation_of(profile: "Profile") -> Relation:
     """Return how a profile compares signatures."""
     return Relation(max_distance_bits=profile.max_distance_bits, agreement=profile.agreement)
 

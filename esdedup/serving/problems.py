@@ -184,11 +184,7 @@ def handle_errors(
 ) -> None:
     """Let an application answer every error.
 
-    Args:
-        app: The application.
-        answer: Gives a problem its shape.
-        problem_of: Says what one of our errors is.
-        problem_of_http: The same of one that Starlette raises.
+    `answer` gives a problem its shape; the others say what problem an error of ours, or of Starlette's, is.
     """
 
     async def failed(request: Request, error: Exception) -> Response:

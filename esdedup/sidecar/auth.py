@@ -70,7 +70,7 @@ class TokenGuard:
 PATH = b"/_security/user/_has_privileges"
 """Where Elasticsearch says which privileges a caller has."""
 
-# The least that whoever writes an article needs.
+# The least that is needed to write an article.
 _PRIVILEGE = "create_doc"
 # How long a right counts. What is refused is asked again each time: it may be granted meanwhile.
 _GRANTED_S = 60.0

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
@@ -56,7 +55,7 @@ class Proxy(BaseRoute):
             async with caller.waiting():
                 await self.send_on(scope, receive, send, body=caller.body())
         except ClientDisconnect:
-            _log.debug("a caller has left before his answer")
+            _log.debug("a caller has left before the answer")
 
     async def send_on(
         self,
@@ -99,7 +98,7 @@ class Proxy(BaseRoute):
 
 
 class Caller:
-    """The side of a request that a caller holds: his body, and whether he waits."""
+    """The caller's side of a request: the body, and whether they still wait for the answer."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -112,17 +111,14 @@ class Caller:
             self._has_sent.set()
 
     def body(self) -> AsyncIterator[bytes] | None:
-        """Return the body as it comes, None if there is none. Raises `ClientDisconnect` if he leaves."""
+        """Return the body as it comes, if there is one; raises `ClientDisconnect` if the caller leaves."""
         return self._parts() if self._has_body else None
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """End what happens inside when the caller leaves.
+        """End what happens inside when the caller leaves, with `ClientDisconnect`.
 
         Elasticsearch then cancels a search that nobody waits for.
-
-        Raises:
-            ClientDisconnect: He has left.
         """
         try:
             async with asyncio.timeout(None) as patience:
@@ -148,7 +144,7 @@ class Caller:
         self._has_sent.set()
 
     async def _watch(self, patience: asyncio.Timeout) -> None:
-        # Only now: whoever asks for the body makes the server ask the caller for it.
+        # Only now: asking for the body makes the server ask the caller for it.
         await self._has_sent.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -204,13 +200,8 @@ class UnreadWrites(BaseRoute):
     def __init__(
         self, upstream: Upstream, find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
     ) -> None:
-        """Refuse, or send on.
-
-        Args:
-            upstream: Where requests go on to.
-            find: As `Indices.find`.
-        """
-        self._passing = Proxy(upstream)
+        """Look indices up by `find`, as `Indices.find`."""
+        self._proxy = Proxy(upstream)
         self._find = find
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -226,7 +217,7 @@ class UnreadWrites(BaseRoute):
                 request = Request(scope, receive)
                 body = await request.body()
                 await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
-                await self._passing.send_on(scope, receive, send, body=body)
+                await self._proxy.send_on(scope, receive, send, body=body)
                 return
             await self._refuse_set_up(first.decode(errors="replace"))
         except ClientDisconnect:
@@ -234,14 +225,10 @@ class UnreadWrites(BaseRoute):
         except EsdedupError as error:
             await answer(scope, Problem.of_error(error))(scope, receive, send)
             return
-        await self._passing.handle(scope, receive, send)
+        await self._proxy.handle(scope, receive, send)
 
     async def _refuse_set_up(self, name: str) -> None:
-        """Make sure that an index was not set up, nor any of several with commas and patterns.
-
-        Raises:
-            Refused: It was, or nobody knows.
-        """
+        """Raise `Refused` if an index, or any of several with commas and patterns, was set up."""
         if name.startswith("_") and name != "_all":
             raise _not_read(f"{name:.100} is unknown here, and may write articles: ask Elasticsearch itself")
         # Each by itself: one that is missing must not hide the others.
@@ -269,14 +256,9 @@ def _may_write(method: str, raw_path: bytes) -> bool:
 
 
 def _destination(body: bytes, encoding: str | None) -> str:
-    """Return the index that a request to reindex writes to.
-
-    Raises:
-        Refused: It cannot be told: the body is no plain JSON, or a script may choose another one.
-    """
-    given: Any = None
+    """Return the index that a request to reindex writes to; raises `Refused` if that cannot be told."""
     try:
-        given = orjson.loads(body) if encoding is None else None
+        given = orjson.loads(body) if encoding is None else {}
         name = given["dest"]["index"]
     except (ValueError, TypeError, KeyError):
         name = None

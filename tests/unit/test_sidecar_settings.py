@@ -20,9 +20,8 @@ from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.app import assemble
 from esdedup.sidecar.setting_names import as_toml, settings_of
 from esdedup.sidecar.settings import SECRETS, Settings, load
-from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import TOKEN_HASHES
-from esdedup.text.segmenters import Jieba, UnicodeWords
+from esdedup.text.segmenters import Dictionary, Jieba, UnicodeWords
 from esdedup.text.weights import StopWords, Tf
 from tests.support.wire import ScriptedServer, answer
 

@@ -15,14 +15,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from esdedup.errors import EsdedupError, ServerUnavailable
+from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bulk_request import DOCUMENTS, parts_of
 from esdedup.sidecar.enrichment import Target
-from esdedup.sidecar.own_paths import answer
 from esdedup.sidecar.own_paths import answer as answer_of
-from esdedup.sidecar.upstream import RequestUnreadable, Upstream, UpstreamAnswer
+from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ class Proxy(BaseRoute):
         body: bytes | AsyncIterator[bytes] | None,
         watch: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """Send a request on with this body, and its answer back; errors are answered too.
+        """Send a request on with this body, and its answer back; also that Elasticsearch does not answer.
 
         `watch` is called with each part of the answer's body.
         """
@@ -85,8 +84,6 @@ class Proxy(BaseRoute):
                     watch(part)
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except RequestUnreadable as error:
-            await answer_of(scope, Problem.of_error(error))(scope, receive, send)
         except ServerUnavailable as error:
             if has_begun:
                 _log.warning("%s; the caller's connection is closed", error)
@@ -212,20 +209,14 @@ class UnreadWrites(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         first = parts_of(scope["raw_path"])[0]
-        try:
-            if first == _REINDEX:
-                request = Request(scope, receive)
-                body = await request.body()
-                await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
-                await self._proxy.send_on(scope, receive, send, body=body)
-                return
+        if first == _REINDEX:
+            request = Request(scope, receive)
+            body = await request.body()
+            await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
+            await self._proxy.send_on(scope, receive, send, body=body)
+        else:
             await self._refuse_set_up(first.decode(errors="replace"))
-        except ClientDisconnect:
-            return
-        except EsdedupError as error:
-            await answer(scope, Problem.of_error(error))(scope, receive, send)
-            return
-        await self._proxy.handle(scope, receive, send)
+            await self._proxy.handle(scope, receive, send)
 
     async def _refuse_set_up(self, name: str) -> None:
         """Raise `Refused` if an index, or any of several with commas and patterns, was set up."""

@@ -3,8 +3,8 @@
 It answers `GET /`, by which clients and tools see what they speak to: the module that does so elsewhere is
 not published. It has the analyzers of languages: they are Lucene's, whose jar the node has; only the module
 that gives them their names in Elasticsearch is not published. They are made in the same way, without
-settings. And it refuses pages of other sites: Elasticsearch itself answers any host, and carries out a form of any page
-(`POST /index/_close`), but asks an object, ours, whether to carry out a request.
+settings. And it refuses pages of other sites: Elasticsearch itself answers any host, and carries out a form
+of any page (`POST /index/_close`), but asks an object, ours, whether to carry out a request.
 """
 
 import json

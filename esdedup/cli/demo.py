@@ -14,8 +14,7 @@ from rich.markup import escape
 from esdedup import sample
 from esdedup.cli import options, output
 from esdedup.cli.background_sidecar import start_sidecar, stop_sidecar
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import say, say_rejected
 from esdedup.elastic.client import connect
 from esdedup.elastic.errors import translated

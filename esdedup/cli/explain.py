@@ -8,7 +8,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import print_explanation, print_verdict
-from esdedup.cli.texts import read_text
+from esdedup.cli.files import read_text
 from esdedup.ingest.opening import check_readable
 from esdedup.maintenance import Maintenance
 from esdedup.reading.explanation import explain as explain_texts

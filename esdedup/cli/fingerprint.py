@@ -6,15 +6,13 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import left_out_lines
+from esdedup.cli.files import read_plain_text
 from esdedup.cli.messages import say_cut
-from esdedup.cli.texts import read_plain_text
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.lookup import learned_copy
 from esdedup.errors import SettingError
@@ -151,14 +149,5 @@ class _Description:
             screen.print(shown.rstrip(), markup=False, emoji=False)
         screen.print(f"bands        {' '.join(self.bands)}")
         if self.features:
-            screen.print(_feature_table(self.features))
-
-
-def _feature_table(features: list[Feature]) -> Table:
-    table = Table(box=None, pad_edge=False, title="features", title_justify="left")
-    table.add_column("weight", justify="right")
-    table.add_column("count", justify="right")
-    table.add_column("word")
-    for feature in features:
-        table.add_row(f"{feature.weight:.3f}", str(feature.count), escape(feature.word))
-    return table
+            rows = [(f"{each.weight:.3f}", each.count, each.word) for each in self.features]
+            output.print_table(screen, "features", ("weight", "count", "word"), rows, numbers=(0, 1))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from esdedup.cli import options, output
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import say
 from esdedup.errors import NodeError
 

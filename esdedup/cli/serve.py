@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from esdedup.cli import options
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.reading.reader import Reader
 from esdedup.serving.listening import address_of, listen
 

@@ -114,7 +114,7 @@ def main(
     if names != [_ALL]:
         chosen = names
     else:
-        kept = results.load()
+        kept = results.load(results.ALL)
         chosen = [
             name
             for name in _BENCHMARKS
@@ -137,7 +137,7 @@ def main(
         if keep and name not in _NOT_KEPT:
             if name in unit_costs.MEASURE:
                 unit_costs.write({name: result}, unit_costs.PATH)
-            results.save(results.load() | {name: result})
+            results.save(results.load(results.ALL) | {name: result}, results.ALL)
             render.write_documents()
     if json is not None:
         rows.write(measured, json)

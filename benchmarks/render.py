@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks import capacity, results
 from benchmarks.articles import SETS
-from benchmarks.lookup import document as lookup
-from benchmarks.lookup.rows import REAL, UNIFORM
+from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 
 Results = Mapping[str, Result]
 
-DOCUMENT = ROOT / "benchmarks/results.md"
+DOCUMENT = results.PATH.with_suffix(".md")
 QUOTING = (
     ROOT / "README.md",
     ROOT / "README.zh.md",
@@ -69,8 +68,8 @@ def document(kept: Results) -> str:
     """Return all results as Markdown."""
     parts = [
         "# Results\n",
-        "Made by `make benchmarks` from `benchmarks/results.json`, not written by hand. "
-        "[README.md](README.md) says what is measured.\n",
+        "Made from `results.json` beside it, not written by hand. [README.md](README.md) says what "
+        "is measured.\n",
     ]
     for name, result in kept.items():
         parts.append(f"## {name}\n")
@@ -88,7 +87,12 @@ def quoted(text: str, kept: Results) -> str:
 
 
 def write_documents() -> None:
-    kept = results.load()
+    """Write all documents of results: of all that was measured, and those that are in the repository."""
+    measured, kept = results.load(results.ALL), results.load(results.PATH)
+    if measured:
+        results.ALL.with_suffix(".md").write_text(document(measured), encoding="utf-8")
+        kept = results.renewed(kept, measured)
+        results.save(kept, results.PATH)
     DOCUMENT.write_text(document(kept), encoding="utf-8")
     for path in QUOTING:
         path.write_text(quoted(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
@@ -174,9 +178,6 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "cost": _cost,
     "cost-in-short": _cost_in_short,
     "capacity": lambda _: capacity.capacity(),
-    "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
-    "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
-    "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),
-    "lookup-elastic-real": lambda kept: lookup.elastic(kept, REAL),
-    "lookup-calculated": lookup.calculated,
+    "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
+    "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),
 }

@@ -1,6 +1,7 @@
-"""The file of results: the tables of each benchmark, with where, when and with what they were measured.
+"""Files of results: the tables of each benchmark, with where, when and with what they were measured.
 
-README and the other documents quote this file alone; see `render`.
+`make benchmarks` writes all of them (`ALL`), which are an artefact of a release. `PATH`, in the repository,
+has the rows that documents quote: a new measurement replaces these, and adds none.
 """
 
 import dataclasses
@@ -17,6 +18,9 @@ from benchmarks.processes import machine
 
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "benchmarks/results.json"
+ALL = ROOT / "build/benchmarks/results.json"
+# The columns that say what a row is of; the others have what was measured.
+_NAMES = ("case", "unit", "against", "set", "method", "fingerprints", "kind", "scheme", "day", "pages")
 # What decides a measurement.
 _CODE = (
     "core/src/**/*.rs",
@@ -82,7 +86,7 @@ class Result:
     tables: Mapping[str, Sequence[Cells]]
 
 
-def load(path: Path = PATH) -> dict[str, Result]:
+def load(path: Path) -> dict[str, Result]:
     """Return the results by the names of benchmarks; nothing if there is no file yet."""
     if not path.exists():
         return {}
@@ -93,11 +97,47 @@ def load(path: Path = PATH) -> dict[str, Result]:
     }
 
 
-def save(results: Mapping[str, Result], path: Path = PATH) -> None:
-    held = {name: dataclasses.asdict(each) for name, each in results.items()}
+def save(results: Mapping[str, Result], path: Path) -> None:
+    """Write results, a row a line."""
+    parts = []
+    for name, each in results.items():
+        tables = [
+            f"   {_json(table)}: [\n" + ",\n".join(f"    {_json(row)}" for row in rows) + "\n   ]"
+            for table, rows in each.tables.items()
+        ]
+        measured = _json(dataclasses.asdict(each.measured))
+        parts.append(
+            f' {_json(name)}: {{\n  "measured": {measured},\n  "tables": {{\n'
+            + ",\n".join(tables)
+            + "\n  }\n }"
+        )
+    text = "{\n" + ",\n".join(parts) + "\n}"
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.write_text(text + "\n", encoding="utf-8")
     temporary.replace(path)
+
+
+def renewed(quoted: Mapping[str, Result], measured: Mapping[str, Result]) -> dict[str, Result]:
+    """Return the rows that are quoted as they are now measured."""
+
+    def again(name: str) -> Result:
+        rows = {table: {_name(row): row for row in found} for table, found in measured[name].tables.items()}
+        tables = {
+            table: [rows[table][_name(row)] for row in of_table]
+            for table, of_table in quoted[name].tables.items()
+        }
+        return Result(measured=measured[name].measured, tables=tables)
+
+    return {name: again(name) if name in measured else each for name, each in quoted.items()}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _name(row: Cells) -> tuple[str | None, ...]:
+    return tuple(row.get(column) for column in _NAMES)
 
 
 def is_current(result: Result) -> bool:

@@ -28,17 +28,8 @@ from esdedup.ingest.weigh import Weighing
 def cluster(
     files: options.Files,
     *,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
-    ] = None,
-    time_field: Annotated[
-        str | None,
-        typer.Option(
-            "--time-field",
-            help="The publication time. Default: articles have no time, and nothing expires.",
-            rich_help_panel="Field names",
-        ),
-    ] = None,
+    output_file: Annotated[Path | None, typer.Option("--output")] = None,
+    time_field: Annotated[str | None, typer.Option(rich_help_panel="Field names")] = None,
     site_field: Annotated[
         str | None,
         typer.Option(
@@ -48,16 +39,7 @@ def cluster(
             show_default=False,
         ),
     ] = None,
-    retention_days: Annotated[
-        float | None,
-        typer.Option(
-            "--retention-days",
-            min=0.001,
-            help="With --time-field: how many days a cluster accepts articles after its last one. "
-            "Default: 30.",
-            show_default=False,
-        ),
-    ] = None,
+    retention_days: Annotated[float | None, typer.Option(min=0.001)] = None,
     learn_first: options.LearnFirst = False,
     workers: options.Workers = WORKERS,
     fingerprinting: options.Fingerprinting,
@@ -68,6 +50,12 @@ def cluster(
 
     Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
     that has no fingerprint, and stay so if it comes again.
+
+    Options:
+        output_file: File to write to. Default: standard output.
+        time_field: The publication time. Default: articles have no time, and nothing expires.
+        retention_days: With --time-field: how many days a cluster accepts articles after its last one.
+            Default: 30.
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
@@ -145,17 +133,8 @@ class _Report:
 def weights(
     files: options.Files,
     *,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
-    ] = None,
-    min_articles: Annotated[
-        int,
-        typer.Option(
-            "--min-articles",
-            min=1,
-            help="Leave out words that occur in fewer articles; they weigh the median, as unknown words do.",
-        ),
-    ] = 2,
+    output_file: Annotated[Path | None, typer.Option("--output")] = None,
+    min_articles: Annotated[int, typer.Option(min=1)] = 2,
     cut: options.Cut,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
@@ -164,6 +143,11 @@ def weights(
 
     A word weighs the more, the fewer articles it is in: ln((articles + 1) / articles with it). Give the
     same --segmenter and --dictionary with the table as here.
+
+    Options:
+        output_file: File to write to. Default: standard output.
+        min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words
+            do.
     """
     segmenter = cut.read_segmenter()
     fields = Fields(text=text_field)

@@ -35,12 +35,8 @@ _ANSWER_S = 300
 @command("demo", example="esdedup demo --input articles.jsonl")
 def demo(
     *,
-    data: Annotated[Path, typer.Option("--data", help="Directory of the embedded Elasticsearch.")] = Path(
-        ".esdedup/node"
-    ),
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port of Elasticsearch; 0 takes a free one.")
-    ] = 0,
+    data: Path = Path(".esdedup/node"),
+    port: Annotated[int, typer.Option(min=0, max=65_535)] = 0,
     sidecar_port: Annotated[
         int,
         typer.Option(
@@ -51,20 +47,19 @@ def demo(
             help="Port of the sidecar and its pages; 0 takes a free one.",
         ),
     ] = 0,
-    input_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            help="Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.",
-        ),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop everything at the end, and serve no pages.")
-    ] = False,
+    input_file: Annotated[Path | None, typer.Option("--input")] = None,
+    once: bool = False,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
 ) -> None:
-    """Start an embedded Elasticsearch and a sidecar, feed it, show clusters, and serve pages."""
+    """Start an embedded Elasticsearch and a sidecar, feed it, show clusters, and serve pages.
+
+    Options:
+        data: Directory of the embedded Elasticsearch.
+        port: Port of Elasticsearch; 0 takes a free one.
+        input_file: Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.
+        once: Stop everything at the end, and serve no pages.
+    """
     require_extra("node")
     if not once:
         require_extra("serve")

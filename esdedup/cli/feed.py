@@ -29,40 +29,12 @@ _FLUSH_INTERVAL_S = 5.0
 
 @command("setup", example="esdedup setup news --shards 3 --route-by-root")
 def setup(
-    index: Annotated[
-        str, typer.Argument(metavar="INDEX", help="Created if it does not exist.", show_default=False)
-    ],
+    index: Annotated[str, typer.Argument(metavar="INDEX", show_default=False)],
     *,
-    shards: Annotated[
-        int | None, typer.Option("--shards", min=1, max=MAX_SHARDS, help="Number of shards of a new index.")
-    ] = None,
-    route_by_root: Annotated[
-        bool,
-        typer.Option(
-            "--route-by-root",
-            help="Keep each cluster of a new index on one shard, so that sorting by count is exact on any "
-            "number of shards. An article can then be read or deleted by its id only with its root as "
-            "routing.",
-        ),
-    ] = False,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language",
-            metavar="CODE",
-            help="Language of titles and texts of a new index, such as en or zh: a search then finds "
-            "words in all their forms, and Chinese by pairs of characters.",
-        ),
-    ] = None,
-    forest: Annotated[
-        str | None,
-        typer.Option(
-            "--forest",
-            metavar="NAME",
-            help="The forest that the index belongs to from now on: others then refuse its articles. "
-            "Default: any may take them.",
-        ),
-    ] = None,
+    shards: Annotated[int | None, typer.Option(min=1, max=MAX_SHARDS)] = None,
+    route_by_root: bool = False,
+    language: Annotated[str | None, typer.Option(metavar="CODE")] = None,
+    forest: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
@@ -71,6 +43,16 @@ def setup(
 
     The index keeps the language and the names of its articles' fields; other commands then need not be
     told. In a new index only these fields are indexed, not what else the articles have.
+
+    Options:
+        index: Created if it does not exist.
+        shards: Number of shards of a new index.
+        route_by_root: Keep each cluster of a new index on one shard, so that sorting by count is exact on any
+            number of shards. An article can then be read or deleted by its id only with its root as routing.
+        language: Language of titles and texts of a new index, such as en or zh: a search then finds words in
+            all their forms, and Chinese by pairs of characters.
+        forest: The forest that the index belongs to from now on: others then refuse its articles. Default:
+            any may take them.
     """
     with server.connect() as client:
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
@@ -88,23 +70,11 @@ def index(
     files: options.Files,
     *,
     index: options.Index,
-    backfill: Annotated[
-        bool,
-        typer.Option(
-            "--backfill",
-            help="Take the forest's time from the articles' publication times instead of the clock.",
-        ),
-    ] = False,
+    backfill: bool = False,
     learn_first: options.LearnFirst = False,
     workers: options.Workers = WORKERS,
     flush_interval_s: Annotated[
-        float,
-        typer.Option(
-            "--flush-interval",
-            min=0.1,
-            max=3_600,
-            help="Seconds after which articles that come slowly are indexed, though a batch is not full.",
-        ),
+        float, typer.Option("--flush-interval", min=0.1, max=3_600)
     ] = _FLUSH_INTERVAL_S,
     retention_days: options.RetentionDays = None,
     lookup: options.Lookup = None,
@@ -115,7 +85,13 @@ def index(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Index articles, each with its fingerprint and the root of its cluster."""
+    """Index articles, each with its fingerprint and the root of its cluster.
+
+    Options:
+        backfill: Take the forest's time from the articles' publication times instead of the clock.
+        flush_interval_s: Seconds after which articles that come slowly are indexed, though a batch is not
+            full.
+    """
     profile, pins = fingerprinting.profile(), fingerprinting.pins()
     check_readable(files)
     if learn_first:
@@ -178,14 +154,7 @@ def index(
 
 @command("learn", example="esdedup learn --index news")
 def learn(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="[FILE...]",
-            help="As for index. Default: the articles that the index has.",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006 - typer's way
+    files: Annotated[list[Path], typer.Argument(metavar="[FILE...]", show_default=False)] = [],  # noqa: B006 - typer's way
     *,
     index: options.Index,
     latest: Annotated[
@@ -210,6 +179,9 @@ def learn(
     Menus, disclaimers and the like are then left out of the first articles that are indexed. A page that was
     learned from or indexed before teaches nothing: the command may be run again, and what it has read may be
     indexed later.
+
+    Options:
+        files: As for index. Default: the articles that the index has.
     """
     profile, pins = fingerprinting.profile(), fingerprinting.pins()
     refuse_to_keep(profile)

@@ -2,9 +2,8 @@
 
 import dataclasses
 import itertools
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 
 from esdedup.boilerplate.untaught import omit_untaught
@@ -34,22 +33,8 @@ from esdedup.text.left_out import LeftOut
 @command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
 def fingerprint(
     *,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            "--index",
-            help="Index of articles: leave out what its forest has learned to be boilerplate.",
-            show_default=False,
-        ),
-    ] = None,
-    site: Annotated[
-        str | None,
-        typer.Option(
-            "--site",
-            help="With --pins: the site that the text comes from, a name or an address.",
-            show_default=False,
-        ),
-    ] = None,
+    index: str | None = None,
+    site: str | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -60,6 +45,10 @@ def fingerprint(
     Two texts are compared when they have a minhash in common, or a simhash of one is within three bits of a
     simhash of the other; such simhashes share a band. Without --index, the text is judged like the first page
     of `esdedup cluster`.
+
+    Options:
+        index: Index of articles: leave out what its forest has learned to be boilerplate.
+        site: With --pins: the site that the text comes from, a name or an address.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")

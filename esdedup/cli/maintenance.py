@@ -35,31 +35,10 @@ Indices = Annotated[
 @command("stats", example="esdedup stats --index news")
 def stats(
     *,
-    index: Annotated[
-        list[str],
-        typer.Option(
-            "--index",
-            help="Index of the forest's articles, to show the sentences that many of them share; may be "
-            "repeated.",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006 - typer's way
-    boilerplate: Annotated[
-        bool,
-        typer.Option(
-            "--boilerplate", help="Show instead what is boilerplate on each site, as a file of pins."
-        ),
-    ] = False,
-    articles: Annotated[
-        int,
-        typer.Option(
-            "--articles", min=1, help="With --boilerplate: how many of the latest articles to read."
-        ),
-    ] = ARTICLES_READ,
-    passages: Annotated[
-        int,
-        typer.Option("--passages", min=1, help="With --boilerplate: how many passages to show of a site."),
-    ] = PASSAGES_SHOWN,
+    index: Annotated[list[str], typer.Option(show_default=False)] = [],  # noqa: B006 - typer's way
+    boilerplate: bool = False,
+    articles: Annotated[int, typer.Option(min=1)] = ARTICLES_READ,
+    passages: Annotated[int, typer.Option(min=1)] = PASSAGES_SHOWN,
     json: options.Json = False,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -70,6 +49,12 @@ def stats(
     Also shows clusters that are larger than one story can plausibly be, and what their texts share. With
     --boilerplate, lists the passages that are left out of the pages of each site; a forest keeps no text, so
     they are looked for in the latest articles.
+
+    Options:
+        index: Index of the forest's articles, to show the sentences that many of them share; may be repeated.
+        boilerplate: Show instead what is boilerplate on each site, as a file of pins.
+        articles: With --boilerplate: how many of the latest articles to read.
+        passages: With --boilerplate: how many passages to show of a site.
     """
     if boilerplate and not index:
         raise SettingError("--boilerplate goes with --index: the forest itself keeps no text")
@@ -95,7 +80,7 @@ def stats(
 @command("expire", example="esdedup expire --dry-run")
 def expire(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    dry_run: bool = False,
     json: options.Json = False,
     forest: options.WritableForest,
     server: options.Server,
@@ -103,6 +88,9 @@ def expire(
     """Delete the expired nodes and pages of a forest; articles stay.
 
     Except with --dry-run, refused while another process, such as a feeder, owns the forest; see --wait.
+
+    Options:
+        dry_run: Only count what would be deleted.
     """
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, wait_s=forest.wait_s)
@@ -122,10 +110,8 @@ def expire(
 def verify(
     *,
     index: Indices = [],  # noqa: B006 - typer's way
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --repair: only show what can be repaired.")
-    ] = False,
+    repair: bool = False,
+    dry_run: bool = False,
     json: options.Json = False,
     forest: options.WritableForest,
     field_names: options.FieldNames,
@@ -134,6 +120,10 @@ def verify(
     """Check a forest against its laws, and articles against the forest.
 
     Prints violations, at most 1,000. Exit code 1 if any are left.
+
+    Options:
+        repair: Repair what can be repaired.
+        dry_run: With --repair: only show what can be repaired.
     """
     if dry_run and not repair:
         raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
@@ -179,9 +169,7 @@ def _say_violation(violation: Violation) -> None:
 def rebuild(
     *,
     index: Indices,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Delete an existing forest of that name first.")
-    ] = False,
+    replace: bool = False,
     retention_days: options.RetentionDays = None,
     lookup: options.Lookup = None,
     json: options.Json = False,
@@ -189,7 +177,11 @@ def rebuild(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest."""
+    """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest.
+
+    Options:
+        replace: Delete an existing forest of that name first.
+    """
     with server.connect() as client:
         maintenance = Maintenance(
             client, forest=forest.name, fields=field_names.fields_of(client, *index), wait_s=forest.wait_s

@@ -70,7 +70,7 @@ def file_progress(
 def count_progress(what: str, total: int | None) -> contextlib.AbstractContextManager[Callable[[int], None]]:
     """Show a progress bar over a count, on a terminal only; yields a function that adds to it.
 
-    Args:
+    Options:
         what: Shown before the bar.
         total: The count at the end; None if that is unknown.
     """

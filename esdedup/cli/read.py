@@ -24,71 +24,38 @@ _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 def list_rows(
     *,
     index: options.Index,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query",
-            help='Words that the title or the text must contain: all of them; "a phrase", a | b, -without, '
-            "begin*, (group).",
-        ),
-    ] = None,
-    sort: Annotated[
-        Sort | None,
-        typer.Option(
-            "--sort",
-            help="How rows are sorted. Default: relevance with --query and without --only, else newest.",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Only articles from this day or moment on, ISO 8601.")
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help="Only articles up to this day or moment, inclusive, ISO 8601."),
-    ] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--source", help="Only articles from this source; repeat it for one of several."),
-    ] = None,
-    conditions: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="FIELD:VALUE",
-            help="Only articles with this value in a further keyword field, such as language:en; repeat it "
-            "for one of several values, or for several fields.",
-        ),
-    ] = None,
-    head: Annotated[
-        Head | None,
-        typer.Option(
-            "--head",
-            help="Which matching article a row shows. Default: the one that decides its position; the newest "
-            "if rows are sorted by count.",
-        ),
-    ] = None,
-    counting: Annotated[
-        Counting,
-        typer.Option(
-            "--counting",
-            help="What the sorts by count compare: all articles of a cluster, or only those that match.",
-        ),
-    ] = "similar",
-    only: Annotated[
-        Only | None,
-        typer.Option(
-            "--only", help="Only rows with similar articles, or only rows without; needs a sort by time."
-        ),
-    ] = None,
-    no_dedup: Annotated[
-        bool, typer.Option("--no-dedup", help="Show every article in a row of its own.")
-    ] = False,
+    query: str | None = None,
+    sort: Sort | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    sources: Annotated[list[str] | None, typer.Option("--source")] = None,
+    conditions: Annotated[list[str] | None, typer.Option("--where", metavar="FIELD:VALUE")] = None,
+    head: Head | None = None,
+    counting: Counting = "similar",
+    only: Only | None = None,
+    no_dedup: bool = False,
     paging: options.Paging,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """List articles, one row for each cluster of near-duplicates, with the number of similar articles."""
+    """List articles, one row for each cluster of near-duplicates, with the number of similar articles.
+
+    Options:
+        query: Words that the title or the text must contain: all of them; "a phrase", a | b, -without,
+            begin*, (group).
+        sort: How rows are sorted. Default: relevance with --query and without --only, else newest.
+        since: Only articles from this day or moment on, ISO 8601.
+        until: Only articles up to this day or moment, inclusive, ISO 8601.
+        sources: Only articles from this source; repeat it for one of several.
+        conditions: Only articles with this value in a further keyword field, such as language:en; repeat it
+            for one of several values, or for several fields.
+        head: Which matching article a row shows. Default: the one that decides its position; the newest if
+            rows are sorted by count.
+        counting: What the sorts by count compare: all articles of a cluster, or only those that match.
+        only: Only rows with similar articles, or only rows without; needs a sort by time.
+        no_dedup: Show every article in a row of its own.
+    """
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
     with server.connect() as client:
@@ -115,32 +82,11 @@ def list_rows(
 def similar(
     *,
     index: options.Index,
-    article_id: Annotated[str | None, typer.Option("--id", help="Id of the article.")] = None,
-    text: Annotated[
-        Path | None,
-        typer.Option(
-            "--text",
-            help="Instead of an id, a file with a text, which need not be indexed; - is standard input.",
-        ),
-    ] = None,
-    site: Annotated[
-        str | None,
-        typer.Option(
-            "--site",
-            help="With --text and --pins: the site that the text comes from, a name or an address. Default: "
-            "what the file says, if it is an article as JSON.",
-            show_default=False,
-        ),
-    ] = None,
-    by_source: Annotated[
-        bool,
-        typer.Option(
-            "--by-source", help="Show the sources in its cluster, and how many articles each published."
-        ),
-    ] = False,
-    other_sources: Annotated[
-        bool, typer.Option("--other-sources", help="Leave out the article's own source.")
-    ] = False,
+    article_id: Annotated[str | None, typer.Option("--id")] = None,
+    text: Path | None = None,
+    site: str | None = None,
+    by_source: bool = False,
+    other_sources: bool = False,
     paging: options.Paging,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
@@ -148,7 +94,16 @@ def similar(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Show who else published an article: the other articles of its cluster, newest first."""
+    """Show who else published an article: the other articles of its cluster, newest first.
+
+    Options:
+        article_id: Id of the article.
+        text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
+        site: With --text and --pins: the site that the text comes from, a name or an address. Default: what
+            the file says, if it is an article as JSON.
+        by_source: Show the sources in its cluster, and how many articles each published.
+        other_sources: Leave out the article's own source.
+    """
     if (article_id is None) is (text is None):
         raise SettingError("name an article with --id, or a file with --text")
     if by_source and paging.after is not None:
@@ -204,20 +159,9 @@ def _print(answer: _Answer, json: bool, print_table: Callable[[_Answer], None]) 
 def show(
     *,
     index: options.Index,
-    article_id: Annotated[
-        str | None, typer.Option("--id", help="Id of an article.", show_default=False)
-    ] = None,
-    fingerprint: Annotated[
-        str | None,
-        typer.Option(
-            "--fingerprint",
-            help="A fingerprint, which is also the id of a node: the articles that have it.",
-            show_default=False,
-        ),
-    ] = None,
-    root: Annotated[
-        str | None, typer.Option("--root", help="The root of a cluster: its articles.", show_default=False)
-    ] = None,
+    article_id: Annotated[str | None, typer.Option("--id")] = None,
+    fingerprint: str | None = None,
+    root: str | None = None,
     paging: options.Paging,
     json: options.Json = False,
     forest: options.Forest,
@@ -227,6 +171,11 @@ def show(
     """Show the fingerprint, bands and root of an article, or the articles with a fingerprint or a root.
 
     Shows as well the node that the forest keeps of the text.
+
+    Options:
+        article_id: Id of an article.
+        fingerprint: A fingerprint, which is also the id of a node: the articles that have it.
+        root: The root of a cluster: its articles.
     """
     given = [each for each in (article_id, fingerprint, root) if each is not None]
     if len(given) != 1:

@@ -1,7 +1,7 @@
-"""Files of results: the tables of each benchmark, with where, when and with what they were measured.
+"""The results of benchmarks: tables, with where, when and with what they were measured.
 
-`make benchmarks` writes all of them (`ALL`), which are an artefact of a release. `PATH`, in the repository,
-has the rows that documents quote: a new measurement replaces these, and adds none.
+What is measured on this machine is kept in `build`, and is an artefact of a release. The rows of it that
+documents quote are in `results.json`; see `render`.
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,8 @@ from typing import Any
 from benchmarks.processes import machine
 
 ROOT = Path(__file__).parents[1]
-PATH = ROOT / "benchmarks/results.json"
-ALL = ROOT / "build/benchmarks/results.json"
-# The columns that say what a row is of; the others have what was measured.
-_NAMES = ("case", "unit", "against", "set", "method", "fingerprints", "kind", "scheme", "day", "pages")
+QUOTED = ROOT / "benchmarks/results.json"
+MEASURED = ROOT / "build/benchmarks.json"
 # What decides a measurement.
 _CODE = (
     "core/src/**/*.rs",
@@ -99,45 +98,13 @@ def load(path: Path) -> dict[str, Result]:
 
 def save(results: Mapping[str, Result], path: Path) -> None:
     """Write results, a row a line."""
-    parts = []
-    for name, each in results.items():
-        tables = [
-            f"   {_json(table)}: [\n" + ",\n".join(f"    {_json(row)}" for row in rows) + "\n   ]"
-            for table, rows in each.tables.items()
-        ]
-        measured = _json(dataclasses.asdict(each.measured))
-        parts.append(
-            f' {_json(name)}: {{\n  "measured": {measured},\n  "tables": {{\n'
-            + ",\n".join(tables)
-            + "\n  }\n }"
-        )
-    text = "{\n" + ",\n".join(parts) + "\n}"
+    held = {name: dataclasses.asdict(each) for name, each in results.items()}
+    text = json.dumps(held, indent=1, ensure_ascii=False) + "\n"
+    text = re.sub(r"\{[^{}]*\}", lambda row: re.sub(r"\n\s*", " ", row[0]), text)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")
-    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
-
-
-def renewed(quoted: Mapping[str, Result], measured: Mapping[str, Result]) -> dict[str, Result]:
-    """Return the rows that are quoted as they are now measured."""
-
-    def again(name: str) -> Result:
-        rows = {table: {_name(row): row for row in found} for table, found in measured[name].tables.items()}
-        tables = {
-            table: [rows[table][_name(row)] for row in of_table]
-            for table, of_table in quoted[name].tables.items()
-        }
-        return Result(measured=measured[name].measured, tables=tables)
-
-    return {name: again(name) if name in measured else each for name, each in quoted.items()}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _name(row: Cells) -> tuple[str | None, ...]:
-    return tuple(row.get(column) for column in _NAMES)
 
 
 def is_current(result: Result) -> bool:

@@ -43,7 +43,7 @@ _SIZES = ("1,000,000", "100,000")
 
 def draw(folder: Path, kind: str = "svg") -> None:
     """Write the figures to a folder, as files of a kind, such as SVG."""
-    kept = results.load(results.PATH)
+    kept = results.load(results.QUOTED)
     measured, elastic = rows_of(kept, MEMORY), rows_of(kept, ELASTIC)
     calculated = [row.cells() for row in calculate([Lookup.of(row, table=MEMORY) for row in measured])]
     figures = {

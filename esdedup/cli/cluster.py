@@ -20,8 +20,8 @@ from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, first_look, looks
-from esdedup.ingest.opening import check_readable, total_bytes
-from esdedup.ingest.weigh import Weighing
+from esdedup.ingest.records import check_readable, total_bytes
+from esdedup.ingest.word_files import Weighing
 
 
 @command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")

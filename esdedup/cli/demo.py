@@ -22,7 +22,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle, read_articles
-from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.reading.reader import Reader
 
 _INDEX = "demo"

@@ -9,7 +9,7 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import print_explanation, print_verdict
 from esdedup.cli.files import read_text
-from esdedup.ingest.opening import check_readable
+from esdedup.ingest.records import check_readable
 from esdedup.maintenance import Maintenance
 from esdedup.reading.explanation import explain as explain_texts
 

@@ -19,7 +19,7 @@ from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import Learning, check_two_looks, looks, refuse_to_keep, texts_of
 from esdedup.ingest.load import Load
-from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES
 

@@ -330,7 +330,7 @@ class Fingerprinting(Words):
 
     def pins(self) -> "Pins":
         """Return the pins in the file, if one is given."""
-        from esdedup.ingest.pins_file import read_pins
+        from esdedup.ingest.learn import read_pins
 
         return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
 

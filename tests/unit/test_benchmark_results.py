@@ -49,7 +49,7 @@ def quality(**precisions: str) -> Result:
 
 
 def test_the_documents_are_made_from_the_file_of_results() -> None:
-    kept = results.load(results.PATH)
+    kept = results.load(results.QUOTED)
     assert render.DOCUMENT.read_text() == render.document(kept)
     for path in render.QUOTING:
         assert path.read_text() == render.quoted(path.read_text(), kept)
@@ -59,7 +59,7 @@ def test_the_documents_are_made_from_the_file_of_results() -> None:
 def test_a_document_quotes_no_figure_that_is_not_in_the_file_of_results(path: Path) -> None:
     held = " ".join(
         cell
-        for result in results.load(results.PATH).values()
+        for result in results.load(results.QUOTED).values()
         for rows in result.tables.values()
         for row in rows
         for cell in row.values()
@@ -74,13 +74,6 @@ def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
     results.save(kept, tmp_path / "results.json")
     assert results.load(tmp_path / "results.json") == kept
     assert results.load(tmp_path / "none.json") == {}
-
-
-def test_a_new_measurement_replaces_the_rows_that_are_quoted_and_adds_none() -> None:
-    kept = {"quality": quality(zh_news="0.99"), "quality-peers": quality(en_pages="0.5")}
-    measured = {"quality": quality(en_pages="0.7", zh_news="0.98"), "scripts": quality(zh_news="1")}
-    found = results.renewed(kept, measured)
-    assert found == {"quality": quality(zh_news="0.98"), "quality-peers": kept["quality-peers"]}
 
 
 def test_results_of_other_code_or_another_machine_are_measured_again() -> None:

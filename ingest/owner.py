@@ -14,12 +14,12 @@ from esdedup.ingest.expiry_schedule import ExpirySchedule
 from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.owner_settings import OwnerSettings
 
+from esdedup.elastic.client import is_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Following
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.given_client import is_inherited
 from esdedup.errors import EsdedupError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile

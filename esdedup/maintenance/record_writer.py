@@ -5,9 +5,8 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.errors import is_blocked, refused, translated
-from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.patience import PartlyRefused, retry_while_refused
+from esdedup.elastic.bulk import Operation, send_bulk
+from esdedup.elastic.errors import translated
 from esdedup.fields import Fields, partition_of
 from esdedup.maintenance.record import Record
 
@@ -31,7 +30,6 @@ class RecordWriter:
         self._names = ", ".join(indices)
         self._fields = fields
 
-    @retry_while_refused
     def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Write new roots into articles; an article that has been written since it was read stays as it is.
 
@@ -44,8 +42,6 @@ class RecordWriter:
         # An article that is routed by its root has to move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
         staying = [(record, root) for record, root in roots if record.routing != record.root]
-        if not staying:
-            return self._move(moving)
         changes = [(record, {"root": root, "partition": partition_of(root)}) for record, root in staying]
         return self._bulk(self._updates(changes)) + self._move(moving)
 
@@ -54,7 +50,6 @@ class RecordWriter:
         cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page"))
         return self.update([(record, cleared) for record in records])
 
-    @retry_while_refused
     def update(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> int:
         """Change fields of dedup objects, except in articles that have been written since they were read.
 
@@ -66,14 +61,12 @@ class RecordWriter:
         """
         return self._bulk(self._updates(changes))
 
-    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
-        operations: list[dict[str, Any]] = []
+    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[Operation]:
+        operations: list[Operation] = []
         for record, values in changes:
             routing = {} if record.routing is None else {"routing": record.routing}
-            operations += (
-                {"update": {"_index": record.index, "_id": record.id, **routing, **record.version}},
-                {"doc": {self._fields.dedup: values}},
-            )
+            target = {"_index": record.index, "_id": record.id, **routing, **record.version}
+            operations.append(({"update": target}, {"doc": {self._fields.dedup: values}}))
         return operations
 
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
@@ -87,12 +80,12 @@ class RecordWriter:
         places += [_place(record, root) for record, root in roots]
         with translated(f"assign roots to articles in {self._names}"):
             found = self._client.mget(docs=places)["docs"]
-        written: list[dict[str, Any]] = []
-        deleted: list[dict[str, Any]] = []
+        written: list[Operation] = []
+        deleted: list[Operation] = []
         for (record, root), old, new in zip(roots, found[: len(roots)], found[len(roots) :], strict=True):
             if not old.get("found") or old["_seq_no"] != record.version["if_seq_no"]:
                 continue
-            delete = {"delete": _place(record, record.routing) | record.version}
+            delete = ({"delete": _place(record, record.routing) | record.version},)
             if not new.get("found"):
                 condition: dict[str, Any] = {"op_type": "create"}
                 deleted.append(delete)
@@ -107,37 +100,24 @@ class RecordWriter:
                 condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
                 deleted.append(delete)
             dedup = self._dedup(old) | {"root": root, "partition": partition_of(root)}
-            written += (
-                {"index": _place(record, root) | condition},
-                old["_source"] | {self._fields.dedup: dedup},
-            )
-        moved = self._bulk(written) if written else 0
-        removed = self._bulk(deleted) if deleted else 0
-        return max(moved, removed)
+            target = {"index": _place(record, root) | condition}
+            written.append((target, old["_source"] | {self._fields.dedup: dedup}))
+        moved = self._bulk(written)
+        return max(moved, self._bulk(deleted))
 
     def _dedup(self, document: dict[str, Any]) -> dict[str, Any]:
         dedup: dict[str, Any] = document["_source"].get(self._fields.dedup) or {}
         return dedup
 
-    def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
-        """Send operations that may be repeated; return how many changed an article.
-
-        Raises:
-            PartlyRefused: The server was too busy for some.
-            IndexBlocked: The disk is full, or the index has a block.
-            ServerError: It refused one.
-        """
-        with translated(f"assign roots to articles in {self._names}"):
-            items = self._client.bulk(operations=operations)["items"]
-        results = [result for item in items for result in item.values()]
-        for each in results:
-            is_busy = each["status"] in BUSY_STATUSES and not is_blocked(each)
-            if not is_busy and each["status"] not in _EXPECTED_STATUS:
-                task = f"assign a root to the article {each['_id']} in {each['_index']!r}"
-                raise refused(task, each, status=each["status"], index=each["_index"])
-        if any(each["status"] in BUSY_STATUSES for each in results):
-            raise PartlyRefused(f"cannot assign roots to articles in {self._names}: the server is too busy")
-        return sum(each["status"] in {200, 201} for each in results)
+    def _bulk(self, operations: Sequence[Operation]) -> int:
+        """Send operations that may be repeated; return how many changed an article."""
+        results = send_bulk(
+            self._client,
+            operations,
+            task=f"assign roots to articles in {self._names}",
+            is_settled=lambda result: result["status"] in _EXPECTED_STATUS,
+        )
+        return sum(result["status"] in {200, 201} for result in results)
 
     def refresh(self) -> None:
         """Make written articles visible to searches."""

@@ -111,10 +111,10 @@ MUTANTS = [
     ),
     Mutant(
         "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
-        "esdedup/elastic/article_bulk.py",
-        "is_crowded = answer.is_about_request or status == _TOO_MANY_STATUS",
-        "is_crowded = status == _TOO_MANY_STATUS",
-        ("unit/test_article_bulk.py",),
+        "esdedup/elastic/bulk.py",
+        "is_alone = len(articles) == 1",
+        "is_alone = True",
+        ("unit/test_bulk.py",),
     ),
     # reading/
     Mutant(

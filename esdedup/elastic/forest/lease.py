@@ -17,10 +17,10 @@ from typing import Any
 import elastic_transport
 from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
+from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.claim import Claim, abandon, silent_s
 from esdedup.elastic.forest.fence import Fence
-from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.errors import (
     EsdedupError,
     ForestBusy,

@@ -19,9 +19,8 @@ from benchmarks.processes import in_new_process
 from benchmarks.signatures import NOW_MS, Held
 from esdedup import sample
 from esdedup.elastic.errors import refused, translated
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Stored, StoredPage
+from esdedup.elastic.forest.stored import Packing, Stored, StoredPage
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Forest
 from esdedup.neighbours.relation import relation_of

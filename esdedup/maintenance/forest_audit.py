@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.learned_audit import damaged_learning

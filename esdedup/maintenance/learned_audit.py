@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import EVERY_DOCUMENT, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
 from esdedup.errors import ForestDamaged
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 

@@ -3,8 +3,7 @@
 import pydantic
 
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedLog, read_learned
 from esdedup.errors import ForestDamaged
 
 

@@ -8,8 +8,7 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import LearnedRecord, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedLog, LearnedRecord, read_learned
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError

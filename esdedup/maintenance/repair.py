@@ -6,8 +6,7 @@ from typing import Any
 
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.learned import FIELD
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import Stored
+from esdedup.elastic.forest.stored import Packing, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.maintenance.article_audit import ArticleAudit

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import pydantic
 
-from esdedup.elastic.forest.counts import NodeCounts
 from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.search import NodeCounts
 from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.bands import NODES

@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar
 
-from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction

@@ -104,7 +104,7 @@ MUTANTS = [
     ),
     Mutant(
         "what is written while nodes are loaded into memory is missing there",
-        "esdedup/elastic/forest/background.py",
+        "esdedup/elastic/forest/loading.py",
         "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
         "            pass\n",
         ("integration/test_memory_nodes.py",),

@@ -3,8 +3,7 @@
 import dataclasses
 from concurrent.futures import Future
 
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import StoredPage
+from esdedup.elastic.forest.stored import Packing, StoredPage
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Arrivals, Forest, Kind, Plan
 from esdedup.forest.memory import MemoryStore

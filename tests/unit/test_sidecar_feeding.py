@@ -15,8 +15,8 @@ from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
 from esdedup.ingest.owner import Owner
 
-from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
 from esdedup.forest.store import at_once

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import Fields
-from esdedup.elastic.field_names import kept_fields, meta_with_fields
+from esdedup.elastic.mappings import kept_fields, meta_with_fields
 from esdedup.sites import site_fields, site_name, site_of
 
 

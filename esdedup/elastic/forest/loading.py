@@ -1,14 +1,75 @@
 """Loads the live nodes and pages of a forest's index into memory."""
 
-from collections.abc import Callable
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 
+import numpy as np
+
+from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.documents import live_filter, packed_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.matching import load_missing
-from esdedup.elastic.forest.search import EVERY_NODE
-from esdedup.elastic.requests import Query
+from esdedup.elastic.forest.search import EVERY_NODE, NodeSearch
+from esdedup.elastic.forest.stored import Packing, Stored, page_name
+from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import ForestFull
-from esdedup.forest import NO_TIME, Aging, Nodes
+from esdedup.forest import NO_TIME, Aging, Arrivals, Nodes
+from esdedup.serial_thread import SerialThread
+
+# The nodes of some pages, then the roots of these.
+_ROUNDS = 2
+
+
+def gather(
+    search: NodeSearch | ArticleNodes,
+    arrivals: Arrivals,
+    *,
+    recent: Iterable[Stored],
+    live_since_ms: int,
+    aging: Aging,
+) -> Requests[Nodes]:
+    """Find the live nodes near a batch's arrivals, and the remembered pages with their nodes; and all roots.
+
+    Args:
+        search: The forest's nodes and pages, as far as a refresh has shown them.
+        arrivals: The batch.
+        recent: Nodes and pages that may be newer than those that a search shows.
+        live_since_ms: The `seen` from which on (inclusive) a node lives.
+        aging: How long nodes live.
+    """
+    nodes, packing = Nodes(search.relation, aging), Packing(search.relation)
+
+    def load(stored: Iterable[Stored]) -> None:
+        # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
+        nodes.load([packing.pack(each) for each in stored], live_since_ms=live_since_ms)
+
+    names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
+    signatures = arrivals.signatures[arrivals.exist]
+    found = yield from search.candidates_and_pages(signatures, sorted(names), live_since_ms=live_since_ms)
+    load(found)
+    # Of pages, the others' nodes would have to be searched for.
+    load(each for each in recent if each.page in names or not each.is_page)
+    yield from load_missing(nodes, search, live_since_ms=live_since_ms)
+    return nodes
+
+
+def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
+    """Load the roots of what was loaded and the nodes of pages, and settle.
+
+    Args:
+        nodes: Some were loaded.
+        search: The forest's nodes, as far as a refresh has shown them.
+        live_since_ms: The `seen` from which on (inclusive) a node lives.
+    """
+    packing = Packing(search.relation)
+    for _ in range(_ROUNDS):
+        roots, of_pages = nodes.missing()
+        # In a damaged forest a root may have expired before its leaf.
+        for ids, since_ms in ((set(roots), NO_TIME), (set(of_pages) - set(roots), live_since_ms)):
+            found = yield from search.by_id(ids)
+            nodes.load([packing.pack(each) for each in found], live_since_ms=since_ms)
+    nodes.settle()
 
 
 def load_nodes(
@@ -75,3 +136,81 @@ def load_log(
     if nodes.size_bytes > memory_bytes:
         raise ForestFull.of(index.name, memory_bytes=memory_bytes)
     return nodes
+
+
+# So much of what was written meanwhile is left to the thread that takes the nodes: some 10 ms.
+_LEFT = 500
+
+
+class BackgroundLoading:
+    """Loads nodes in a thread, and then what was written meanwhile."""
+
+    def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
+        """Begin; parameters are those of `load_nodes`."""
+        self._written: list[bytes] = []
+        # The `seen` from which on nodes live, when the last of that was written.
+        self._live_since_ms = [live_since_ms]
+        self._ended = threading.Event()
+        self._thread = SerialThread("esdedup-loading")
+        written, since_ms, is_ended = self._written, self._live_since_ms, self._ended.is_set
+        self._loaded: Future[Nodes | None] = self._thread.begin(
+            lambda: _load(
+                index,
+                written,
+                since_ms,
+                aging=aging,
+                memory_bytes=memory_bytes,
+                is_ended=is_ended,
+            )
+        )
+        # The thread does not know this object.
+        weakref.finalize(self, self._ended.set).atexit = False
+
+    def end(self) -> None:
+        """Load nothing more."""
+        self._ended.set()
+
+    def put(self, written: Sequence[bytes], *, live_since_ms: int) -> None:
+        """Note what is written, and the `seen` from which on (inclusive) nodes live then."""
+        self._live_since_ms[0] = live_since_ms
+        self._written += written
+
+    def is_done(self, *, timeout_s: float) -> bool:
+        """Wait until `nodes` returns at once; return False if that takes longer."""
+        return bool(wait([self._loaded], timeout_s).done)
+
+    def nodes(self) -> Nodes | None:
+        """Return all nodes, with what has been written by now; None if they take too much memory.
+
+        Raises:
+            ServerError: Elasticsearch did not answer, or refused.
+        """
+        nodes = self._loaded.result()
+        if nodes is not None:
+            _load_also(nodes, self._written, self._live_since_ms[0])
+        return nodes
+
+
+def _load(
+    index: ForestIndex,
+    written: list[bytes],
+    since_ms: list[int],
+    *,
+    aging: Aging,
+    memory_bytes: int,
+    is_ended: Callable[[], bool],
+) -> Nodes | None:
+    nodes = load_nodes(
+        index, aging=aging, live_since_ms=since_ms[0], memory_bytes=memory_bytes, is_ended=is_ended
+    )
+    while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
+        _load_also(nodes, written[:count], since_ms[0])
+        # Others may have come behind them.
+        del written[:count]
+    return nodes
+
+
+def _load_also(nodes: Nodes, written: Sequence[bytes], live_since_ms: int) -> None:
+    # Without what has expired since, as in `gather`.
+    nodes.load(written, live_since_ms=live_since_ms)
+    nodes.settle()

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.forest.matching import gather
+from esdedup.elastic.forest.loading import gather
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status

@@ -9,14 +9,13 @@ from typing import Any
 
 from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
-from esdedup.elastic.closing import Closing
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import Closing, translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
+from esdedup.elastic.forest.stored import Packing
 from esdedup.errors import EsdedupError, IndexNotReady
 from esdedup.forest.model import Aging, State
 from esdedup.serial_thread import SerialThread

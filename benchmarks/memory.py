@@ -11,7 +11,7 @@ from benchmarks.run import Run
 from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
@@ -85,7 +85,4 @@ def _growth(fill: Callable[[int, int], object], count: int) -> dict[str, float]:
         fill(start, min(start + _FILLED_AT_ONCE, count))
     after_bytes = resident_bytes()
     give_back_memory()
-    return {
-        _GROWTH: (after_bytes - before_bytes) / count,
-        _IN_USE: (resident_bytes() - before_bytes) / count,
-    }
+    return {_GROWTH: (after_bytes - before_bytes) / count, _IN_USE: (resident_bytes() - before_bytes) / count}

@@ -2,19 +2,16 @@
 
 import dataclasses
 import itertools
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from esdedup.boilerplate.untaught import omit_untaught
+from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import left_out_lines
+from esdedup.cli.files import read_plain_text
 from esdedup.cli.messages import say_cut
-from esdedup.cli.texts import read_plain_text
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.lookup import learned_copy
 from esdedup.errors import SettingError
@@ -27,7 +24,6 @@ from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import asked_terms, terms
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
@@ -36,22 +32,8 @@ from esdedup.text.left_out import LeftOut
 @command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
 def fingerprint(
     *,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            "--index",
-            help="Index of articles: leave out what its forest has learned to be boilerplate.",
-            show_default=False,
-        ),
-    ] = None,
-    site: Annotated[
-        str | None,
-        typer.Option(
-            "--site",
-            help="With --pins: the site that the text comes from, a name or an address.",
-            show_default=False,
-        ),
-    ] = None,
+    index: str | None = None,
+    site: str | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -62,6 +44,10 @@ def fingerprint(
     Two texts are compared when they have a minhash in common, or a simhash of one is within three bits of a
     simhash of the other; such simhashes share a band. Without --index, the text is judged like the first page
     of `esdedup cluster`.
+
+    Options:
+        index: Index of articles: leave out what its forest has learned to be boilerplate.
+        site: With --pins: the site that the text comes from, a name or an address.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")
@@ -105,7 +91,7 @@ class _Description:
         """Describe a raw text, from some site, without what is to be left out of it."""
         profile, representatives = explainer.profile, explainer.representatives(text, site)
         values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
-        keys, asked = (of(values, relation, ARTICLES) for of in (terms, asked_terms))
+        keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))
         return cls(
             profile=profile,
             fingerprint=explainer.fingerprint(text, site),
@@ -151,14 +137,5 @@ class _Description:
             screen.print(shown.rstrip(), markup=False, emoji=False)
         screen.print(f"bands        {' '.join(self.bands)}")
         if self.features:
-            screen.print(_feature_table(self.features))
-
-
-def _feature_table(features: list[Feature]) -> Table:
-    table = Table(box=None, pad_edge=False, title="features", title_justify="left")
-    table.add_column("weight", justify="right")
-    table.add_column("count", justify="right")
-    table.add_column("word")
-    for feature in features:
-        table.add_row(f"{feature.weight:.3f}", str(feature.count), escape(feature.word))
-    return table
+            rows = [(f"{each.weight:.3f}", each.count, each.word) for each in self.features]
+            output.print_table(screen, "features", ("weight", "count", "word"), rows, numbers=(0, 1))

@@ -9,8 +9,8 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.errors import is_blocked, is_closed, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.patience import PATIENCE_S, PartlyRefused, retrying
-from esdedup.errors import IndexBlocked, IndexNotReady, ServerError, ServerUnavailable
+from esdedup.elastic.patience import PATIENCE_S, retrying
+from esdedup.errors import IndexBlocked, IndexNotReady, ServerBusy, ServerError, ServerUnavailable
 
 _FIELDS_READ = [
     *("items.*._index", "items.*._id", "items.*.status", "items.*.error"),
@@ -70,7 +70,7 @@ def send_bulk(
 
     def error_of(result: Result) -> ServerError:
         name = f"{task} ({result['_id']})"
-        return refused(name, result, status=result["status"], index=result.get("_index", index))
+        return refused(name, result, status=result["status"], index=index or result.get("_index"))
 
     def send_pending() -> None:
         lines = [line for operation in pending.values() for line in operation]
@@ -87,7 +87,7 @@ def send_bulk(
             else:
                 raise error_of(result)
         if busy is not None:
-            raise PartlyRefused(str(error_of(busy)), status=busy["status"], index=index)
+            raise ServerBusy(str(error_of(busy)), status=busy["status"], index=index)
 
     if pending:
         retrying(tenacity.retry_if_exception_type(ServerUnavailable), patience_s=patience_s)(send_pending)

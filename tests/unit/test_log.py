@@ -10,7 +10,7 @@ from esdedup.elastic.forest.log import LogDocuments
 from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import NO_TIME, Nodes, Plan, State
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (
     AGING,

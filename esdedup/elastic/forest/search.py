@@ -28,8 +28,7 @@ from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fingerprint.bands import NODES
 from esdedup.forest.model import NO_TIME
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.relation import NeighbourIndex, Relation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -290,7 +289,7 @@ class NodeCache:
     def __init__(self, nodes: Iterable[StoredNode], relation: Relation) -> None:
         self._nodes = list({node.id: node for node in nodes}.values())
         self._index = NeighbourIndex(relation)
-        self._index.add_all(node.signature for node in self._nodes)
+        self._index.add(b"".join(node.signature for node in self._nodes))
 
     def find_pairs(self, signatures: npt.NDArray[Any]) -> list[tuple[int, StoredNode]]:
         """Return all pairs of a position in `signatures` and a node near it."""

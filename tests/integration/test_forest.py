@@ -109,8 +109,10 @@ def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
         with monkeypatch.context() as patch:
             patch.setattr(writer, "send_bulk", fail)
+            Forest(store).begin()
             decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)
             assert not decided.written.done()
+            Forest(store).begin()
             threading.Timer(0.1, goes_on.set).start()
             with pytest.raises(ServerUnavailable):
                 Forest(store).decide(as_batch([near]), now_ms=NOW_MS)

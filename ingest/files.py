@@ -61,17 +61,10 @@ def read_articles(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[FileArticle | ArticleRejected]:
-    """Yield the articles of files in order, and a rejection for each that cannot be read.
+    """Yield the articles of files in order, and a rejection for each that cannot be read; see `read_records`.
 
     A repeated id is rejected, because one of its two articles would overwrite the other; some millions of
-    ids are remembered for this, see `SeenIds`. Empty lines are skipped. If a file fails, or its compressed
-    data is cut off, the rest of it is one rejection.
-
-    Args:
-        paths: ``-`` is standard input. The format and gzip are recognised by content.
-        fields: The names of the articles' fields. Default: those of `Fields`.
-        id_field: The field with an article's id, a string or a whole number.
-        on_bytes: Called with the number of bytes read from disk since the last call.
+    ids are remembered for this, see `SeenIds`.
 
     Raises:
         FieldsNotFound: None of the first articles has a text, or none has an id.

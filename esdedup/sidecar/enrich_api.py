@@ -146,7 +146,7 @@ def enrich_routes(
     """Return the routes.
 
     Args:
-        enrichment: Assigns the articles.
+        enrichment: ForestOwner the articles.
         fields: The names of the articles' fields where no index is named; None: the usual ones.
         forest: The name of the forest.
         profile: The label of its profile.

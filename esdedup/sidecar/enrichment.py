@@ -21,7 +21,7 @@ from esdedup.ingest.actions import (
     read_document,
     redating,
 )
-from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import LocalDecision
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.indices import Found, caller_of
 from esdedup.sidecar.metrics import ArticleKind, Metrics
@@ -48,7 +48,7 @@ class Changed(NamedTuple):
     # The name of the dedup object.
     dedup: str
     # What was decided for its article; None if it has no text.
-    assigned: Assigned | None
+    assigned: LocalDecision | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Enrichment:
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
         ],
         metrics: Metrics,
     ) -> None:
@@ -212,7 +212,7 @@ class _Read(NamedTuple):
     document: Mapping[str, Any]
 
 
-def _changed(read: _Read, assigned: Assigned) -> Changed | Rejected:
+def _changed(read: _Read, assigned: LocalDecision) -> Changed | Rejected:
     fields = read.target.fields
     try:
         added = assigned.addition(read.target)

@@ -307,18 +307,18 @@ def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
     return f"~{digest.hexdigest()}"
 
 
-def name_of(article_id: object, nameless: str) -> str:
+def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
     """Return an article's id as a string, or `nameless` if there is none; refuse what Elasticsearch would."""
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
-        raise ArticleRejected(nameless, "its _id must be a non-empty string or a whole number")
+        raise ArticleRejected(nameless, f"its {field} must be a non-empty string or a whole number")
     # Python itself refuses to write a number of several thousand digits.
     is_long = isinstance(article_id, int) and abs(article_id) >= 10**MAX_ID_BYTES
     name = nameless if is_long else str(article_id)
     refuse_surrogates(name, name=name)
     if is_long or len(name.encode()) > MAX_ID_BYTES:
-        raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
+        raise ArticleRejected(nameless, f"its {field} is longer than {MAX_ID_BYTES} bytes")
     return name
 
 

@@ -114,7 +114,7 @@ def main(
     if names != [_ALL]:
         chosen = names
     else:
-        kept = results.load()
+        kept = results.load(results.MEASURED)
         chosen = [
             name
             for name in _BENCHMARKS
@@ -137,8 +137,9 @@ def main(
         if keep and name not in _NOT_KEPT:
             if name in unit_costs.MEASURE:
                 unit_costs.write({name: result}, unit_costs.PATH)
-            results.save(results.load() | {name: result})
-            render.write_documents()
+            kept = results.load(results.MEASURED) | {name: result}
+            results.save(kept, results.MEASURED)
+            render.write_documents(kept)
     if json is not None:
         rows.write(measured, json)
     curves = [row for row in measured if isinstance(row, Detection) and row.table == thresholds.TABLE]

@@ -13,7 +13,7 @@ from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Arrivals, Assignment, Decided, Forest
+from esdedup.forest import Arrivals, Assignment, Decision, Forest
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -32,16 +32,16 @@ def arrive(
     pins: Pins = NO_PINS,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
-) -> tuple[Fingerprints, Decided]:
+) -> tuple[Fingerprints, Decision]:
     """Return the fingerprints and assignments of raw texts, in their order; see `Forest.decide`.
 
     The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and ids of
     articles come one per text; None if not known.
     """
-    lesson = forest.begin(pins=pins, sites=sites, articles=articles)
-    fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
+    omit = forest.begin(pins=pins, sites=sites, articles=articles)
+    fingerprints = fingerprinter.fingerprint(texts, omit=omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
-    return fingerprints, forest.decide(arrivals, now_ms=now_ms, lesson=lesson)
+    return fingerprints, forest.decide(arrivals, now_ms=now_ms)
 
 
 def look_up(
@@ -57,9 +57,9 @@ def look_up(
 
     Raises `TextFailed` if the text meets a fault in the core.
     """
-    lesson = forest.begin(pins=pins, sites=[site])
+    omit = forest.begin(pins=pins, sites=[site])
     try:
-        fingerprints = fingerprinter.fingerprint([text], omit=lesson.omit).checked()
+        fingerprints = fingerprinter.fingerprint([text], omit=omit).checked()
         (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
     finally:
         forest.abandon()
@@ -96,17 +96,17 @@ def learn(
 def _learn_batch(
     batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
 ) -> int:
-    lesson = forest.begin(
+    omit = forest.begin(
         pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
-        lesson.omit(parsed.passages, parsed.pages)
+        omit(parsed.passages, parsed.pages)
         faults += parsed.core.faults
     for page, fault in zip(batch, faults, strict=True):
         if fault:
             log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    return forest.learn(lesson)
+    return forest.learn()
 
 
 def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:

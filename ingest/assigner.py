@@ -21,7 +21,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
 from esdedup.forest.growth import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
-from esdedup.forest.store import at_once
+from esdedup.forest.store import completed
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import iso
 
@@ -84,7 +84,7 @@ class Assigner:
 
     def assign(self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int) -> BatchDecision:
         """Return the articles, in the order of arrival, with what the forest decides for them."""
-        batch = BatchDecision([], at_once())
+        batch = BatchDecision([], completed())
         for start in range(0, len(articles), _PART):
             part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
             batch = BatchDecision(batch.articles + part.articles, part.written)

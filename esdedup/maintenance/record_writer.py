@@ -7,7 +7,8 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.patience import PartlyRefused, retry_while_refused
+from esdedup.elastic.patience import retry_while_refused
+from esdedup.errors import ServerBusy
 from esdedup.fields import Fields, partition_of
 from esdedup.maintenance.record import Record
 
@@ -123,7 +124,7 @@ class RecordWriter:
         """Send operations that may be repeated; return how many changed an article.
 
         Raises:
-            PartlyRefused: The server was too busy for some.
+            ServerBusy: The server was too busy for some.
             IndexBlocked: The disk is full, or the index has a block.
             ServerError: It refused one.
         """
@@ -136,7 +137,7 @@ class RecordWriter:
                 task = f"assign a root to the article {each['_id']} in {each['_index']!r}"
                 raise refused(task, each, status=each["status"], index=each["_index"])
         if any(each["status"] in BUSY_STATUSES for each in results):
-            raise PartlyRefused(f"cannot assign roots to articles in {self._names}: the server is too busy")
+            raise ServerBusy(f"cannot assign roots to articles in {self._names}: the server is too busy")
         return sum(each["status"] in {200, 201} for each in results)
 
     def refresh(self) -> None:

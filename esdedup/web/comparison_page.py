@@ -16,7 +16,7 @@ from esdedup.web.form import PageForm
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.state import CurrentSite, Site
+from esdedup.web.site import CurrentSite, Site
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 

@@ -12,7 +12,7 @@ from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
 from esdedup.web.bounds import bounded, cut
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of
-from esdedup.web.state import CurrentSite
+from esdedup.web.site import CurrentSite
 
 _MOST_PASSAGES = 6
 _LONGEST_PASSAGE = 200

@@ -15,7 +15,7 @@ from tests.support.names import Names
 
 # Otherwise the sentence that all articles share would be left out.
 PROFILE = VERIFIED.with_changes(keep_boilerplate=True)
-MAX_POSTINGS = relation_of(PROFILE).max_postings
+MAX_POSTINGS = 64
 _WORDS = [
     "市场",
     "经济",

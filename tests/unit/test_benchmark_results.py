@@ -49,7 +49,7 @@ def quality(**precisions: str) -> Result:
 
 
 def test_the_documents_are_made_from_the_file_of_results() -> None:
-    kept = results.load()
+    kept = results.load(results.QUOTED)
     assert render.DOCUMENT.read_text() == render.document(kept)
     for path in render.QUOTING:
         assert path.read_text() == render.quoted(path.read_text(), kept)
@@ -59,7 +59,7 @@ def test_the_documents_are_made_from_the_file_of_results() -> None:
 def test_a_document_quotes_no_figure_that_is_not_in_the_file_of_results(path: Path) -> None:
     held = " ".join(
         cell
-        for result in results.load().values()
+        for result in results.load(results.QUOTED).values()
         for rows in result.tables.values()
         for row in rows
         for cell in row.values()

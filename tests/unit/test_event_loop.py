@@ -15,8 +15,7 @@ from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
 from esdedup.web import shown_text
 from esdedup.web.differences import Piece
-from esdedup.web.marking import Marking
-from esdedup.web.state import Site
+from esdedup.web.site import Marking, Site
 
 # Only a stopped event loop makes the test wait so long.
 _PATIENCE_S = 5.0

@@ -1,29 +1,18 @@
-"""Learning first: what pages teach before they, or others, are assigned, also if that is interrupted."""
+"""Learning first: what pages teach before they, or others, are assigned."""
 
-import contextlib
 import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from esdedup.ingest.cluster import ClusteredArticle
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import Learning, check_two_looks, first_look, looks
 
 from esdedup import VERIFIED, ArticleRejected, Fields, SettingError
-from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
-from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.sites import RawPage
-from esdedup.text.passages import Passages
 from tests.support.clusterings import clustering
-from tests.support.interrupts import Interrupted, Interrupts
-from tests.support.learned import contents
 from tests.support.pages import pages
 
 PAGES = list(pages(150))
@@ -67,7 +56,7 @@ def test_a_look_at_few_pages_teaches_too(count: int) -> None:
     texts = [RawPage(page["text"], "site.example", page["id"]) for page in own[:count]]
     assert taught.learn(texts) == count
     boilerplate = taught._forest._store.boilerplate
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (count, count)
+    assert (boilerplate.last_page, boilerplate.learner.last_learned_page) == (count, count)
     rest = [FileArticle(place="f", id=page["id"], article=page, size_bytes=1) for page in own[count:]]
     found = [[each.fingerprint for each in some.cluster(rest)] for some in (taught, fresh)]
     assert sum(one != other for one, other in zip(*found, strict=True)) == 20
@@ -79,10 +68,10 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     assert mine.learn([]) == 0
     first_look(mine, (), Fields())
     boilerplate = mine._forest._store.boilerplate
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 0)
+    assert (boilerplate.last_page, boilerplate.learner.last_learned_page) == (20, 0)
     # An interrupted call that had learned from all pages is repeated.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 20)
+    assert (boilerplate.last_page, boilerplate.learner.last_learned_page) == (20, 20)
 
 
 @pytest.mark.parametrize("ahead", [1, 64, 75, 151, 152])
@@ -142,65 +131,3 @@ def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
         check_two_looks([Path("/dev/null")], VERIFIED)
     with pytest.raises(SettingError, match="keeps boilerplate"):
         check_two_looks([tmp_path], VERIFIED.with_changes(keep_boilerplate=True))
-
-
-TEXTS = [page["text"] for page in pages(40)]
-# In which blocks and periods end.
-BATCHES = [
-    next(Fingerprinter(VERIFIED).passages_and_pages(TEXTS[start : start + 10])) for start in range(0, 40, 10)
-]
-
-
-def is_learning(frame: FrameType) -> bool:
-    module: str = frame.f_globals.get("__name__", "")
-    return module.startswith("esdedup.boilerplate")
-
-
-def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64]]) -> None:
-    """Abandon a batch, and learn from it when it comes again."""
-    for end in (boilerplate.undo, boilerplate.keep):
-        boilerplate.begin()
-        Lesson(boilerplate).omit(*batch)
-        end()
-
-
-def taught(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplate:
-    boilerplate = Boilerplate(block_pages=5, period_records=40)
-    for batch in batches:
-        learn(boilerplate, batch)
-    return boilerplate
-
-
-def test_whenever_an_exception_comes_what_has_begun_can_be_undone() -> None:
-    interrupts = Interrupts(is_learning)
-    for count, batch in enumerate(BATCHES):
-        before, expected = contents(taught(BATCHES[:count])), contents(taught(BATCHES[: count + 1]))
-        is_learned = False
-        while not is_learned:
-            tried = taught(BATCHES[:count])
-            with contextlib.suppress(Interrupted), interrupts.one():
-                learn(tried, batch)
-                is_learned = True
-            assert not tried.is_torn
-            is_open = tried.has_begun
-            while tried.has_begun:
-                tried.undo()
-            assert contents(tried) in ([before] if is_open else [before, expected])
-    assert taught(BATCHES).window.former_from > 1
-    assert interrupts.functions >= {
-        *("Boilerplate.begin", "Boilerplate.undo", "Boilerplate.keep", "Lesson.omit"),
-    }
-
-
-def test_a_copy_goes_on_after_a_look_up_that_failed() -> None:
-    passages, ids = BATCHES[0]
-    learned = LearnedCopy()
-    expected = learned.omit(passages, ids).tolist()
-
-    def fail(_: object) -> str:
-        raise Interrupted
-
-    with pytest.raises(Interrupted):
-        learned.omit(passages, ids, sites=map(fail, [None]))
-    assert not learned._boilerplate.has_begun
-    assert learned.omit(passages, ids).tolist() == expected

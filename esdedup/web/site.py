@@ -1,0 +1,116 @@
+"""What every route needs: the index that is served, its reader, and what marks boilerplate in its texts.
+
+What the forest has learned is read in the background, so that visitors need not wait for it.
+"""
+
+import asyncio
+import dataclasses
+import time
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from esdedup.errors import EsdedupError
+from esdedup.messages import translatable
+from esdedup.reading.reader import AsyncReader
+from esdedup.reading.results import FullArticle
+from esdedup.reading.scope import LANGUAGE_FIELDS
+from esdedup.text.left_out import LeftOut
+
+# At first all that the forest has learned is read: many seconds for a large one.
+_LONGEST_WAIT_S = 1.0
+# As often as Elasticsearch refreshes an index by itself.
+_UPDATE_INTERVAL_S = 1.0
+# Files that are made at once; more are refused.
+_MOST_EXPORTS = 2
+_IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
+
+
+class Marking:
+    """Asks the forest what it leaves out of texts."""
+
+    def __init__(self, reader: AsyncReader) -> None:
+        """Ask with a reader. Nothing is sent yet."""
+        self._reader = reader
+        # Reads what has been learned since the last time, once for all visitors; and when that began.
+        self._update: asyncio.Task[None] | None = None
+        self._began_s = 0.0
+        # Why it is not known what has been learned; None if it is.
+        self._unknown: str | None = _IS_BEING_READ
+
+    def begin(self) -> asyncio.Task[None]:
+        """Read what has been learned; also before the first visitor wants to know."""
+        self._began_s = time.monotonic()
+        self._update = asyncio.create_task(self._update_copy())
+        return self._update
+
+    async def end(self) -> None:
+        """Stop reading."""
+        if self._update is not None:
+            self._update.cancel()
+            await asyncio.wait([self._update])
+
+    async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
+        """Return what is left out of the raw text of an article of a site, or why that is not known."""
+        update = self._update
+        is_due = time.monotonic() - self._began_s >= _UPDATE_INTERVAL_S
+        if update is None or (update.done() and is_due):
+            update = self.begin()
+        await asyncio.wait([update], timeout=_LONGEST_WAIT_S)
+        if self._unknown is not None:
+            return self._unknown
+        try:
+            return await self._reader.left_out(text, site=site, is_fresh=False)
+        except EsdedupError as error:
+            return _reason(error)
+
+    async def _update_copy(self) -> None:
+        try:
+            await self._reader.left_out("")
+        except EsdedupError as error:
+            self._unknown = _reason(error)
+        else:
+            self._unknown = None
+
+
+class FreshMarking(Marking):
+    """Asks anew for each text, with a reader that is one caller's; nothing goes on when it is answered."""
+
+    async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
+        """Return what is left out, as `Marking` does."""
+        try:
+            return await self._reader.left_out(text, site=site)
+        except EsdedupError as error:
+            return _reason(error)
+
+
+def _reason(error: EsdedupError) -> str:
+    """Return the first sentence of an error: what is to be done about it concerns no visitor."""
+    return str(error).partition(". ")[0]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Site:
+    """The index that is served."""
+
+    reader: AsyncReader
+    index: str
+    marking: Marking
+    # Held while a file is made, which takes long: visitors of pages have their turn meanwhile.
+    exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
+    # What stands before the paths of all pages, where the server has other things too.
+    prefix: str = ""
+
+    async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
+        """Return an article as its pages show it, with the language that it names."""
+        return await self.reader.article(
+            self.index, article_id, in_index=in_index, source_includes=LANGUAGE_FIELDS
+        )
+
+
+async def site_of(request: Request) -> Site:
+    """Return what a request reads, as its application says."""
+    return cast("Site", request.app.state.site_of(request))
+
+
+CurrentSite = Annotated[Site, Depends(site_of)]

@@ -1,0 +1,259 @@
+"""Nodes and pages in memory: postings, pages without a node, and clusters that grow without end."""
+
+import dataclasses
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.stored import StoredPage
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED
+from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
+from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Forest, Kind, Nodes, Plan, State
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES, Growth
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import relation_of
+from tests.support.arrivals import AGING, NOW_MS, Arrival, arrivals, as_batch, batch_sizes, batches
+
+RELATION = relation_of(CLASSIC)
+_LOWEST = np.uint64(0x1111_1111_1111_1111)
+
+
+def scattered(numbers: range, time: int) -> list[Arrival]:
+    return [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", time, page=n + 1) for n in numbers]
+
+
+def test_what_has_expired_leaves_memory_and_its_rows_are_used_again() -> None:
+    nodes, state, sizes = Nodes(RELATION, Aging(retention_ms=1_000, granularity_ms=10)), State(), []
+    for round_ in range(40):
+        batch = as_batch(scattered(range(500 * round_, 500 * (round_ + 1)), 100 * round_))
+        state = nodes.assign(batch, state, now_ms=NOW_MS).state
+        nodes.keep()
+        sizes.append(nodes.size_bytes)
+    # Some ten rounds live, and a fifth as many are not looked at yet.
+    assert 5_000 <= len(nodes) <= 7_000
+    assert sizes[-1] <= 1.2 * sizes[14]
+
+
+@given(arrivals, batch_sizes, arrivals, st.integers(1, 3))
+def test_what_is_undone_has_never_been(
+    kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
+) -> None:
+    """Several steps may have begun; the last one is undone first."""
+    plain, disturbed = Nodes(RELATION, AGING), Nodes(RELATION, AGING)
+    state = State()
+    for batch in map(as_batch, batches(kept, sizes)):
+        after = state
+        for number in range(depth):
+            after = disturbed.assign(as_batch(undone[number::depth]), after, now_ms=NOW_MS).state
+        for _ in range(depth):
+            disturbed.undo()
+        one, other = (nodes.assign(batch, state, now_ms=NOW_MS) for nodes in (plain, disturbed))
+        assert one == other
+        state = one.state
+        plain.keep()
+        disturbed.keep()
+
+
+@given(arrivals, batch_sizes, st.randoms(use_true_random=False), arrivals)
+def test_what_was_stored_is_what_was_there(
+    all_arrivals: list[Arrival], sizes: list[int], random: st.DataObject, later: list[Arrival]
+) -> None:
+    """It is read in any order, and twice."""
+    nodes, state = Nodes(RELATION, AGING), State()
+    stored: dict[bytes, bytes] = {}
+    for batch in map(as_batch, batches(all_arrivals, sizes)):
+        plan = nodes.assign(batch, state, now_ms=NOW_MS)
+        state = plan.state
+        # A node of 64 bytes begins with its id, a page with its own.
+        stored |= {packed[:8] + bytes([len(packed) == 64]): packed for packed in plan.written}
+        nodes.keep()
+    packed = list(stored.values())
+    random.shuffle(packed)  # type: ignore[attr-defined]
+    read = Nodes(RELATION, AGING)
+    for _ in range(2):
+        read.load(packed, live_since_ms=state.live_since_ms(AGING))
+        assert read.missing() == ([], [])
+        read.settle()
+    one, other = (each.assign(as_batch(later), state, now_ms=NOW_MS) for each in (nodes, read))
+    assert one.assignments == other.assignments
+    assert one.state == other.state
+
+
+def test_a_root_that_is_missing_is_made_again_from_its_leaf() -> None:
+    nodes = Nodes(RELATION, AGING)
+    plan = nodes.assign(as_batch([Arrival("00" * 8, 0), Arrival("00" * 7 + "07", 0)]), State(), now_ms=NOW_MS)
+    read = Nodes(RELATION, AGING)
+    read.load(plan.written[1:], live_since_ms=NO_TIME)
+    assert read.missing() == (["00" * 8], [])
+    read.settle()
+    (again,) = read.assign(
+        as_batch([Arrival("00" * 7 + "07", 0, page=5)]), plan.state, now_ms=NOW_MS
+    ).assignments
+    assert (again.kind.value, again.root) == ("known", "00" * 8)
+    assert len(read) == 2
+
+
+def test_what_is_neither_a_node_nor_a_page_is_left_out() -> None:
+    nodes = Nodes(RELATION, AGING)
+    nodes.load([b"", bytes(15), bytes(63), bytes(65), bytes(1_000)], live_since_ms=NO_TIME)
+    nodes.settle()
+    assert (len(nodes), nodes.lone_page_count) == (0, 0)
+
+
+def test_columns_that_differ_in_length_are_refused() -> None:
+    nodes = Nodes(relation_of(CLASSIC), AGING)
+    batch = as_batch([Arrival("00" * 8, 0), Arrival("ff" * 8, 0)])
+    for name in ("signatures", "exist", "pages", "times_ms"):
+        shorter = dataclasses.replace(batch, **{name: getattr(batch, name)[:1]})
+        with pytest.raises(ValueError, match="differ in length"):
+            nodes.assign(shorter, State(), now_ms=0)
+        assert nodes.depth == 0
+
+
+def test_of_two_roots_that_resemble_it_equally_an_arrival_joins_the_earlier_one() -> None:
+    """Whichever of them was loaded first."""
+    earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
+    nodes = Nodes(RELATION, AGING)
+    plan = nodes.assign(as_batch([Arrival(earlier, 0), Arrival(later, 0)]), State(), now_ms=NOW_MS)
+    for written in (plan.written, plan.written[::-1]):
+        read = Nodes(RELATION, AGING)
+        read.load(written, live_since_ms=NO_TIME)
+        read.settle()
+        (joined,) = read.assign(as_batch([Arrival(between, 0)]), plan.state, now_ms=NOW_MS).assignments
+        assert joined.root == earlier
+
+
+SHARED = 0b110
+
+
+def different_texts(count: int) -> np.ndarray:
+    """Make signatures with their first simhash in common, of texts that do not agree."""
+    random = np.random.default_rng(1)
+    signatures = np.zeros(count, SIGNATURE)
+    signatures["representatives"] = random.integers(0, 2**62, (count, REPRESENTATIVES), np.uint64) | MINHASH
+    signatures["representatives"][:, 0] = SHARED
+    signatures["sketch"] = random.integers(0, 2**62, signatures["sketch"].shape, np.uint64) | _LOWEST
+    signatures["letters"], signatures["runs"] = 5_000, 300
+    return signatures
+
+
+class Saturated:
+    """Nodes of which so many are indexed under one key."""
+
+    def __init__(self, max_postings: int) -> None:
+        rules = Agreement(max_postings=max_postings)
+        self._relation = relation_of(dataclasses.replace(VERIFIED, agreement=rules))
+        self._nodes, self._state = Nodes(self._relation, AGING), State()
+
+    def are_indexed(self, signatures: np.ndarray, time: int) -> list[bool]:
+        """Let texts arrive, and return which nodes are indexed under the simhash in common."""
+        batch = as_batch([Arrival(each, time) for each in self._relation.ids(signatures)], signatures)
+        plan = self._nodes.assign(batch, self._state, now_ms=NOW_MS)
+        self._nodes.keep()
+        self._state = plan.state
+        held = np.frombuffer(b"".join(each.signature for each in plan.assignments), SIGNATURE)
+        return list(map(bool, are_indexed(held)[:, 0]))
+
+
+def test_a_key_has_room_for_just_so_many_nodes() -> None:
+    assert Saturated(4).are_indexed(different_texts(6), 0) == [True] * 4 + [False] * 2
+
+
+def test_only_nodes_that_were_made_within_the_retention_saturate_a_key() -> None:
+    """Those that were made before it live on if they were needed since."""
+    saturated, texts = Saturated(2), different_texts(4)
+    assert saturated.are_indexed(texts[:2], 0) == [True, True]
+    assert saturated.are_indexed(texts[:3], AGING.retention_ms // 2) == [True, True, False]
+    assert saturated.are_indexed(texts[3:], AGING.retention_ms + AGING.granularity_ms) == [True]
+
+
+BARE = Arrival(None, 0, page=1)
+NODE_ID = "0" * 15 + "7"
+
+
+class Watched(MemoryStore):
+    """Keeps the last plan."""
+
+    plan: Plan
+
+    def commit(self, plan: Plan) -> Future[None]:
+        self.plan = plan
+        return super().commit(plan)
+
+
+def store() -> Watched:
+    return Watched(aging=AGING, relation=relation_of(CLASSIC))
+
+
+def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
+    """Return the pages that a batch writes, and nothing else."""
+    Forest(watched).assign(arrivals, now_ms=NOW_MS)
+    stored = [Packing(watched.relation).unpack(packed) for packed in watched.plan.written]
+    assert all(isinstance(each, StoredPage) for each in stored)
+    return [each for each in stored if isinstance(each, StoredPage)]
+
+
+def bare(seen_ms: int) -> StoredPage:
+    return StoredPage(f"{1:016x}", None, seen_ms)
+
+
+def test_a_flood_of_one_page_is_written_once_a_granularity() -> None:
+    watched = store()
+    assert written(watched, as_batch([BARE] * 50)) == [bare(0)]
+    assert written(watched, as_batch([BARE] * 50)) == []
+    later = dataclasses.replace(BARE, time=1)
+    assert written(watched, as_batch([later] * 50)) == [bare(AGING.granularity_ms)]
+    assert written(watched, as_batch([dataclasses.replace(later, time=AGING.granularity_ms)])) == []
+
+
+def test_texts_without_letters_and_digits_are_not_remembered() -> None:
+    """They never have a fingerprint, whatever was learned."""
+    assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
+
+
+def test_a_page_that_stays_without_a_node_is_counted_as_without_a_fingerprint() -> None:
+    """Its signature of today makes nothing: the same text on another page becomes a root."""
+    forest = Forest(store())
+    (first,) = forest.assign(as_batch([BARE]), now_ms=NOW_MS)
+    again, other = forest.assign(
+        as_batch([Arrival(NODE_ID, 0, page=1), Arrival(NODE_ID, 0, page=2)]), now_ms=NOW_MS
+    )
+    assert [each.kind for each in (first, again, other)] == [
+        *[Kind.WITHOUT_FINGERPRINT] * 2,
+        Kind.NEW_ROOT,
+    ]
+    assert [(each.node, each.root) for each in (first, again, other)] == [*[(None, None)] * 2, (NODE_ID,) * 2]
+
+
+def joined(root: str, count: int) -> Iterator[Assignment]:
+    return (Assignment(Kind.JOINED, f"{seq:016x}", root, seq, 0, b"") for seq in range(count))
+
+
+def test_the_limit_is_inclusive_and_told_once() -> None:
+    counted = Growth()
+    assert counted.add(joined("a", MOST_PLAUSIBLE_LEAVES)) == []
+    assert counted.add(joined("b", MOST_PLAUSIBLE_LEAVES + 1)) == [("b", MOST_PLAUSIBLE_LEAVES)]
+    assert counted.add(joined("b", MOST_PLAUSIBLE_LEAVES - 1)) == []
+    assert counted.add(joined("a", 1)) == [("a", MOST_PLAUSIBLE_LEAVES)]
+    assert counted.add(joined("b", 1)) == [("b", 2 * MOST_PLAUSIBLE_LEAVES)]
+    assert counted.add(joined("b", 2 * MOST_PLAUSIBLE_LEAVES)) == [("b", 4 * MOST_PLAUSIBLE_LEAVES)]
+
+
+@pytest.mark.parametrize("kind", [Kind.NEW_ROOT, Kind.KNOWN, Kind.WITHOUT_FINGERPRINT])
+def test_copies_and_new_clusters_add_nothing(kind: Kind) -> None:
+    others = (Assignment(kind, "b", "a", seq, 0, b"") for seq in range(2 * MOST_PLAUSIBLE_LEAVES))
+    assert Growth().add(others) == []
+
+
+def test_slow_clusters_are_forgotten() -> None:
+    counted = Growth(max_clusters=10)
+    counted.add(joined("large", MOST_PLAUSIBLE_LEAVES))
+    for each in range(100):
+        counted.add(joined(f"small-{each}", 2))
+    assert counted.add(joined("large", 1)) == [("large", MOST_PLAUSIBLE_LEAVES)]

@@ -1,0 +1,248 @@
+"""What readers see of a text, and what its fingerprint leaves out of that."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pytest
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigner import Assigner, LocalDecision
+from esdedup.ingest.enricher import Enricher
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from esdedup import VERIFIED
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.pins import NO_PINS
+from esdedup.elastic.article_indices import WritableIndex
+from esdedup.fields import Fields
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.forest import Aging, Forest
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import relation_of
+from esdedup.text.left_out import LocatedPassages, left_out
+from esdedup.text.normalise import normal_form, normalise, visible_beginning, visible_text
+from tests.support.site_pages import HARBOUR, MENU, article, page
+
+TEXT = "The harbour council voted on Monday to move the ferry to the northern pier."
+HIDDEN = "The secret was told to nobody but a crawler. "
+HIDING = [
+    "<!-- {} -->",
+    "<style>{}</style>",
+    "<SCRIPT type='x'>{}</script >",
+    "<img alt='{}'>",
+    "<b title='{}'></b>",
+    "<a\n href=x data-x='{}'></a>",
+    "<![CDATA[{}]]>",
+]
+# Odd markup and its text, of which browsers show every letter.
+ODD_MARKUP = [
+    ("a<!-->b<!-- -->", "ab"),
+    ("a<!--->b<!-- -->", "ab"),
+    ("a<!---->b<!-- x --!>c<!-- --!x -->d", "abcd"),
+    ("a<!-- x -- > - -> <!-- y -->b-->", "ab-->"),
+    ("a<a title='<!--'>b</a>c<a title='-->'>d</a>", "abcd"),
+    ("<p title=\"<script>\">a<p title='</script>'>b", "\na\nb"),
+    ("a<b title = 'x > y' alt=\">\">b</b title='>'>c", "abc"),
+    ("a<b title=x'>b<b title='c>d'>e", "abe"),
+    ("a<script></script x='>'>b<script></scripty></script\n>c", "abc"),
+    ("a<\u017fcript>b</\u017fcript>c", "a<\u017fcript>b</\u017fcript>c"),
+    ("<textarea><!--</textarea>a<b alt='-->'>b", "<!--ab"),
+    ("<title><style></title>a<p></style>b", "<style>a\nb"),
+    ("<xmp><b alt='</xmp>a<b alt=''>b", "<b alt='ab"),
+    ("a<style><!--</style>b<!-- -->c", "abc"),
+    ("a<style>b<!-- </style>c", "ac"),
+    ("a<iframe><b alt='</iframe>b<b alt=''>c", "abc"),
+    ("a<noscript><b>b</b></noscript>c<noscript><!--</noscript>d-->", "abc<!--</noscript>d-->"),
+    ("a<? <!-- >b<! <!-- >c</ <!-- >d", "ab<! <!-- >c</ <!-- >d"),
+    ("a<![CDATA[<script>b]]></script>c", "a<![CDATA[b]]>c"),
+    ("a<three words '<!--'>b<!-- x -->c", "a<three words '<!--'>bc"),
+    ("a<plaintext><!-- b -->", "a<plaintext><!-- b -->"),
+    # Inside a script, `</script>` may end a script inside that.
+    (
+        "a<script><!--<script></script><a alt='</script>b'>c",
+        "a<script><!--<script></script><a alt='</script>b'>c",
+    ),
+    # These elements have another grammar.
+    ("<svg x=y><path/></svg>a<style>b{}</style>c", "ac"),
+    ("<svg><style><p>a</style>b", "<style><p>a</style>b"),
+    ("<svg><style/>a</style>b", "<style/>a</style>b"),
+    ("<svg><![CDATA[><!--]]>a-->", "<![CDATA[><!--]]>a-->"),
+    ("<select><style><option>a</style>b", "<style><option>a</style>b"),
+    ("<math><style>a</style>b", "<style>a</style>b"),
+]
+
+
+@pytest.mark.parametrize(("raw", "shown"), ODD_MARKUP)
+def test_nothing_is_hidden_that_browsers_show(raw: str, shown: str) -> None:
+    assert visible_text(raw) == shown
+
+
+def test_a_comment_begun_in_an_attribute_hides_no_article() -> None:
+    article = f"{TEXT} <a title='<!-- 1'>Read on</a> {HIDDEN * 9} <!-- x -->"
+    assert visible_text(article) == f"{TEXT} Read on {HIDDEN * 9} "
+
+
+# A character of each kind that is shown as nothing, and those that look like a space without being one.
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200d\u200e\u2060\u2065\u206f\ufe00\ufe0f\ufeff"
+    "\ufff0\ufff9\ufffc\U0001bca0\U0001d173\U000e0001\U000e0041\U000e0080\U000e0100\U000e01f0\U000e0fff"
+)
+BLANK = "\u2800\u3164\uffa0"
+
+
+@pytest.mark.parametrize("invisible", INVISIBLE, ids=ascii)
+def test_invisible_characters_part_no_word(invisible: str) -> None:
+    expected = ["the café 오늘 각 市议会"]
+    assert (
+        normalise([f"The c{invisible}afe{invisible}\u0301 오{invisible}늘 각 市{invisible}議會"]) == expected
+    )
+    # Without an accent that is set apart, a text is normalised by a table alone.
+    assert normalise([f"The fer{invisible}ry"]) == ["the ferry"]
+
+
+@pytest.mark.parametrize("blank", BLANK, ids=ascii)
+def test_what_looks_like_a_space_is_one(blank: str) -> None:
+    assert normalise([f"the{blank}ferry", f"the{blank}cafe\u0301"]) == ["the ferry", "the café"]
+
+
+@pytest.mark.parametrize("character", INVISIBLE + BLANK, ids=ascii)
+def test_a_text_that_shows_nothing_has_no_fingerprint(character: str) -> None:
+    assert not Fingerprinter(VERIFIED).fingerprint([character * 400]).exists[0]
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+def test_readers_see_what_the_fingerprint_sees(hiding: str) -> None:
+    raw = f"{TEXT} {hiding.format(HIDDEN)} Nobody spoke against it."
+    is_compared = "secret" in normalise([raw])[0]
+    assert ("secret" in visible_text(raw)) == is_compared
+
+
+@given(st.text(st.sampled_from("<>!-/&;= abpstyle\u202e\u200b\r\n#x1"), max_size=60))
+def test_no_word_is_shown_that_is_not_compared(raw: str) -> None:
+    shown, compared = (
+        re.findall(r"\w+", each) for each in (visible_text(raw).casefold(), normalise([raw])[0])
+    )
+    assert "".join(shown) == "".join(compared)
+
+
+TAGS = "<p> </p> <b> <br/> <a='b '> <!-- --> <script> </script> <noscript> </noscript> <title> </title> <svg>"
+REFERENCES = "&amp; &am p; & &#65; &#x4 1; &not in; &#123456789 0; a bc \u202e < </svg> <plaintext>"
+PIECES = (*TAGS.split(), *REFERENCES.split(), " ", "\r", "\n")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.integers(0, 12))
+def test_the_beginning_of_what_is_shown_is_that_of_the_whole(raw: str, max_length: int) -> None:
+    whole, beginning = visible_text(raw), visible_beginning(raw, max_length=max_length)
+    assert whole.startswith(beginning)
+    assert beginning == whole or len(beginning) > max_length
+
+
+def test_no_markup_is_read_after_what_is_fingerprinted() -> None:
+    """A text of 4.5 megabytes took 22 seconds to show: all of it was read, three times."""
+    raw = "<p>a</p>" * 50_000
+    found = Fingerprinter(VERIFIED.with_changes(max_text_length=300)).fingerprint([raw])
+    assert found.are_cut.tolist() == [True]
+    located = LocatedPassages.of(raw, max_length=300)
+    assert len(located.passages.hashes) == 100
+    assert len(located.visible) < 310
+
+
+def test_overrides_do_not_reverse_the_text_for_readers() -> None:
+    assert (
+        visible_text("pay \u202e001\u202c now, \u202dnot\u202c later &#8238;")
+        == "pay 001\u202c now, not\u202c later "
+    )
+
+
+@pytest.mark.parametrize(
+    "padding",
+    [
+        *(each.format(HIDDEN * 50) for each in HIDING[:-1]),
+        " " * 2_000,
+        *(each * 60 for each in INVISIBLE + BLANK),
+    ],
+    ids=ascii,
+)
+def test_padding_makes_no_article_longer(padding: str) -> None:
+    relation = relation_of(VERIFIED)
+    forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
+
+    assigner = Assigner(VERIFIED, pins=NO_PINS, most_plausible_leaves=64)
+
+    class InMemory:
+        def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
+            return assigner.assign(articles, forest=forest, now_ms=0).articles
+
+    enricher = Enricher(
+        InMemory(),
+        fields=Fields(),
+        check_process=lambda: None,
+        check_index=lambda _: WritableIndex(fields=Fields()),
+        batch_size=10,
+        max_text_length=VERIFIED.max_text_length,
+    )
+    actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]
+    plain, padded = enricher.enrich(actions, backfill=False, on_rejected=None, on_assigned=None)
+    assert padded["_source"]["dedup"]["length"] == plain["_source"]["dedup"]["length"] == 61
+
+
+NOTHING_LEARNED = Boilerplate().omit
+# What ends sentences, combines, unfolds, is dropped, or is markup.
+CHARACTERS = st.sampled_from(
+    "e1. 。!\n\u0301\u0323\u200d\u00ad\u2026\ufdfa\u2488\u1100\u1161\u81fa\u0130&<>p/;"
+)
+TEXTS = st.text(CHARACTERS | st.characters())
+
+
+@given(TEXTS)
+@example("")
+@example("\u0301a\u0301")
+@example("a\u2026\u2026b\u3099")
+def test_each_passage_has_its_letters_in_the_text(text: str) -> None:
+    """One character may be the end of a passage and the beginning of the next: `\u2488` is `1.`."""
+    found = LocatedPassages.of(text, max_length=10_000)
+    assert (np.diff(found.starts) >= 0).all()
+    assert (np.diff(found.ends) >= 0).all()
+    for start, end, letters in zip(
+        found.starts.tolist(), found.ends.tolist(), found.passages.letters.tolist(), strict=True
+    ):
+        assert 0 <= start < end <= len(found.visible)
+        assert sum(map(str.isalnum, normal_form(found.visible[start:end]))) >= letters
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Zuerst ", "e\u0301te\u0301", "12", "<p>", "&amp;", "。", ". ", "\n\n", "\u2026", "臺北", "! "]
+        )
+    )
+)
+def test_each_passage_is_where_it_is_said_to_be(pieces: list[str]) -> None:
+    found = LocatedPassages.of("".join(pieces), max_length=10_000)
+    assert (found.starts < found.ends).all()
+    assert (found.ends <= len(found.visible)).all()
+    for number, expected in enumerate(found.passages.hashes.tolist()):
+        alone = LocatedPassages.of(found.text(number).replace("&", "&amp;"), max_length=10_000)
+        assert alone.passages.hashes.tolist() == [expected]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_what_is_left_out_is_told_in_the_text_without_markup(form: Literal["NFC", "NFD"]) -> None:
+    text = unicodedata.normalize(form, f"<p>Économie &amp; été\n\nÀ propos</p>\n{article(1)}<!-- no --> Fin…")
+    found = left_out(text, NOTHING_LEARNED, max_length=10_000)
+    assert [span.text for span in found.spans] == [
+        unicodedata.normalize(form, "Économie & été\n\nÀ propos"),
+        "Fin…",
+    ]
+    assert (found.passages, found.of_passages) == (3, 9)
+    assert found.letters == sum(map(str.isalnum, "Économie & été À propos Fin"))
+
+
+def test_only_what_is_fingerprinted_is_told() -> None:
+    whole = page(article(1), HARBOUR)
+    found = left_out(f"{whole}\n\n{MENU}", NOTHING_LEARNED, max_length=len(whole) + 10)
+    assert found.spans[-1].end <= len(whole) + 10
+    assert found.of_letters < sum(map(str.isalnum, f"{whole}{MENU}"))

@@ -7,9 +7,7 @@ import typer
 
 from esdedup.cli import output
 from esdedup.cli.output import json_line, passage, print_stage, printable
-from esdedup.maintenance import BoilerplateBySite, SiteBoilerplate, Stats
-from esdedup.maintenance.learned_stats import LearnedStats
-from esdedup.maintenance.shared_representatives import SharedRepresentative
+from esdedup.maintenance import BoilerplateBySite, LearnedStats, SharedRepresentative, SiteBoilerplate, Stats
 
 
 def print_stats(forest: str, stats: Stats) -> None:

@@ -10,10 +10,9 @@ import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup import CLASSIC, AsyncDedup, AsyncReader, Dedup, Maintenance, Reader, SettingError
-from esdedup.maintenance.inspection import Inspection
 
 ADDRESS = "http://127.0.0.1:9"
-TAKERS: list[Callable[..., Any]] = [Dedup, AsyncDedup, Reader, AsyncReader, Maintenance, Inspection]
+TAKERS: list[Callable[..., Any]] = [Dedup, AsyncDedup, Reader, AsyncReader, Maintenance]
 
 
 class Other:
@@ -40,8 +39,6 @@ def test_every_argument_of_a_wrong_type_is_named(taker: Callable[..., Any], name
         for each in inspect.signature(taker).parameters.values()
         if each.default is not inspect.Parameter.empty
     }
-    if taker is Inspection:
-        usual = {"forest": "forest", "fields": None, "most_plausible_leaves": 4, "audit_batch": 1}
     with pytest.raises(SettingError, match=f"^{name} is an Other; .* needs "):
         taker(**({"client": client_for(taker)} | usual | {name: Other()}))
 

@@ -22,9 +22,8 @@ from esdedup.serving.guards import Guard
 from esdedup.web import (
     api,
     article_page,
-    comparison_page,
+    comparison,
     downloads,
-    explanation,
     language_page,
     list_page,
     try_out,
@@ -38,19 +37,8 @@ from esdedup.web.state import Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
-_ROUTERS = [
-    each.router
-    for each in (
-        api,
-        explanation,
-        try_out,
-        downloads,
-        list_page,
-        article_page,
-        comparison_page,
-        language_page,
-    )
-]
+_PAGES = (try_out, downloads, list_page, article_page, comparison, language_page)
+_ROUTERS = [api.router, comparison.api_router, *(each.router for each in _PAGES)]
 
 
 def create_app(

@@ -5,7 +5,7 @@ import pytest
 from esdedup import explain
 from esdedup.neighbours.explanation import Explanation
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, outcome
-from esdedup.web.explanation import explained
+from esdedup.web.comparison import explained
 from esdedup.web.languages import language
 
 FERRY = "The ferry to the outer islands runs again from Monday, the harbour council says in a letter."

@@ -13,11 +13,11 @@ from esdedup.reading.list_request import SORTS
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.web.bar_charts import draw
-from esdedup.web.comparison_page import read_place
-from esdedup.web.differences import Piece, differences
+from esdedup.web.comparison import read_place
 from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES
+from esdedup.web.shown_text import Piece, differences
 from tests.support.asgi import Request, requests
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import server
-from benchmarks.processes import give_back_memory, resident_bytes
+from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
@@ -18,7 +18,6 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.mappings import forest_index
-from esdedup.plan.measure import in_new_process
 from esdedup.text.passages import Passages
 
 _FOREST = "benchmark-boilerplate"

@@ -9,12 +9,12 @@ from benchmarks import articles, detectors
 from benchmarks.rows import Row, processor_s
 from benchmarks.run import Run
 from benchmarks.score import Score
+from benchmarks.signatures import Signatures, arrivals_of, random_ones
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import Signatures, arrivals_of, random_ones
 
 _BATCH = 1_000
 _KEYWORD_COUNTS = (20, 40, 80)

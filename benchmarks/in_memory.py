@@ -8,13 +8,12 @@ import numpy as np
 
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
-from benchmarks.signatures import as_bytes
+from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import NOW_MS, Held
 
 _BATCH, _BATCHES = 1_000, 300
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000

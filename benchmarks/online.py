@@ -11,6 +11,7 @@ from esdedup.ingest.batches import BATCH_SIZE
 
 from benchmarks import articles, online_peers, steps
 from benchmarks.articles import Articles, Records
+from benchmarks.processes import in_new_process
 from benchmarks.rows import Row, Shown, processor_s
 from benchmarks.run import Run
 from benchmarks.score import Roots, Score
@@ -24,7 +25,6 @@ from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.nodes import Nodes
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.measure import in_new_process
 from esdedup.sites import site_of
 from esdedup.text.parsed import ParsedTexts
 

@@ -12,7 +12,6 @@ EsdedupError
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
-├── ProcessDied              a process that measures has died; the same may be repeated
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -61,7 +60,6 @@ __all__ = [
     "IndexNotReady",
     "NodeError",
     "PageTooDeep",
-    "ProcessDied",
     "ServerError",
     "ServerUnavailable",
     "SettingError",
@@ -188,10 +186,6 @@ class ClockMismatch(EsdedupError):
         super().__init__(message)
         self.here_ms = here_ms
         self.server_ms = server_ms
-
-
-class ProcessDied(EsdedupError):
-    """A process that measures has died. Do it again."""
 
 
 class ServerError(EsdedupError):

@@ -71,12 +71,7 @@ class Assigner:
             TextFailed: The text met a fault in the core.
         """
         return look_up(
-            text,
-            site=site,
-            fingerprinter=self._fingerprinter,
-            forest=forest,
-            now_ms=now_ms,
-            pins=self._pins,
+            text, site=site, fingerprinter=self._fingerprinter, forest=forest, now_ms=now_ms, pins=self._pins
         )
 
     def _assign_part(
@@ -110,11 +105,7 @@ class Assigner:
 
 
 def _warn_of_leaps(
-    articles: Sequence[ArticleAction],
-    assignments: Sequence[Assignment],
-    *,
-    time_before_ms: int,
-    aging: Aging,
+    articles: Sequence[ArticleAction], assignments: Sequence[Assignment], *, time_before_ms: int, aging: Aging
 ) -> None:
     """Log a warning for each article that moved the forest's time by more than the retention.
 

@@ -22,7 +22,7 @@ from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import from_hex
-from esdedup.ingest.opening import STANDARD_INPUT
+from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
 from esdedup.neighbours.relation import relation_of

@@ -122,18 +122,18 @@ MUTANTS = [
         "esdedup/reading/list_request.py",
         "self.only, self.dedup]",
         "self.only]",
-        ("unit/test_list_request.py",),
+        ("unit/test_reading.py",),
     ),
     Mutant(
         "articles without a source are one source too many on a page that the others fill",
         "esdedup/reading/sources.py",
-        "len(names) == with_name < size",
-        "len(names) == with_name <= size",
+        "len(names) == with_name < last",
+        "len(names) == with_name <= last",
         ("integration/test_lists.py",),
     ),
     Mutant(
         "an order by the smallest counts is called exact though no shard proves it",
-        "esdedup/reading/by_count.py",
+        "esdedup/reading/sorts.py",
         "if not is_exact and self._is_descending and buckets:",
         "if not is_exact and buckets:",
         ("integration/test_odd_indices.py", "integration/test_lists.py"),
@@ -156,8 +156,8 @@ MUTANTS = [
     Mutant(
         "the API counts an article's own source among the sources though it is to be left out",
         "esdedup/web/api.py",
-        "site.index, id, in_index=index, other_sources=other_sources, page=page, size=size",
-        "site.index, id, in_index=index, other_sources=False, page=page, size=size",
+        "reader.sources(site.index, **asked.options)",
+        'reader.sources(site.index, **asked.options | {"other_sources": False})',
         ("integration/test_pages_options.py",),
     ),
     Mutant(

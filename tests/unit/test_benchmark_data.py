@@ -11,13 +11,13 @@ import pytest
 from benchmarks import detectors, scripts
 from benchmarks.articles import Articles
 from benchmarks.hash_seed import hashed_by
+from benchmarks.signatures import NOW_MS, Held
 from esdedup import CLASSIC, VERIFIED, Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest, Kind
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import NOW_MS, Held
 
 pytestmark = pytest.mark.slow
 

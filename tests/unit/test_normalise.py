@@ -23,6 +23,7 @@ texts = st.lists(
 )
 
 
+@pytest.mark.slow
 @of_the_tables
 def test_the_tables_are_those_of_the_crate() -> None:
     assert make_tables.FOLDER.joinpath("characters.txt").read_text("utf-8") == make_tables.characters()

@@ -35,7 +35,7 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
     assert shown.stdout.splitlines()[-1] == ""
 
 
-def test_a_list_without_details_needs_nothing_that_compares_texts() -> None:
+def test_a_list_without_details_needs_nothing_that_compares_or_cuts_texts() -> None:
     program = "import sys, esdedup.reading.lists; print(*(each for each in sys.modules if 'esdedup' in each))"
     shown = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
@@ -43,6 +43,7 @@ def test_a_list_without_details_needs_nothing_that_compares_texts() -> None:
     rooms = {each.split(".")[1] for each in shown.stdout.split() if "." in each}
     assert "reading" in rooms
     assert rooms.isdisjoint({"boilerplate", "fingerprint", "forest", "neighbours"})
+    assert {"esdedup.text.segmenters", "esdedup.elastic.forest"}.isdisjoint(shown.stdout.split())
 
 
 def test_the_versions_are_those_of_all_that_decides_fingerprints() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.weigh import Weighing
-from esdedup.ingest.word_files import read_segmenter, read_weights, with_words, words_never_cut
+from esdedup.ingest.word_files import Weighing, read_segmenter, read_weights, with_words, words_never_cut
 from hypothesis import given
 from hypothesis import strategies as st
 

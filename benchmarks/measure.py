@@ -23,11 +23,11 @@ from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Forest, Nodes
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, PerText
 from esdedup.plan.model import BATCH
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.parsed import Omit, Passages
 
 AGING = Aging.of(retention=timedelta(days=30))
 
@@ -104,12 +104,12 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
     """Return the seconds of fingerprints without those of `omit`, and the latter."""
     omitting_s = 0.0
-    lesson = Forest(_store(fingerprinter.profile)).begin(sites=sites)
+    learning = Forest(_store(fingerprinter.profile)).begin(sites=sites)
 
     def omit(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         nonlocal omitting_s
         started = time.process_time()
-        omitted = lesson.omit(passages, pages)
+        omitted = learning(passages, pages)
         omitting_s += time.process_time() - started
         return omitted
 

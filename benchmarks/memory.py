@@ -11,7 +11,7 @@ from benchmarks.run import Run
 from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 _MILLION, _LARGE = 1_000_000, 10_000_000

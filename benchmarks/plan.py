@@ -27,7 +27,7 @@ from esdedup.elastic.forest.stored import StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import PerText, UnitCosts
 from esdedup.plan.model import BATCH, kept_bytes
@@ -180,14 +180,14 @@ def _of_texts(
     texts = [each["text"] for each in articles]
     sites = [each["source"] for each in articles]
     length, fingerprinter = fmean(map(len, texts)), Fingerprinter(VERIFIED)
-    lesson = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
+    learning = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
     kept_whole = Fingerprinter(VERIFIED.with_changes(keep_boilerplate=True))
 
     def us(work: Fingerprinter, omit: bool) -> float:
         # Tables are read when they are first needed.
         work.fingerprint(texts[:1])
         started = time.process_time()
-        work.fingerprint(texts, omit=lesson.omit if omit else None)
+        work.fingerprint(texts, omit=learning if omit else None)
         return (time.process_time() - started) / len(texts) * 1e6
 
     def both(one: PerText, other: PerText) -> float:

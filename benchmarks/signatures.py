@@ -7,9 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, Fingerprints, no_faults
-from esdedup.fingerprint.simhash import pack64
-from esdedup.fingerprint.sketch import BINS, WORDS
+from esdedup.fingerprint.signature import (
+    BINS,
+    MINHASH,
+    PLACES,
+    REPRESENTATIVES,
+    SIGNATURE,
+    WORDS,
+    Fingerprints,
+)
 from esdedup.forest import Arrivals
 from esdedup.neighbours.relation import relation_of
 
@@ -117,7 +123,9 @@ class Held:
 
 
 def _biased(count: int, random: np.random.Generator) -> Signatures:
-    return pack64(random.random((count, 64), np.float32) < random.uniform(0.3, 0.7, 64))
+    signs = random.random((count, 64), np.float32) < random.uniform(0.3, 0.7, 64)
+    simhashes: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
+    return simhashes
 
 
 def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Signatures:
@@ -130,8 +138,29 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
     signatures["representatives"][:, _SENTENCES:] |= MINHASH
     signatures["sketch"] = _packed(random.integers(1, 16, (count, BINS), np.uint8))
     signatures["letters"] = signatures["runs"] = _LETTERS
-    relation = relation_of(profile)
-    return relation.mark_indexed(signatures, relation.are_distinct(signatures))
+    return as_nodes(signatures)
+
+
+def as_nodes(signatures: Signatures, indexed: npt.NDArray[np.bool_] | None = None) -> Signatures:
+    """Return signatures as nodes have them: indexed under given representatives, ``(n, s)``, or all distinct.
+
+    Simhashes of `classic` and `keywords` stay as they are.
+    """
+    if signatures.dtype != SIGNATURE:
+        return signatures
+    if indexed is None:
+        indexed = are_distinct(signatures["representatives"])
+    marked = signatures.copy()
+    marked["indexed"] = (indexed * PLACES).sum(axis=1)
+    return marked
+
+
+def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
+    first = np.ones(simhashes.shape, bool)
+    for place in range(1, simhashes.shape[1]):
+        first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)
+    return first
 
 
 def arrivals_of(signatures: Signatures) -> Arrivals:
@@ -147,7 +176,7 @@ def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arriva
         letters=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
         pages=_pages(signatures),
-        faults=no_faults(count),
+        faults=np.full(count, "", object),
     )
     return Arrivals.of(fingerprints, times_ms=times_ms.tolist())
 

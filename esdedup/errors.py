@@ -1,4 +1,6 @@
-"""Every error that programs can catch. What a sidecar refuses over HTTP has its errors there, in `sidecar/`.
+"""Every error that programs can catch.
+
+What a server of ours refuses over HTTP is raised as a `Refused` (`serving/refusals.py`), and answered there.
 
 Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name
 parameters; the command line adds advice about its options.
@@ -14,6 +16,7 @@ EsdedupError
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
+│   │   └── ServerBusy       it was too busy for a part of a request
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
 ├── ForestError              the forest cannot be used                          .forest
@@ -37,36 +40,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-
-__all__ = [
-    "ArticleNotFound",
-    "ArticleRejected",
-    "ClientForked",
-    "ClockMismatch",
-    "EsdedupError",
-    "FieldsNotFound",
-    "ForestAhead",
-    "ForestBusy",
-    "ForestDamaged",
-    "ForestError",
-    "ForestExists",
-    "ForestFull",
-    "ForestIncomplete",
-    "ForestLost",
-    "ForestMismatch",
-    "ForestMissing",
-    "ForestOwner",
-    "IndexBlocked",
-    "IndexNotReady",
-    "NodeError",
-    "PageTooDeep",
-    "ServerError",
-    "ServerUnavailable",
-    "SettingError",
-    "SidecarError",
-    "SidecarUnavailable",
-    "TextFailed",
-]
 
 
 class EsdedupError(Exception):
@@ -204,6 +177,10 @@ class ServerError(EsdedupError):
 
 class ServerUnavailable(ServerError):
     """No server answers, or it is not Elasticsearch, or it is too busy."""
+
+
+class ServerBusy(ServerUnavailable):
+    """The server was too busy for a part of a request."""
 
 
 class IndexBlocked(ServerError):

@@ -15,7 +15,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
 from esdedup.forest.growth import Growth
 from esdedup.forest.model import NO_TIME
-from esdedup.forest.store import at_once
+from esdedup.forest.store import completed
 from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
@@ -58,7 +58,7 @@ class Assigner:
             forest: Of this profile.
             now_ms: The clock.
         """
-        batch = AssignedBatch([], at_once())
+        batch = AssignedBatch([], completed())
         for start in range(0, len(articles), _PART):
             part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
             batch = AssignedBatch(batch.articles + part.articles, part.written)

@@ -68,17 +68,17 @@ def learn(
 def _learn_batch(
     batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
 ) -> int:
-    lesson = forest.begin(
+    omit = forest.begin(
         pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
-        lesson.omit(parsed.passages, parsed.pages)
+        omit(parsed.passages, parsed.pages)
         faults += parsed.core.faults
     for page, fault in zip(batch, faults, strict=True):
         if fault:
             log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    return forest.learn(lesson)
+    return forest.learn()
 
 
 def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:

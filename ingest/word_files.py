@@ -12,9 +12,8 @@ from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH, Profile
-from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import get_token_hash
-from esdedup.text.segmenters import JIEBA, Jieba, Segmenter, get_segmenter
+from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
 _BYTE_ORDER_MARK = "\ufeff"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest import Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     CostsFile,

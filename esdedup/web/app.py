@@ -24,16 +24,15 @@ from esdedup.serving.limits import Guard
 from esdedup.web import (
     api,
     article_page,
-    comparison_page,
+    comparison,
     downloads,
-    explanation,
     languages,
     list_page,
     try_out,
 )
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.errors import error_answer
-from esdedup.web.guards import HEADERS, MAX_ANSWER_S, SafeHeaders
+from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 from esdedup.web.site import Marking, Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
@@ -41,10 +40,8 @@ _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
 # Beyond the time in which an answer must be ready.
 _MARGIN_S = 5.0
-_ROUTERS = [
-    each.router
-    for each in (api, explanation, try_out, downloads, list_page, article_page, comparison_page, languages)
-]
+_PAGES = (try_out, downloads, list_page, article_page, comparison, languages)
+_ROUTERS = [api.router, comparison.api_router, *(each.router for each in _PAGES)]
 
 
 def create_app(
@@ -110,7 +107,7 @@ def create_app(
         origins=origins,
     )
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
-    return SafeHeaders(_with_cors(app, origins) if origins else app)
+    return with_headers(_with_cors(app, origins) if origins else app)
 
 
 def api_description() -> dict[str, Any]:

@@ -100,7 +100,7 @@ MUTANTS = [
         "esdedup/elastic/forest/candidates.py",
         "len(hits) >= size",
         "len(hits) > size",
-        ("integration/test_hot_keys.py", "contract/test_store.py"),
+        ("integration/test_frequent_keys.py", "contract/test_store.py"),
     ),
     Mutant(
         "what is written while nodes are loaded into memory is missing there",

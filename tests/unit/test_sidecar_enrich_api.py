@@ -12,13 +12,12 @@ from typing import Any
 import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import LocalDecision
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
-from esdedup.serving.problems import handle_errors
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.auth import CallerRefused, ElasticAnswer
@@ -50,7 +49,7 @@ class Sidecar:
         refused: Exception | None = None,
         failure: Exception | None = None,
         assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
         ]
         | None = None,
         max_body_bytes: int = MOST_BYTES,
@@ -75,8 +74,8 @@ class Sidecar:
             ownership=lambda: self.ownership,
             max_body_bytes=max_body_bytes,
         )
-        self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes])
-        handle_errors(self.app, counting(self.metrics))
+        answer = counting(self.metrics)
+        self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
 
     async def _find(self, names: Any) -> Any:
         return {name: INDICES.get(name) for name in names}
@@ -89,12 +88,12 @@ class Sidecar:
     @contextlib.asynccontextmanager
     async def _assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[Assigned]]:
+    ) -> AsyncIterator[list[LocalDecision]]:
         if self.failure is not None:
             raise self.failure
         self.articles += articles
         yield [
-            Assigned(
+            LocalDecision(
                 dataclasses.replace(each, is_cut="long" in each.text),
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
                 {"fingerprint": f"n{at}"},

@@ -25,13 +25,14 @@ from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.parsed import Omit, OmitOn, ParsedTexts
 
 Signatures = npt.NDArray[Any]
+"""Of one text: of shape (1,)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PastSignature:
     """The signature by which a text was decided when it came, which today's may differ from."""
 
-    # Of shape (1,); None if it had no fingerprint.
+    # None if it had no fingerprint.
     signature: Signatures | None
 
 
@@ -40,7 +41,8 @@ class _ComparedText:
     """A raw text, and the signature by which it is compared."""
 
     text: str
-    # Of shape (1,); None if it has no fingerprint.
+    site: str | None
+    # None if it has no fingerprint.
     signature: Signatures | None
     # What is left out of the text today; None for nothing.
     omit: Omit | None
@@ -52,13 +54,7 @@ class Explainer:
     """Compares texts as a forest of one profile does. Not thread-safe."""
 
     def __init__(self, profile: Profile, *, omit_on: OmitOn | None = None) -> None:
-        """Compare by a profile.
-
-        Args:
-            profile: Decides fingerprints and thresholds.
-            omit_on: Decides what is left out of texts as boilerplate, unless the profile keeps it. None:
-                nothing is left out.
-        """
+        """`omit_on` decides what is left out of the texts of a site, unless the profile keeps boilerplate."""
         self.profile = profile
         self._omit_on = None if profile.keep_boilerplate else omit_on
         self._fingerprinter = Fingerprinter(profile)
@@ -75,15 +71,16 @@ class Explainer:
 
     def representatives(self, text: str, site: str | None = None) -> list[Representative]:
         """Return the representatives of a raw text, each simhash once; none if it has no fingerprint."""
-        return self._todays(text, self._omit(site))
+        return self._representatives(text, self._omit(site))
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
-        """Return the weighted words that decide the simhash of a raw text, as `Fingerprinter.features`."""
+        """Return the weighted words that decide the simhash of a raw text."""
         return self._fingerprinter.features(text, omit=self._omit(site))
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
         """Return what is left out of a raw text today; None if it is compared whole."""
-        return self._left_out(text, self._omit(site))
+        omit = self._omit(site)
+        return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
 
     def explain(
         self,
@@ -93,14 +90,10 @@ class Explainer:
         sites: tuple[str | None, str | None] = (None, None),
         decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
     ) -> Explanation:
-        """Compare two raw texts. Every stage is worked out, even after an earlier one has decided.
+        """Compare two raw texts in all stages, even after an earlier one has decided.
 
-        Args:
-            one: The first text.
-            other: The second text.
-            sites: The sites of the two, as far as they are known.
-            decided: By what it was decided about each; what is left out of a text may have changed since.
-                None: by its signature of today.
+        `decided` is by what it was decided about each: what is left out of it may have changed since. None:
+        by its signature of today.
         """
         texts = self._compared(one, sites[0], decided[0]), self._compared(other, sites[1], decided[1])
         overlap, whole_texts = self._compare_whole_texts(*texts)
@@ -126,24 +119,17 @@ class Explainer:
     def _omit(self, site: str | None) -> Omit | None:
         return None if self._omit_on is None else self._omit_on(site)
 
-    def _left_out(self, text: str, omit: Omit | None) -> LeftOut | None:
-        return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
-
     def _compared(self, text: str, site: str | None, decided: PastSignature | None) -> _ComparedText:
         omit = self._omit(site)
         todays = self._signature(text, omit)
         if decided is None or self._are_equal(decided.signature, todays):
-            return _ComparedText(text=text, signature=todays, omit=omit, is_todays=True)
-        return _ComparedText(text=text, signature=decided.signature, omit=omit, is_todays=False)
+            return _ComparedText(text=text, site=site, signature=todays, omit=omit, is_todays=True)
+        return _ComparedText(text=text, site=site, signature=decided.signature, omit=omit, is_todays=False)
 
     def _signature(self, text: str, omit: Omit | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
         found = self._fingerprinter.fingerprint([text], omit=omit).checked()
         return found.signatures if found.exists[0] else None
-
-    def _is_whole(self, text: _ComparedText) -> bool:
-        """Return whether a text, compared by a signature that is not today's, had nothing left out."""
-        return self._are_equal(text.signature, self._signature(text.text, None))
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
         """Return whether two signatures are the same; under which keys their nodes are indexed may differ."""
@@ -158,9 +144,12 @@ class Explainer:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None, None
-        # Counted only in what was compared.
+        # Counted only in what was compared: by an earlier signature, only if it is that of the whole text.
         overlap = None
-        if all(each.is_todays or self._is_whole(each) for each in (one, other)):
+        if all(
+            each.is_todays or self._are_equal(each.signature, self._signature(each.text, None))
+            for each in (one, other)
+        ):
             overlap = Overlap.of(*map(self._remaining, (one, other)), number_weight=rules.number_weight)
         return overlap, compare_whole_texts(one.signature, other.signature, rules, overlap=overlap)
 
@@ -176,7 +165,7 @@ class Explainer:
         letters, signature = self._parsed(text.text).letters, text.signature
         return Text(
             letters=int(letters[0]),
-            left_out=self._left_out(text.text, text.omit),
+            left_out=self.left_out(text.text, text.site),
             is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
             representatives=() if signature is None else tuple(self._represented(text, signature)),
@@ -186,20 +175,19 @@ class Explainer:
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         """Return the representatives by which a text is compared."""
         if text.is_todays:
-            return self._representatives(text.text, signature, text.omit)
+            return self._representatives(text.text, text.omit)
         # What they were made from may be in the text still.
-        known = {each.simhash: each for omit in (text.omit, None) for each in self._todays(text.text, omit)}
-        simhashes = dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
+        todays = (each for omit in (text.omit, None) for each in self._representatives(text.text, omit))
+        known = {each.simhash: each for each in todays}
         return [
             known.get(simhash) or Representative(simhash=simhash, kind=None, passage=None)
-            for simhash in simhashes
+            for simhash in dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
         ]
 
-    def _todays(self, text: str, omit: Omit | None) -> list[Representative]:
+    def _representatives(self, text: str, omit: Omit | None) -> list[Representative]:
         signature = self._signature(text, omit)
-        return [] if signature is None else self._representatives(text, signature, omit)
-
-    def _representatives(self, text: str, signature: Signatures, omit: Omit | None) -> list[Representative]:
+        if signature is None:
+            return []
         kind: Literal["words", "sentence"]
         if self.profile.representation == "keywords":
             features = self._fingerprinter.features(text, omit=omit)

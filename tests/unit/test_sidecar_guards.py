@@ -52,6 +52,7 @@ def asked(
         "type": "http",
         "method": method,
         "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
         "headers": [(name.encode(), value.encode()) for name, value in given.items()],
     }

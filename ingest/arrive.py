@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Arrivals, Assignment, Decision, Forest
@@ -24,7 +24,7 @@ def arrive(
     fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
 ) -> Arrived:
@@ -36,11 +36,11 @@ def arrive(
         fingerprinter: Of the forest's profile.
         forest: Assigns them, and learns from them what is boilerplate.
         now_ms: The clock.
-        pins: Which passages are boilerplate or text, whatever was learned.
+        overrides: Which passages are boilerplate or text, whatever was learned.
         sites: One per text; None if not known.
         articles: Likewise, their ids.
     """
-    omit = forest.begin(pins=pins, sites=sites, articles=articles)
+    omit = forest.begin(overrides=overrides, sites=sites, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, omit=omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return Arrived(fingerprints, forest.decide(arrivals, now_ms=now_ms))
@@ -53,14 +53,14 @@ def look_up(
     fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
 ) -> Assignment:
     """Return what `arrive` would decide for a raw text that came now, and change nothing.
 
     Raises:
         TextFailed: The text met a fault in the core.
     """
-    omit = forest.begin(pins=pins, sites=[site])
+    omit = forest.begin(overrides=overrides, sites=[site])
     try:
         fingerprints = fingerprinter.fingerprint([text], omit=omit).checked()
         (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)

@@ -9,7 +9,7 @@ from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.arrive import arrive, look_up
 from esdedup.ingest.assigned import Assigned, assigned_articles
 
-from esdedup.boilerplate.pins import Pins
+from esdedup.boilerplate.overrides import Overrides
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
@@ -35,18 +35,20 @@ class AssignedBatch(NamedTuple):
 class Assigner:
     """Assigns the articles of batches. Not thread-safe."""
 
-    def __init__(self, profile: Profile, *, pins: Pins, most_plausible_leaves: int, threads: int = 1) -> None:
+    def __init__(
+        self, profile: Profile, *, overrides: Overrides, most_plausible_leaves: int, threads: int = 1
+    ) -> None:
         """Assign with a profile.
 
         Args:
             profile: How texts are fingerprinted.
-            pins: Which passages are boilerplate or text, whatever was learned.
+            overrides: Which passages are boilerplate or text, whatever was learned.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
             threads: How many fingerprint texts.
         """
         self._fingerprinter = Fingerprinter(profile, threads=threads)
         self._profile = profile
-        self._pins = pins
+        self._overrides = overrides
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
@@ -71,7 +73,12 @@ class Assigner:
             TextFailed: The text met a fault in the core.
         """
         return look_up(
-            text, site=site, fingerprinter=self._fingerprinter, forest=forest, now_ms=now_ms, pins=self._pins
+            text,
+            site=site,
+            fingerprinter=self._fingerprinter,
+            forest=forest,
+            now_ms=now_ms,
+            overrides=self._overrides,
         )
 
     def _assign_part(
@@ -84,7 +91,7 @@ class Assigner:
             fingerprinter=self._fingerprinter,
             forest=forest,
             now_ms=now_ms,
-            pins=self._pins,
+            overrides=self._overrides,
             sites=[article.site for article in articles],
             articles=[article.id for article in articles],
         )

@@ -12,7 +12,7 @@ from esdedup.ingest.dates import DateCheck
 from esdedup.ingest.files import FileArticle, with_texts
 from esdedup.ingest.learn import OnLearned, learn
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
@@ -46,7 +46,7 @@ class Clustering:
         fields: Fields,
         use_time: bool,
         retention: timedelta,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
@@ -59,16 +59,16 @@ class Clustering:
             fields: The names of the articles' fields.
             use_time: Take the forest's time from the articles; without it nothing expires.
             retention: With `use_time`: how long a cluster accepts articles after its last one.
-            pins: Which passages are boilerplate or text, whatever was learned.
+            overrides: Which passages are boilerplate or text, whatever was learned.
             on_rejected: Called for each article that cannot be clustered; it is not yielded.
             on_cut: Called with the name of each article that has a longer text than is fingerprinted.
             on_undated: With `use_time`: called once, with a message about the first date that cannot be
                 right.
             workers: How many threads fingerprint texts; from 1.
         """
-        refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+        refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
         self._fields = fields
-        self._pins = pins
+        self._overrides = overrides
         self._use_time = use_time
         self._on_rejected = on_rejected
         self._on_cut = on_cut
@@ -83,7 +83,7 @@ class Clustering:
             texts,
             fingerprinter=self._fingerprinter,
             open_forest=lambda: contextlib.nullcontext(self._forest),
-            pins=self._pins,
+            overrides=self._overrides,
             on_learned=on_learned,
         )
 
@@ -106,7 +106,7 @@ class Clustering:
             fingerprinter=self._fingerprinter,
             forest=self._forest,
             now_ms=int(time.time() * 1000),
-            pins=self._pins,
+            overrides=self._overrides,
             sites=(site_of(article.article, self._fields) for article, _ in batch),
             articles=(article.id for article, _ in batch),
         )

@@ -13,7 +13,7 @@ from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import name_of
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, SettingError, TextFailed
 from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -37,7 +37,7 @@ def learn(
     *,
     fingerprinter: Fingerprinter,
     open_forest: Callable[[], AbstractContextManager[Forest]],
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     batch_size: int = BATCH_SIZE,
     on_learned: OnLearned = lambda *_: None,
 ) -> int:
@@ -47,7 +47,7 @@ def learn(
         texts: With or without markup.
         fingerprinter: Of the forest's profile.
         open_forest: Called for each batch, and at the end; returns the forest that learns.
-        pins: Which passages are boilerplate or text, whatever was learned.
+        overrides: Which passages are boilerplate or text, whatever was learned.
         batch_size: How many texts are learned from together.
         on_learned: Called after each batch.
     """
@@ -55,7 +55,7 @@ def learn(
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
         has_begun = True
         with open_forest() as forest:
-            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, pins=pins)
+            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, overrides=overrides)
         new += new_here
         on_learned(new_here, len(batch) - new_here)
     # Also if all had been seen before: an earlier call may have been interrupted just here.
@@ -66,10 +66,10 @@ def learn(
 
 
 def _learn_batch(
-    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
+    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, overrides: Overrides
 ) -> int:
     omit = forest.begin(
-        pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
+        overrides=overrides, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
@@ -243,22 +243,22 @@ def refuse_to_keep(profile: Profile) -> None:
         raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")
 
 
-def read_pins(path: Path | None, *, keep_boilerplate: bool) -> Pins:
-    """Return the pins in a file, none if no file is named.
+def read_overrides(path: Path | None, *, keep_boilerplate: bool) -> Overrides:
+    """Return the overrides in a file, none if no file is named.
 
     Args:
         path: JSON Lines.
-        keep_boilerplate: Whether nothing is left out of fingerprints, so that pins would mean nothing.
+        keep_boilerplate: Whether nothing is left out of fingerprints, so that overrides would mean nothing.
 
     Raises:
         SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
     """
     if path is None:
-        return NO_PINS
+        return NO_OVERRIDES
     try:
         with path.open("rb") as lines:
-            pins = Pins.of_lines(lines, name=str(path))
+            overrides = Overrides.of_lines(lines, name=str(path))
     except OSError as error:
         raise SettingError(f"cannot read {path}: {error.strerror}") from error
-    refuse_useless(pins, keep_boilerplate=keep_boilerplate)
-    return pins
+    refuse_useless(overrides, keep_boilerplate=keep_boilerplate)
+    return overrides

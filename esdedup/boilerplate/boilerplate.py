@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from esdedup._core import Learner
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.text.parsed import OmitOn, Passages
 
 # More pages at once take less time each, and are learned from later.
@@ -107,7 +107,7 @@ class Boilerplate:
         passages: Passages,
         pages: Hashes,
         *,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
         articles: Iterable[str | None] = itertools.repeat(None),
     ) -> Bools:
@@ -118,7 +118,7 @@ class Boilerplate:
         Args:
             passages: Of the pages.
             pages: The ids of the pages, uint64 ``(text_count,)``.
-            pins: What counts instead for the passages that they name.
+            overrides: What counts instead for the passages that they name.
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
             articles: Likewise, their ids: the page of an article may change and come again.
         """
@@ -133,7 +133,7 @@ class Boilerplate:
             pages.tobytes(),
             list(itertools.islice(sites, len(pages))),
             list(itertools.islice(articles, len(pages))),
-            pins.overrides,
+            overrides.core,
         )
         return np.frombuffer(omitted, np.bool_)
 
@@ -178,6 +178,8 @@ class Boilerplate:
         self.learner.apply(changes.core)
 
 
-def omit_untaught(pins: Pins = NO_PINS) -> OmitOn:
-    """Return what leaves out of first pages lists, and what is pinned as boilerplate."""
-    return lambda site: functools.partial(Boilerplate().omit, pins=pins, sites=itertools.repeat(site))
+def omit_untaught(overrides: Overrides = NO_OVERRIDES) -> OmitOn:
+    """Return what leaves out of first pages lists, and what is declared boilerplate."""
+    return lambda site: functools.partial(
+        Boilerplate().omit, overrides=overrides, sites=itertools.repeat(site)
+    )

@@ -47,7 +47,7 @@ def explain(
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
     """
-    pins = fingerprinting.pins()
+    overrides = fingerprinting.overrides()
     if index is None:
         fields = field_names.fields()
         paths = [Path(one), Path(other)]
@@ -55,7 +55,7 @@ def explain(
         check_readable(paths)
         one_text, other_text = (read_text(path, fields) for path in paths)
         sites = one_text.site, other_text.site
-        compared = explain_texts(one_text.text, other_text.text, profile, pins=pins, sites=sites)
+        compared = explain_texts(one_text.text, other_text.text, profile, overrides=overrides, sites=sites)
         if json:
             output.print_json(compared.model_dump(mode="json"))
         else:
@@ -64,7 +64,7 @@ def explain(
     given = fingerprinting.given_profile()
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, index))
-        indexed = maintenance.explain(index, one, other, profile=given, pins=pins)
+        indexed = maintenance.explain(index, one, other, profile=given, overrides=overrides)
     if json:
         output.print_json(indexed.model_dump(mode="json"))
     else:

@@ -113,7 +113,7 @@ def index(
     server: options.Server,
 ) -> None:
     """Index articles, each with its fingerprint and the root of its cluster."""
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     check_readable(files)
     if learn_first:
         check_two_looks(files, profile)
@@ -123,7 +123,7 @@ def index(
         dedup = Dedup(
             client,
             profile=profile,
-            pins=pins,
+            overrides=overrides,
             fields=field_names.fields_of(client, index),
             forest=forest.name,
             retention=options.retention(retention_days),

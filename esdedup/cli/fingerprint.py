@@ -47,7 +47,7 @@ def fingerprint(
         str | None,
         typer.Option(
             "--site",
-            help="With --pins: the site that the text comes from, a name or an address.",
+            help="With --overrides: the site that the text comes from, a name or an address.",
             show_default=False,
         ),
     ] = None,
@@ -65,12 +65,12 @@ def fingerprint(
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")
     profile = fingerprinting.profile()
-    pins = fingerprinting.pins()
-    omit_on = omit_untaught(pins)
+    overrides = fingerprinting.overrides()
+    omit_on = omit_untaught(overrides)
     if index is not None:
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
-            omit_on = execute(client, learned_copy(forest.name, profile)).omit_on(pins)
+            omit_on = execute(client, learned_copy(forest.name, profile)).omit_on(overrides)
     explainer = Explainer(profile, omit_on=omit_on)
     name = None if site is None else site_name(site)
     described = _Description.of(read_plain_text(STANDARD_INPUT), name, explainer)

@@ -52,7 +52,7 @@ def learn(
     learned from or indexed before teaches nothing: the command may be run again, and what it has read may be
     indexed later.
     """
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     refuse_to_keep(profile)
     check_readable(files)
     if files and latest is not None:
@@ -62,7 +62,12 @@ def learn(
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
         dedup = Dedup(
-            client, profile=profile, pins=pins, fields=fields, forest=forest.name, wait_s=forest.wait_s
+            client,
+            profile=profile,
+            overrides=overrides,
+            fields=fields,
+            forest=forest.name,
+            wait_s=forest.wait_s,
         )
         own = dedup.require_ready(index)
         try:

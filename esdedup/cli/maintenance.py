@@ -8,7 +8,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
-from esdedup.cli.stats_tables import print_as_pins, print_stats
+from esdedup.cli.stats_tables import print_as_overrides, print_stats
 from esdedup.errors import SettingError
 from esdedup.maintenance import Maintenance, Violation, ViolationKind
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
@@ -37,7 +37,7 @@ def stats(
         bool,
         typer.Option(
             "--boilerplate",
-            help="Show instead what is boilerplate on each site, as a file of pins.",
+            help="Show instead what is boilerplate on each site, as a file of overrides.",
         ),
     ] = False,
     articles: Annotated[
@@ -73,7 +73,7 @@ def stats(
             if json:
                 output.print_json(by_site.model_dump())
             else:
-                print_as_pins(by_site)
+                print_as_overrides(by_site)
             return
         found = maintenance.stats(index)
     if json:

@@ -26,7 +26,7 @@ from esdedup.reading.paging import MAX_SIZE
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-    from esdedup.boilerplate.pins import Pins
+    from esdedup.boilerplate.overrides import Overrides
 
 _SERVER = "Server"
 _FIELDS = "Field names"
@@ -240,10 +240,10 @@ class Fingerprinting(Words):
         ),
     ] = False
 
-    pins_file: Annotated[
+    overrides_file: Annotated[
         Path | None,
         typer.Option(
-            "--pins",
+            "--overrides",
             metavar="FILE",
             help="Passages that are boilerplate or text, whatever was learned: JSON Lines such as "
             '{"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead.',
@@ -252,15 +252,15 @@ class Fingerprinting(Words):
         ),
     ] = None
 
-    def pins(self) -> "Pins":
-        """Return the pins in the file, if one is given.
+    def overrides(self) -> "Overrides":
+        """Return the overrides in the file, if one is given.
 
         Raises:
             SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
         """
-        from esdedup.ingest.learn import read_pins
+        from esdedup.ingest.learn import read_overrides
 
-        return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
+        return read_overrides(self.overrides_file, keep_boilerplate=self.keep_boilerplate)
 
     def profile(self) -> Profile:
         """Return the profile that the options describe.

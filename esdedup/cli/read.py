@@ -125,8 +125,8 @@ def similar(
         str | None,
         typer.Option(
             "--site",
-            help="With --text and --pins: the site that the text comes from, a name or an address. Default: "
-            "what the file says, if it is an article as JSON.",
+            help="With --text and --overrides: the site that the text comes from, a name or an address. "
+            "Default: what the file says, if it is an article as JSON.",
             show_default=False,
         ),
     ] = None,
@@ -157,12 +157,12 @@ def similar(
     if text is None and given != (options.Fingerprinting(), options.Forest(), None):
         raise SettingError(
             "an indexed article has its cluster: --forest, --site and options of fingerprints (--profile, "
-            "--pins and so on) go with --text"
+            "--overrides and so on) go with --text"
         )
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        reader = Reader(client, fields=fields, forest=forest.name, profile=profile, pins=pins)
+        reader = Reader(client, fields=fields, forest=forest.name, profile=profile, overrides=overrides)
         if text is not None:
             content = read_text(text, reader.fields(index))
             articles = reader.similar_to_text(

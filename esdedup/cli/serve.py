@@ -47,7 +47,7 @@ def serve(
 
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
     """
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     require_extra("serve")
     import uvicorn
 
@@ -63,7 +63,7 @@ def serve(
         fields=fields,
         forest=forest.name,
         profile=profile,
-        pins=pins,
+        overrides=overrides,
         hosts={host, *(allow_host or ())},
         origins=allow_origin or (),
     )

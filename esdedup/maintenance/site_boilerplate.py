@@ -20,7 +20,7 @@ from esdedup.text.left_out import LocatedPassages
 
 # Texts in one answer of Elasticsearch.
 _TEXTS_AT_ONCE = 100
-# They are shown whole or not at all, since a part of one cannot be pinned. Few have so many characters.
+# They are shown whole or not at all, since a part of one cannot be an override. Few have so many characters.
 _LONGEST_SHOWN = 1_000
 # Different ones, on all sites together: at most 100 MB. Sites have some dozens each.
 _MOST_PASSAGES = 50_000

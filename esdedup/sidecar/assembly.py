@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import SecretStr
 from starlette.types import ASGIApp
 
-from esdedup.boilerplate.pins import Pins
+from esdedup.boilerplate.overrides import Overrides
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
 from esdedup.fields import fields_given
-from esdedup.ingest.learn import read_pins
+from esdedup.ingest.learn import read_overrides
 from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.word_files import words_never_cut
@@ -81,11 +81,11 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         return feeding.ownership
 
     client = client_of(settings.url, **_login(settings))
-    pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
+    overrides = read_overrides(settings.overrides_file, keep_boilerplate=settings.keep_boilerplate)
     feeding = Feeding(
         Owner(
             client,
-            _owner_settings(settings, pins),
+            _owner_settings(settings, overrides),
             forest=settings.forest,
             profile=profile,
             address=settings.reached_at(port),
@@ -101,12 +101,12 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         fields=fields,
         forest=settings.forest,
         profile=profile,
-        pins=pins,
+        overrides=overrides,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     reader = asking_owner(reader, feeding.look_up)
     api = ReadingApi(reader, reading, index=settings.pages_index)
-    pages = _pages(settings, pins, feeding)
+    pages = _pages(settings, overrides, feeding)
     indices = Indices(Articles(client, fields=fields).find)
     enrichment = Enrichment(
         forest=settings.forest,
@@ -195,7 +195,7 @@ def _shown(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 
-def _pages(settings: Settings, pins: Pins, feeding: Feeding) -> list[PagesRoute]:
+def _pages(settings: Settings, overrides: Overrides, feeding: Feeding) -> list[PagesRoute]:
     """Return the route of the pages, which are read with the sidecar's own credentials, if they are shown."""
     if not settings.pages or settings.pages_index is None:
         return []
@@ -208,7 +208,7 @@ def _pages(settings: Settings, pins: Pins, feeding: Feeding) -> list[PagesRoute]
         fields=fields_given(settings),
         forest=settings.forest,
         profile=settings.fingerprint_profile,
-        pins=pins,
+        overrides=overrides,
         hosts=settings.hosts,
         origins=settings.allow_origins,
         ask_owner=feeding.look_up,
@@ -216,7 +216,7 @@ def _pages(settings: Settings, pins: Pins, feeding: Feeding) -> list[PagesRoute]
     return [PagesRoute(app)]
 
 
-def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
+def _owner_settings(settings: Settings, overrides: Overrides) -> OwnerSettings:
     days = settings.retention_days
     return OwnerSettings(
         retention=None if days is None else timedelta(days=days),
@@ -224,7 +224,7 @@ def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
         lookup=settings.lookup,
         memory_bytes=settings.memory_bytes,
         most_plausible_leaves=settings.most_plausible_leaves,
-        pins=pins,
+        overrides=overrides,
         workers=settings.workers,
         expire_every_s=settings.expire_every_s,
     )

@@ -126,7 +126,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
     if settings.allow_origins and not settings.pages:
         yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
-    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "pins_file"):
+    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "overrides_file"):
         path = getattr(settings, name)
         if path is not None and not path.exists():
             yield f"there is no file {path}, which {called(name)} names"

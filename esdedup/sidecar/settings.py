@@ -180,7 +180,7 @@ class Settings(BaseSettings):
     """How many characters of a text are fingerprinted; what lies beyond is not compared."""
     keep_boilerplate: bool = False
     """Fingerprint pages whole, with their menus and disclaimers."""
-    pins_file: Annotated[Path | None, Named(flag="--pins")] = None
+    overrides_file: Annotated[Path | None, Named(flag="--overrides")] = None
     """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
     workers: int = Field(default=WORKERS, ge=1, le=256)
     """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""

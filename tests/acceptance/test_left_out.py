@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Pins
+from esdedup import Overrides
 from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.text.left_out import left_out
 from tests.acceptance.conftest import Run
@@ -130,7 +130,7 @@ def test_a_text_is_looked_up_and_it_is_told_what_was_left_out(
     )
 
 
-def test_stats_list_the_boilerplate_of_each_site_as_pins(
+def test_stats_list_the_boilerplate_of_each_site_as_overrides(
     run: Run, elasticsearch_url: str, fed: tuple[str, str]
 ) -> None:
     index, forest = fed
@@ -149,9 +149,9 @@ def test_stats_list_the_boilerplate_of_each_site_as_pins(
     shown = run(*ask, "--passages", "5", url=elasticsearch_url).out
     assert f"# {HARBOUR}: 64 articles, 6 passages are boilerplate" in shown
     assert "# and 1 more passages" in shown
-    # What it prints is a file of pins, which needs no pages to be learned.
-    pinned = omit_untaught(Pins.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines()))
-    left = left_out(page(article(1), HARBOUR), pinned(HARBOUR), max_length=10_000)
+    # What it prints is a file of overrides, which needs no pages to be learned.
+    overridden = omit_untaught(Overrides.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines()))
+    left = left_out(page(article(1), HARBOUR), overridden(HARBOUR), max_length=10_000)
     assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
 
 

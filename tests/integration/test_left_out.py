@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, ForestMissing, LeftOut, Pin, Pins, Reader
+from esdedup import Dedup, ForestMissing, LeftOut, Override, Overrides, Reader
 from tests.support.forests import feed
 from tests.support.names import Names, new_names
 from tests.support.site_pages import (
@@ -97,9 +97,9 @@ def test_a_copy_follows_its_forest_to_another_one_of_the_same_name(
         assert texts(reader.left_out(text)) == expected
 
 
-def test_pins_of_a_site_count_for_its_texts(es: Elasticsearch, fed_pages: tuple[str, str]) -> None:
+def test_overrides_of_a_site_count_for_its_texts(es: Elasticsearch, fed_pages: tuple[str, str]) -> None:
     _, forest = fed_pages
-    reader = Reader(es, forest=forest, pins=Pins.of([Pin(text=RIGHTS, site=HARBOUR)]))
+    reader = Reader(es, forest=forest, overrides=Overrides.of([Override(text=RIGHTS, site=HARBOUR)]))
     text = page(article(1), HARBOUR)
     assert texts(reader.left_out(text, site=f"https://www.{HARBOUR}/1")) == [f"{MENU}\n\n{MAIL}"]
     assert texts(reader.left_out(text)) == [f"{MENU}\n\n{MAIL}", RIGHTS]

@@ -52,7 +52,7 @@ class SitePages:
 
 
 # By passage and site; True for boilerplate, False for text.
-ModelPins = dict[tuple[int, str | None], bool]
+ModelOverrides = dict[tuple[int, str | None], bool]
 
 
 class BoilerplateModel:
@@ -63,9 +63,9 @@ class BoilerplateModel:
         period_records: int,
         end_passages: int = 500,
         least_article_bits: int = 7,
-        pins: ModelPins | None = None,
+        overrides: ModelOverrides | None = None,
     ) -> None:
-        self.pins = pins or {}
+        self.overrides = overrides or {}
         self.block_pages = block_pages
         self.end_passages = end_passages
         self.least_article_bits = least_article_bits
@@ -91,18 +91,20 @@ class BoilerplateModel:
         article: str | None = None,
     ) -> list[bool]:
         """Return which passages of a page are left out, and learn from it."""
-        pinned = [self.pins.get((each.hash, site), self.pins.get((each.hash, None))) for each in passages]
+        overridden = [
+            self.overrides.get((each.hash, site), self.overrides.get((each.hash, None))) for each in passages
+        ]
         learned = [
-            self.is_learned(each.hash) if pin is None else pin
-            for each, pin in zip(passages, pinned, strict=True)
+            self.is_learned(each.hash) if override is None else override
+            for each, override in zip(passages, overridden, strict=True)
         ]
         passages = [
             dataclasses.replace(
                 each,
-                is_prose=each.is_prose or pin is False,
-                has_figures=each.has_figures and pin is not True,
+                is_prose=each.is_prose or override is False,
+                has_figures=each.has_figures and override is not True,
             )
-            for each, pin in zip(passages, pinned, strict=True)
+            for each, override in zip(passages, overridden, strict=True)
         ]
         lists = [
             not each.is_prose

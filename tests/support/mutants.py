@@ -51,11 +51,11 @@ MUTANTS = [
         ("unit/test_boilerplate.py", "unit/test_learning.py"),
     ),
     Mutant(
-        "a pin for all sites beats the one for a page's own site",
+        "an override for all sites beats the one for a page's own site",
         "core/src/boilerplate/overrides.rs",
         "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
         "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
-        ("unit/test_pins.py", "unit/test_boilerplate.py"),
+        ("unit/test_overrides.py", "unit/test_boilerplate.py"),
     ),
     # neighbours/
     Mutant(

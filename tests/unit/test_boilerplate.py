@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.pins import Pins
+from esdedup.boilerplate.overrides import Overrides
 from esdedup.text.parsed import Omit, Passages
-from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins, article_of
+from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
 from tests.support.learned import contents
 
 Page = tuple[int, list[ModelPassage], str | None, str | None]
@@ -37,7 +37,7 @@ pages = st.lists(
     min_size=1,
     max_size=60,
 )
-pins = st.dictionaries(
+overrides = st.dictionaries(
     st.tuples(st.sampled_from([each.hash for each in POOL]), st.sampled_from(SITES)),
     st.booleans(),
     max_size=8,
@@ -57,10 +57,12 @@ def passages_of(batch: list[Page]) -> Passages:
     )
 
 
-def omit_of(boilerplate: Boilerplate, batch: list[Page], pinned: ModelPins) -> Omit:
+def omit_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOverrides) -> Omit:
     """Return what goes through the pages of a batch, a few at a time."""
     sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
-    return functools.partial(boilerplate.omit, pins=Pins(pinned), sites=sites, articles=articles)
+    return functools.partial(
+        boilerplate.omit, overrides=Overrides(overridden), sites=sites, articles=articles
+    )
 
 
 def omit(omit_some: Omit, batch: list[Page]) -> list[bool]:
@@ -102,7 +104,7 @@ def few_foreign_pages() -> Iterator[None]:
     st.integers(1, 5),
     st.integers(1, 40),
     st.booleans(),
-    pins,
+    overrides,
     st.integers(2, 7),
     st.integers(1, 4),
     st.integers(0, 9),
@@ -116,7 +118,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     block_pages: int,
     period_records: int,
     is_abandoned: bool,
-    pinned: ModelPins,
+    overridden: ModelOverrides,
     least_article_bits: int,
     end_passages: int,
     last_of_look: int,
@@ -127,7 +129,7 @@ def test_pages_teach_what_they_teach_in_the_model(
         end_passages=end_passages,
         least_article_bits=least_article_bits,
         period_records=period_records,
-        pins=pinned,
+        overrides=overridden,
     )
     expected = []
     for number, batch in enumerate(batches):
@@ -148,10 +150,10 @@ def test_pages_teach_what_they_teach_in_the_model(
         if is_abandoned:
             # A batch that is begun, and comes again.
             boilerplate.begin()
-            omit(omit_of(boilerplate, batch, pinned), batch)
+            omit(omit_of(boilerplate, batch, overridden), batch)
             boilerplate.undo()
         boilerplate.begin()
-        learning = omit_of(boilerplate, batch, pinned)
+        learning = omit_of(boilerplate, batch, overridden)
         for part in cut(batch, slice_sizes):
             found += omit(learning, part)
         written = [boilerplate.changes().to_bytes()]
@@ -247,7 +249,7 @@ def test_a_table_keeps_its_rows_however_common_they_are() -> None:
     """And a page whose article is missing keeps nothing, though its footer has a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
-    pinned: ModelPins = dict.fromkeys([(each.hash, None) for each in menu], True)
+    overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
     boilerplate = Boilerplate(block_pages=1)
     learning = boilerplate.omit
     for page in range(8):
@@ -256,11 +258,16 @@ def test_a_table_keeps_its_rows_however_common_they_are() -> None:
     assert set(boilerplate.learned().tolist()) >= {each.hash for each in rows}
     assert omit(learning, [(98, rows, None, None)]) == [False] * 3
     assert (
-        omit(functools.partial(boilerplate.omit, pins=Pins(pinned)), [(99, [*menu, *rows], None, None)])
+        omit(
+            functools.partial(boilerplate.omit, overrides=Overrides(overridden)),
+            [(99, [*menu, *rows], None, None)],
+        )
         == [True] * 7
     )
     # A person knows better.
-    judging = functools.partial(boilerplate.omit, pins=Pins(pinned | {(rows[0].hash, None): True}))
+    judging = functools.partial(
+        boilerplate.omit, overrides=Overrides(overridden | {(rows[0].hash, None): True})
+    )
     assert omit(judging, [(98, rows, None, None)]) == [True, False, False]
 
 

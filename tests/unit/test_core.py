@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, ArticleRejected, Fields, Profile, _core, sample
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -173,7 +173,7 @@ class InMemory:
     def __init__(self, profile: Profile = VERIFIED) -> None:
         store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
         self.forest = Forest(store)
-        self._assigner = Assigner(profile, pins=NO_PINS, most_plausible_leaves=64, threads=2)
+        self._assigner = Assigner(profile, overrides=NO_OVERRIDES, most_plausible_leaves=64, threads=2)
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
         return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles

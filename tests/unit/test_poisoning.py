@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 from esdedup.ingest.arrive import arrive
 
-from esdedup import Pin, Pins
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup import Override, Overrides
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging, Arrivals, Forest
@@ -96,7 +96,7 @@ def _lesson(random: Random, sentences: list[str], *, pages: int = 5) -> list[lis
     return [*(own + sentences for own in longer), *([" ".join(_words(random, 9))] for _ in range(64))]
 
 
-def _roots(*batches: list[list[str]], pins: Pins = NO_PINS) -> list[str | None]:
+def _roots(*batches: list[list[str]], overrides: Overrides = NO_OVERRIDES) -> list[str | None]:
     """Return the roots of pages that come in this order, those of the last batch."""
     forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
     for batch in batches:
@@ -107,13 +107,13 @@ def _roots(*batches: list[list[str]], pins: Pins = NO_PINS) -> list[str | None]:
             fingerprinter=Fingerprinter(VERIFIED),
             forest=forest,
             now_ms=0,
-            pins=pins,
+            overrides=overrides,
         )
     return [each.root for each in decided.assignments]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_five_pages_with_a_story_part_its_reprints_unless_it_is_pinned(seed: int) -> None:
+def test_five_pages_with_a_story_part_its_reprints_unless_it_is_declared_text(seed: int) -> None:
     """Before the story is crawled, and after; three pages teach nothing."""
     random = Random(seed)
     story = _story(random)
@@ -121,8 +121,8 @@ def test_five_pages_with_a_story_part_its_reprints_unless_it_is_pinned(seed: int
     for first, last in (([], [story, *reprints]), ([story], [story, *reprints])):
         assert len(set(_roots(first, _lesson(random, story, pages=3), last))) == 1
         assert len(set(_roots(first, _lesson(random, story), last))) > 5
-        pins = Pins.of([Pin(text=" ".join(story))])
-        assert len(set(_roots(first, _lesson(random, story), last, pins=pins))) == 1
+        overrides = Overrides.of([Override(text=" ".join(story))])
+        assert len(set(_roots(first, _lesson(random, story), last, overrides=overrides))) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -133,5 +133,5 @@ def test_five_pages_draw_two_stories_that_share_a_sentence(seed: int) -> None:
     taught = _lesson(random, one[:-1] + other[:-1])
     assert len(set(_roots([one, other]))) == 2
     assert len(set(_roots(taught, [one, other]))) == 1
-    pins = Pins.of([Pin(text=" ".join(story)) for story in (one, other)])
-    assert len(set(_roots(taught, [one, other], pins=pins))) == 2
+    overrides = Overrides.of([Override(text=" ".join(story)) for story in (one, other)])
+    assert len(set(_roots(taught, [one, other], overrides=overrides))) == 2

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from esdedup import VERIFIED
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -171,7 +171,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     relation = relation_of(VERIFIED)
     forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
 
-    assigner = Assigner(VERIFIED, pins=NO_PINS, most_plausible_leaves=64)
+    assigner = Assigner(VERIFIED, overrides=NO_OVERRIDES, most_plausible_leaves=64)
 
     class InMemory:
         def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:

@@ -1,27 +1,27 @@
-"""Pins count in the same way where articles are fed and where texts are looked up."""
+"""Overrides count in the same way where articles are fed and where texts are looked up."""
 
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, Dedup, Fields, Pin, Pins, Reader, SettingError
+from esdedup import CLASSIC, Dedup, Fields, Override, Overrides, Reader, SettingError
 from tests.support.asgi import request
 from tests.support.forests import Read, feed, roots
 from tests.support.names import Names
 
 NOTICE = "All rights reserved: no part of this article may be copied without the consent of its publisher."
-PINS = Pins.of([Pin(boilerplate=NOTICE), Pin(text=NOTICE, site="law.example")])
+OVERRIDES = Overrides.of([Override(boilerplate=NOTICE), Override(text=NOTICE, site="law.example")])
 # The same passages, but other pages.
 TWICE = f"{NOTICE} {NOTICE}"
 THRICE = f"{NOTICE} {TWICE}"
 
 
-def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
+def test_overrides_count_for_what_is_fed_and_for_what_is_looked_up(
     es: Elasticsearch, read: Read, read_async: Read, index_name: Names, elasticsearch_url: str
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest, fields=Fields(link="meta.link"), pins=PINS) as dedup:
+    with Dedup(es, forest=forest, fields=Fields(link="meta.link"), overrides=OVERRIDES) as dedup:
         dedup.setup(index)
         articles: list[dict[str, Any]] = [
             {"_id": "law", "text": NOTICE, "meta": {"link": "https://www.law.example:80/1"}},
@@ -41,7 +41,7 @@ def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
     assert len({found[each] for each in ("law", "ferry", "goats")}) == 3
     assert [each for each, root in found.items() if root.startswith("~")] == ["notice"]
     assert looked_up == found["new"] == found["law"]
-    of = {"forest": forest, "pins": PINS}
+    of = {"forest": forest, "overrides": OVERRIDES}
     for site, root in (("https://law.example/2", found["law"]), ("news.example", None), (None, None)):
         posted = {"text": THRICE} | ({} if site is None else {"site": site})
         answers = [
@@ -54,8 +54,8 @@ def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
 
 
 @pytest.mark.parametrize("kind", [Dedup, Reader])
-def test_pins_are_refused_where_they_would_have_no_effect(
+def test_overrides_are_refused_where_they_would_have_no_effect(
     es: Elasticsearch, kind: type[Dedup | Reader]
 ) -> None:
     with pytest.raises(SettingError, match="no effect"):
-        kind(es, profile=CLASSIC.with_changes(keep_boilerplate=True), pins=PINS)
+        kind(es, profile=CLASSIC.with_changes(keep_boilerplate=True), overrides=OVERRIDES)

@@ -1,4 +1,4 @@
-"""Pins: what a person declares about passages counts more than what pages teach."""
+"""Overrides: what a person declares about passages counts more than what pages teach."""
 
 import io
 import json
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from esdedup import VERIFIED, Pin, Pins, SettingError
+from esdedup import VERIFIED, Override, Overrides, SettingError
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.left_out import LocatedPassages
 from esdedup.text.parsed import Passages
@@ -19,7 +19,7 @@ ITEM = "Follow us everywhere"
 
 def omitted(
     texts: list[str],
-    pins: Pins,
+    overrides: Overrides,
     sites: list[str | None] | None = None,
     boilerplate: Boilerplate | None = None,
 ) -> list[list[bool]]:
@@ -28,7 +28,7 @@ def omitted(
     found: list[list[bool]] = []
 
     def omit(passages: Passages, pages: Any) -> Any:
-        result = boilerplate.omit(passages, pages, pins=pins, sites=of_texts)
+        result = boilerplate.omit(passages, pages, overrides=overrides, sites=of_texts)
         found.extend(result[passages.texts == text].tolist() for text in range(passages.text_count))
         return result
 
@@ -46,14 +46,14 @@ def article(number: int) -> str:
 
 def test_a_passage_is_found_as_fingerprints_cut_it() -> None:
     """Whatever its markup, case, width and dates; and each of several."""
-    pins = Pins.of(
+    overrides = Overrides.of(
         [
-            Pin(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
-            Pin(boilerplate="版權所有。"),
+            Override(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
+            Override(boilerplate="版權所有。"),
         ]
     )
     text = f"{article(0)} Copyright 2026 <b>a&b</b>, all rights! {FOOTER} Copyright of a&b! 版权所有！"
-    assert omitted([text], pins) == [[False, False, True, True, False, True]]
+    assert omitted([text], overrides) == [[False, False, True, True, False, True]]
 
 
 @pytest.mark.parametrize(
@@ -72,58 +72,58 @@ def test_what_readers_see_of_a_passage_can_be_pinned(passage: str) -> None:
     found = LocatedPassages.of(article_text, max_length=10_000)
     # Two sentences each before and after it.
     shown = [found.text(place) for place in range(2, len(found.passages.hashes) - 2)]
-    for pins in ([Pin(boilerplate=each) for each in shown], [Pin(boilerplate=passage)]):
-        (own,) = omitted([article_text], Pins.of(pins))
+    for overrides in ([Override(boilerplate=each) for each in shown], [Override(boilerplate=passage)]):
+        (own,) = omitted([article_text], Overrides.of(overrides))
         assert own == [False] * 2 + [True] * len(shown) + [False] * 2
 
 
 def test_what_is_pinned_as_markup_counts_more_than_what_readers_might_see() -> None:
-    pins = Pins.of([Pin(boilerplate="Ships &amp; trains"), Pin(text="Ships amp trains")])
-    assert omitted([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], pins) == [
+    overrides = Overrides.of([Override(boilerplate="Ships &amp; trains"), Override(text="Ships amp trains")])
+    assert omitted([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
         [True, False, *[False] * 4]
     ]
 
 
 def test_pinned_boilerplate_counts_as_learned() -> None:
     """It is left out, is no mark of its page, and no rest of the text beside which lists are left out."""
-    pins = Pins.of([Pin(boilerplate=FOOTER)])
+    overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)
-    assert omitted([page, long], NO_PINS) == [[False, False, False], [False, False]]
-    assert omitted([page, long], pins) == [[True, False, False], [False, True]]
-    # Pages whose only common passage beside a teaser is pinned are different contexts of that teaser.
+    assert omitted([page, long], NO_OVERRIDES) == [[False, False, False], [False, False]]
+    assert omitted([page, long], overrides) == [[True, False, False], [False, True]]
+    # Pages whose only common passage beside a teaser is overridden are different contexts of that teaser.
     teaser = "A new ferry will connect both shores of the lake from next spring on."
     pages = [f"{FOOTER} {teaser} {article(number).split('.')[0]}." for number in range(7)]
-    for pinned, is_learned in ((NO_PINS, False), (pins, True)):
+    for overridden, is_learned in ((NO_OVERRIDES, False), (overrides, True)):
         boilerplate = Boilerplate(block_pages=1)
-        assert omitted(pages, pinned, boilerplate=boilerplate)[-1][1] is is_learned
+        assert omitted(pages, overridden, boilerplate=boilerplate)[-1][1] is is_learned
 
 
 def test_pinned_text_is_never_left_out() -> None:
     """Neither when it is learned, nor in a list; there it counts as prose."""
     pages = [f"{article(number)} {FOOTER}" for number in range(8)]
-    pins = Pins.of([Pin(text=FOOTER)])
-    assert omitted(pages, NO_PINS, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
-    assert omitted(pages, pins, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, False]
+    overrides = Overrides.of([Override(text=FOOTER)])
+    assert omitted(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
+    assert omitted(pages, overrides, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, False]
     # On other sites, what is learned counts.
-    elsewhere = Pins.of([Pin(text=FOOTER, site="a.example")])
+    elsewhere = Overrides.of([Override(text=FOOTER, site="a.example")])
     assert omitted(pages, elsewhere, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
     page = f"Home and news\n\n{ITEM}\n\nWeather\n\n{article(0)} {article(1)}"
-    assert omitted([page], NO_PINS)[0][:3] == [True, True, True]
-    assert omitted([page], Pins.of([Pin(text=ITEM)]))[0][:3] == [True, False, True]
+    assert omitted([page], NO_OVERRIDES)[0][:3] == [True, True, True]
+    assert omitted([page], Overrides.of([Override(text=ITEM)]))[0][:3] == [True, False, True]
 
 
 def test_a_pin_for_a_site_beats_one_for_all() -> None:
-    pins = Pins.of(
+    overrides = Overrides.of(
         [
-            Pin(boilerplate=FOOTER),
-            Pin(text=FOOTER, site="https://WWW.clean.example/about"),
-            Pin(boilerplate=article(0), site="Morning Wire"),
+            Override(boilerplate=FOOTER),
+            Override(text=FOOTER, site="https://WWW.clean.example/about"),
+            Override(boilerplate=article(0), site="Morning Wire"),
         ]
     )
     text = f"{article(0)} {FOOTER}"
     sites = ["clean.example", "Morning Wire", "other.example", None]
-    assert omitted([text] * 4, pins, sites) == [
+    assert omitted([text] * 4, overrides, sites) == [
         [False, False, False],
         [True, True, True],
         [False, False, True],
@@ -140,7 +140,7 @@ def file_of(*lines: Any) -> io.BytesIO:
     )
 
 
-def test_pins_are_read_from_the_lines_of_a_file() -> None:
+def test_overrides_are_read_from_the_lines_of_a_file() -> None:
     lines = file_of(
         b"\xef\xbb\xbf# The desk's own",
         {"boilerplate": f"{FOOTER} 版权所有。\u2028 {ITEM}", "site": None},
@@ -149,7 +149,7 @@ def test_pins_are_read_from_the_lines_of_a_file() -> None:
         # The same again says nothing new.
         {"boilerplate": FOOTER.upper()},
     )
-    assert len(Pins.of_lines(lines)) == 4
+    assert len(Overrides.of_lines(lines)) == 4
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,17 @@ def test_pins_are_read_from_the_lines_of_a_file() -> None:
 )
 def test_a_line_that_is_no_pin_is_named(line: Any, message: str) -> None:
     with pytest.raises(SettingError) as caught:
-        Pins.of_lines(file_of({"boilerplate": f"{ITEM}!"}, line), name="p")
+        Overrides.of_lines(file_of({"boilerplate": f"{ITEM}!"}, line), name="p")
     assert message in str(caught.value)
 
 
-def test_a_contradiction_on_a_site_names_both_pins_and_the_site() -> None:
-    pins = [
-        Pin(text="Posted 2026-11-22", site="www.a.example"),
-        Pin(boilerplate="Posted 2026-11-23"),
-        Pin(boilerplate="Posted 2026-11-24", site="A.example"),
+def test_a_contradiction_on_a_site_names_both_overrides_and_the_site() -> None:
+    overrides = [
+        Override(text="Posted 2026-11-22", site="www.a.example"),
+        Override(boilerplate="Posted 2026-11-23"),
+        Override(boilerplate="Posted 2026-11-24", site="A.example"),
     ]
-    with pytest.raises(SettingError, match=r"pin 3: passage 1 .* in pin 1, both for the site 'a\.example'"):
-        Pins.of(pins)
+    with pytest.raises(
+        SettingError, match=r"override 3: passage 1 .* in override 1, both for the site 'a\.example'"
+    ):
+        Overrides.of(overrides)

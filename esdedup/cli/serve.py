@@ -9,7 +9,6 @@ from esdedup.cli import options
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
 from esdedup.reading.reader import Reader
-from esdedup.serving.listening import address_of, listen
 
 
 @command("serve", example="esdedup serve --index news --port 8000")
@@ -51,6 +50,7 @@ def serve(
     require_extra("serve")
     import uvicorn
 
+    from esdedup.serving.connections import address_of, listen
     from esdedup.web import Visit, create_app
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.

@@ -25,7 +25,8 @@ def _sidecar(
     environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
     """
     require_extra("sidecar")
-    from esdedup.sidecar.loading import as_toml, load
+    from esdedup.sidecar.setting_names import as_toml
+    from esdedup.sidecar.settings import load
 
     # The settings read the environment themselves; typer only shows the names of the variables.
     given = {name: value for name, value in values.items() if _is_given(ctx, name)}

@@ -12,7 +12,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import node, sample
-from esdedup.sidecar.guards import TOKEN_HEADER
+from esdedup.sidecar.auth import TOKEN_HEADER
 from tests.support.code_blocks import DOCUMENTS, ROOT, Block, Given, blocks_of, following, prints
 from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS
@@ -70,7 +70,7 @@ NOT_RUN = {
         "docs/sidecar.md",
         'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
         "-H 'Content-Type: application/json' \\",
-    ): "the embedded node has no security: tests/integration/test_sidecar_roles.py checks the roles",
+    ): "the embedded node has no security: tests/integration/test_sidecar_doors.py checks the roles",
 }
 FED = """
 esdedup setup news

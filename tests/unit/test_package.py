@@ -122,7 +122,7 @@ def test_a_missing_extra_is_named_before_anything_is_done(
 @pytest.mark.slow
 def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
     of_pages = tuple(set(extras.MODULES["serve"]) - set(extras.MODULES["sidecar"]))
-    assert run_without(of_pages, "import esdedup.sidecar.assembly").returncode == 0
+    assert run_without(of_pages, "import esdedup.sidecar.app").returncode == 0
     program = (
         "sys.argv = ['esdedup', 'sidecar', '--pages', '--index', 'x']; from esdedup.cli import main; main()"
     )
@@ -162,7 +162,7 @@ def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
         "pytest",
         "testcontainers",
     )
-    program = "import uvicorn, esdedup.cli.demo, esdedup.cli.serve, esdedup.node, esdedup.sidecar.assembly"
+    program = "import uvicorn, esdedup.cli.demo, esdedup.cli.serve, esdedup.node, esdedup.sidecar.app"
     assert run_without(others, program).returncode == 0
 
 

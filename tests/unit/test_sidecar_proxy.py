@@ -1,4 +1,4 @@
-"""What passes through the sidecar, byte for byte: between a scripted server and a bare socket."""
+"""What passes the sidecar byte for byte, from a scripted server to a bare socket; and what may not pass."""
 
 import asyncio
 import contextlib
@@ -8,12 +8,13 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
 from esdedup.errors import ServerUnavailable, SettingError
-from esdedup.sidecar.requests import end_to_end
-from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.proxy import UnreadWrites
+from esdedup.sidecar.upstream import Upstream, end_to_end
 from tests.support import sidecar
 from tests.support.wire import OK, TIMEOUT_S, Connection, ScriptedServer, answer, closed_port
 
@@ -464,3 +465,52 @@ def _send_all_that_is_taken(connection: Connection) -> int:
         while sent < FAR_TOO_MUCH_BYTES:
             sent += connection.socket.send(b"a" * 65_536)
     return sent
+
+
+MATCHED = [
+    ("PUT", "/news/typed/1"),
+    ("POST", "/news/typed"),
+    ("POST", "/news/typed/1/_update"),
+    ("POST", "/news/typed/_bulk"),
+    ("POST", "/news/_doc/1/_update"),
+    ("POST", "//news///_update_by_query"),
+    ("POST", "/news/%5Fsearch"),
+    ("POST", "/_all/_update_by_query"),
+    ("POST", "/n*/_update_by_query"),
+    ("POST", "/_reindex"),
+    ("PUT", "/_no_such_thing/1"),
+]
+PASSED = [
+    ("GET", "/news/typed/1"),
+    ("DELETE", "/news/typed/1"),
+    ("POST", "/news/_search"),
+    ("POST", "/_search/scroll"),
+    ("PUT", "/news"),
+    ("PUT", "/news/_mapping"),
+    ("POST", "/news/_doc"),
+    ("PUT", "/news/_update/1"),
+    ("PATCH", "/news/_bulk"),
+    ("POST", "/_reindex/1:2/_rethrottle"),
+    ("PUT", "/_ingest/pipeline/p"),
+    ("POST", "/"),
+]
+
+
+async def unexpected(_: Any) -> Any:
+    raise AssertionError("nothing was sent")
+
+
+def matches(method: str, path: str) -> bool:
+    route = UnreadWrites(Upstream(["http://localhost:9200"]), unexpected)
+    scope = {"type": "http", "method": method, "raw_path": path.encode()}
+    return bool(route.matches(scope)[0].value)
+
+
+@pytest.mark.parametrize(("method", "path"), MATCHED)
+def test_what_may_write_is_matched(method: str, path: str) -> None:
+    assert matches(method, path)
+
+
+@pytest.mark.parametrize(("method", "path"), PASSED)
+def test_what_cannot_or_is_read_elsewhere_is_not(method: str, path: str) -> None:
+    assert not matches(method, path)

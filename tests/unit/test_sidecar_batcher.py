@@ -1,4 +1,4 @@
-"""Requests become batches: in order, bounded, and none waits for another's failure."""
+"""Articles of many requests become batches; callers take turns."""
 
 import asyncio
 import dataclasses
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import EsdedupError
-from esdedup.sidecar.intake import BatchBounds, Intake, Overloaded, ShuttingDown
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
 
 
@@ -49,9 +50,9 @@ class Decider:
 
 
 def intake_of(
-    decider: Decider, *, bounds: BatchBounds, metrics: Metrics | None = None
-) -> Intake[Article, str]:
-    return Intake(decider, bounds=bounds, metrics=metrics or Metrics())
+    decider: Decider, *, limits: BatchLimits, metrics: Metrics | None = None
+) -> Batcher[Article, str]:
+    return Batcher(decider, limits=limits, metrics=metrics or Metrics())
 
 
 def waiting(metrics: Metrics) -> float | None:
@@ -59,7 +60,7 @@ def waiting(metrics: Metrics) -> float | None:
 
 
 async def assign(
-    intake: Intake[Article, str], articles: Sequence[Article], caller: Hashable = None
+    intake: Batcher[Article, str], articles: Sequence[Article], caller: Hashable = None
 ) -> list[str]:
     async with intake.assigning(articles, caller) as decided:
         pass
@@ -76,7 +77,7 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
         decider = Decider()
         metrics = Metrics()
         intake = intake_of(
-            decider, bounds=BatchBounds(batch_articles=size, batch_characters=12), metrics=metrics
+            decider, limits=BatchLimits(batch_articles=size, batch_characters=12), metrics=metrics
         )
         running = asyncio.create_task(intake.run())
         answers = await asyncio.gather(*(assign(intake, articles(*texts)) for texts in requests))
@@ -98,7 +99,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds())
+        intake = intake_of(decider, limits=BatchLimits())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
@@ -117,7 +118,7 @@ def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
     async def run() -> list[object]:
         decider = Decider()
         decider.error = EsdedupError("the forest is away")
-        intake = intake_of(decider, bounds=BatchBounds(batch_articles=2))
+        intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
         running = asyncio.create_task(intake.run())
         outcomes = await asyncio.gather(
             assign(intake, articles("a")),
@@ -140,17 +141,17 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
     async def run() -> None:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds(waiting_articles=2))
+        intake = intake_of(decider, limits=BatchLimits(waiting_articles=2))
         running = asyncio.create_task(intake.run())
         large = asyncio.create_task(assign(intake, articles("a", "b", "c")))
         await asyncio.sleep(0.01)
-        with pytest.raises(Overloaded, match="3 articles wait to be assigned, and no more than 2 may"):
+        with pytest.raises(Refused, match="3 articles wait to be assigned, and no more than 2 may"):
             await assign(intake, articles("d"))
         decider.free.set()
         assert await large == ["A", "B", "C"]
         assert await assign(intake, articles("d")) == ["D"]
         intake.close()
-        with pytest.raises(ShuttingDown):
+        with pytest.raises(Refused, match="is ending"):
             await assign(intake, articles("e"))
         await running
 
@@ -161,7 +162,7 @@ def test_the_next_batch_is_decided_while_one_is_written() -> None:
     async def run() -> None:
         decider = Decider()
         decider.writes.clear()
-        intake = intake_of(decider, bounds=BatchBounds())
+        intake = intake_of(decider, limits=BatchLimits())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
@@ -185,7 +186,7 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
         decider = Decider()
         decider.free.clear()
         metrics = Metrics()
-        intake = intake_of(decider, bounds=BatchBounds(), metrics=metrics)
+        intake = intake_of(decider, limits=BatchLimits(), metrics=metrics)
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
@@ -206,7 +207,7 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
     async def run() -> None:
         decider = Decider()
         decider.writes.clear()
-        intake = intake_of(decider, bounds=BatchBounds(batch_articles=2))
+        intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
         running = asyncio.create_task(intake.run())
         async with intake.assigning(articles("a", "b", "c")) as decided:
             assert decided == ["A", "B", "C"]
@@ -226,13 +227,13 @@ def test_callers_take_turns_and_who_has_little_there_is_not_refused() -> None:
     async def run() -> tuple[list[list[str]], int | None]:
         decider = Decider()
         decider.free.clear()
-        bounds = BatchBounds(batch_articles=200, waiting_articles=250)
-        intake = intake_of(decider, bounds=bounds)
+        limits = BatchLimits(batch_articles=200, waiting_articles=250)
+        intake = intake_of(decider, limits=limits)
         running = asyncio.create_task(intake.run())
         large = [f"l{number}" for number in range(1_000)]
         greedy = asyncio.create_task(assign(intake, articles(*large), "greedy"))
         await asyncio.sleep(0.01)
-        with pytest.raises(Overloaded) as refused:
+        with pytest.raises(Refused) as refused:
             await assign(intake, articles("g"), "greedy")
         others = [asyncio.create_task(assign(intake, articles(name), name)) for name in "ab"]
         more = [asyncio.create_task(assign(intake, articles(*"cd"), "a"))]
@@ -258,13 +259,13 @@ def test_the_more_waits_the_later_those_come_again_who_are_refused() -> None:
     async def waits_s(articles_waiting: int) -> set[int | None]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds(waiting_articles=10))
+        intake = intake_of(decider, limits=BatchLimits(waiting_articles=10))
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, [Article("a")] * articles_waiting))
         await asyncio.sleep(0.01)
         found = set()
         for _ in range(100):
-            with pytest.raises(Overloaded) as refused:
+            with pytest.raises(Refused) as refused:
                 await assign(intake, articles("b"))
             found.add(refused.value.retry_after_s)
         decider.free.set()

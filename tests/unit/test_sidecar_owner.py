@@ -20,10 +20,11 @@ from esdedup.elastic.forest.expiry import Expired
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
 from esdedup.forest.store import completed
-from esdedup.sidecar import feeding as module
-from esdedup.sidecar.feeding import Feeding, NotOwner, Ownership
-from esdedup.sidecar.intake import BatchBounds, ShuttingDown
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar import owner as module
+from esdedup.sidecar.batcher import BatchLimits
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.owner import Ownership, OwnerThread
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "http://other:9500"
@@ -118,19 +119,19 @@ def assigned(each: ArticleAction) -> Assigned:
     return Assigned(each, ASSIGNMENT, {}, 1, "verified-3")
 
 
-def feeding_of(forest: Forest, metrics: Metrics | None = None) -> Feeding:
-    bounds = BatchBounds(batch_articles=10)
-    return Feeding(cast(Owner, forest), forest="f", bounds=bounds, metrics=metrics or Metrics("f"))
+def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:
+    limits = BatchLimits(batch_articles=10)
+    return OwnerThread(cast(Owner, forest), forest="f", limits=limits, metrics=metrics or Metrics("f"))
 
 
 @asynccontextmanager
-async def owning(forest: Forest) -> AsyncIterator[Feeding]:
+async def owning(forest: Forest) -> AsyncIterator[OwnerThread]:
     async with feeding_of(forest) as feeding:
         await until(lambda: feeding.ownership.is_owner)
         yield feeding
 
 
-async def decided(feeding: Feeding, *texts: str) -> list[str]:
+async def decided(feeding: OwnerThread, *texts: str) -> list[str]:
     async with feeding.assigning([*map(article, texts)]) as assigned:
         pass
     return [each.article.text for each in assigned]
@@ -151,18 +152,18 @@ def test_it_decides_once_it_owns_the_forest() -> None:
     async def run() -> None:
         forest = Forest(refusals=3)
         feeding = feeding_of(forest)
-        with pytest.raises(NotOwner, match="is being taken"):
+        with pytest.raises(Refused, match="is being taken"):
             await decided(feeding, "a")
         async with feeding:
             assert feeding.ownership.reason is ANOTHER
-            with pytest.raises(NotOwner, match="the forest 'f' is in use"):
+            with pytest.raises(Refused, match="the forest 'f' is in use"):
                 await decided(feeding, "a")
             await until(lambda: feeding.ownership.is_owner)
             assert await decided(feeding, "a", "b") == ["a", "b"]
         assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
         # All that happens to the forest happens in one thread.
         assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
-        with pytest.raises(NotOwner):
+        with pytest.raises(Refused, match="is being taken"):
             await decided(feeding, "a")
 
     asyncio.run(run())
@@ -264,10 +265,11 @@ def test_who_is_not_the_owner_says_where_articles_are_taken(
 ) -> None:
     ownership = Ownership(reason=reason)
     assert ownership.url == url
-    with pytest.raises(NotOwner) as raised:
+    with pytest.raises(Refused) as raised:
         ownership.require()
     expected = f"at {url}" if url else str(reason or "the forest is being taken: send this again in a moment")
     assert str(raised.value).endswith(expected)
+    assert (raised.value.status, raised.value.kind) == (503, "not_owner")
     Ownership(is_owner=True).require()
 
 
@@ -283,7 +285,7 @@ def test_a_forest_that_was_lost_is_taken_again() -> None:
             forest.write = write
             with pytest.raises(ForestLost):
                 await decided(feeding, "a")
-            with pytest.raises(NotOwner, match=r"lost to another|in use"):
+            with pytest.raises(Refused, match=r"lost to another|in use"):
                 await decided(feeding, "a")
             forest.write = lambda _: completed()
             forest.refusals = 0
@@ -308,7 +310,7 @@ def test_what_was_begun_before_the_forest_was_lost_does_not_take_it_again() -> N
             waiting = asyncio.create_task(decided(feeding, "a"))
             await asyncio.sleep(0.02)
             go_on.set()
-            with pytest.raises(NotOwner, match="lost to another"):
+            with pytest.raises(Refused, match="lost to another"):
                 await waiting
             assert forest.decided == []
 
@@ -421,7 +423,7 @@ def test_at_the_end_what_was_taken_is_decided_and_the_forest_released() -> None:
         await asyncio.sleep(0.02)
         closing = asyncio.create_task(feeding.__aexit__(None, None, None))
         await asyncio.sleep(0)
-        with pytest.raises(ShuttingDown):
+        with pytest.raises(Refused, match="is ending"):
             await decided(feeding, "late")
         assert not forest.closed
         go_on.set()

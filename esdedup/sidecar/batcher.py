@@ -1,4 +1,4 @@
-"""`Intake`: the articles of many requests become batches, decided one after the other.
+"""`Batcher`: the articles of many requests become batches, decided one after the other.
 
 What waits when the forest's owner is free is the next batch, up to its bounds: a lone article is decided at
 once, and the more there is to do, the more is done with each batch. If that is not all, callers take turns,
@@ -29,20 +29,8 @@ _Article = TypeVar("_Article", bound=Sized)
 _Decided = TypeVar("_Decided")
 
 
-class Overloaded(Refused):
-    """More articles wait than may; the same request will succeed later."""
-
-    usual_status, usual_kind = 429, "queue_full"
-
-
-class ShuttingDown(Refused):
-    """No more articles are taken, because the process ends."""
-
-    usual_status, usual_kind = 503, "shutting_down"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchBounds:
+class BatchLimits:
     """How large batches are, and how much may wait for them."""
 
     # Of a batch; a request that has more is cut.
@@ -65,14 +53,11 @@ class _Load:
     def __add__(self, other: "_Load") -> "_Load":
         return _Load(self.articles + other.articles, self.characters + other.characters)
 
-    def __neg__(self) -> "_Load":
-        return _Load(-self.articles, -self.characters)
-
-    def fits(self, bounds: BatchBounds, *, parts: int = 1) -> bool:
+    def fits(self, limits: BatchLimits, *, parts: int = 1) -> bool:
         """Return whether it is no more than one of so many equal parts of what may wait."""
         return (
-            self.articles * parts <= bounds.waiting_articles
-            and self.characters * parts <= bounds.waiting_characters
+            self.articles * parts <= limits.waiting_articles
+            and self.characters * parts <= limits.waiting_characters
         )
 
 
@@ -117,7 +102,7 @@ _ARTICLES_A_SECOND = 5_000
 _Batch = list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
 
 
-class Intake(Generic[_Article, _Decided]):
+class Batcher(Generic[_Article, _Decided]):
     """Takes the articles of requests, whose callers take turns.
 
     The articles of a request stay in their order, and those of a request that has failed are not decided any
@@ -128,21 +113,18 @@ class Intake(Generic[_Article, _Decided]):
         self,
         decide: Callable[[list[_Article]], Awaitable[tuple[Sequence[_Decided], Awaitable[None]]]],
         *,
-        bounds: BatchBounds,
+        limits: BatchLimits,
         metrics: Metrics,
     ) -> None:
-        """Take nothing yet; `run` must be running for anything to be decided.
+        """Batch articles while `run` is running.
 
-        Args:
-            decide: Called with one batch after the other. Returns what was decided for each article, and what
-                waits until that is durable, while the next batch is decided. What either raises is raised for
-                every request that has articles in the batch.
-            bounds: Of batches and of what waits.
-            metrics: Records batches, and what waits.
+        `decide` is called with one batch after the other. It returns what was decided for each article, and
+        what waits until that is durable, while the next batch is decided. What either raises is raised for
+        every request that has articles in the batch.
         """
         self._metrics = metrics
         self._decide = decide
-        self._bounds = bounds
+        self._limits = limits
         # The requests that are not all in batches, by their callers. Whose turn it is next is first.
         self._queues: dict[Hashable, deque[_Waiting[_Article, _Decided]]] = {}
         # Of the callers whose articles wait, or are being decided.
@@ -159,13 +141,8 @@ class Intake(Generic[_Article, _Decided]):
     ) -> AsyncIterator[Sequence[_Decided]]:
         """Yield what is decided for each article of a request; at the end, wait until that is durable.
 
-        Args:
-            articles: Of the request.
-            caller: Whose it is.
-
         Raises:
-            Overloaded: Too much waits already, and of this caller more than his share.
-            ShuttingDown: `close` was called.
+            Refused: Too much waits already, and of this caller more than their share; or `close` was called.
         """
         if not articles:
             yield ()
@@ -184,7 +161,7 @@ class Intake(Generic[_Article, _Decided]):
             # What its batches have met meanwhile concerns nobody any more.
             waiting.all_decided.cancel()
             waiting.all_durable.cancel()
-            self._hold(-load, caller)
+            self._hold(_Load(-load.articles, -load.characters), caller)
             self._changed.set()
 
     def close(self) -> None:
@@ -200,19 +177,22 @@ class Intake(Generic[_Article, _Decided]):
 
     def _admit(self, load: "_Load", caller: Hashable) -> None:
         if self._is_closing:
-            raise ShuttingDown("this process is ending and takes no more articles: send them to another one")
+            ending = "this process is ending and takes no more articles: send them to another one"
+            raise Refused(ending, status=503, kind="shutting_down")
         # One that is larger than all that may wait must come in too, whatever trickles in beside it.
-        is_first = caller not in self._held and self._all.fits(self._bounds)
-        if is_first or (self._all + load).fits(self._bounds):
+        is_first = caller not in self._held and self._all.fits(self._limits)
+        if is_first or (self._all + load).fits(self._limits):
             return
         # Who has little there is not refused for what others have.
         own = self._held.get(caller, _Load()) + load
-        if not own.fits(self._bounds, parts=1 + len(self._held)):
+        if not own.fits(self._limits, parts=1 + len(self._held)):
             waiting = self._all.articles
             wait_s = 1 + waiting // _ARTICLES_A_SECOND
-            raise Overloaded(
+            raise Refused(
                 f"{waiting:,} articles wait to be assigned, and no more than "
-                f"{self._bounds.waiting_articles:,} may: send these again later",
+                f"{self._limits.waiting_articles:,} may: send these again later",
+                status=429,
+                kind="queue_full",
                 retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret
             )
 
@@ -235,7 +215,7 @@ class Intake(Generic[_Article, _Decided]):
     def _take(self) -> _Batch[_Article, _Decided]:
         """Take the next batch."""
         batch: _Batch[_Article, _Decided] = []
-        articles, characters = self._bounds.batch_articles, self._bounds.batch_characters
+        articles, characters = self._limits.batch_articles, self._limits.batch_characters
         while self._queues and articles > 0 and characters > 0:
             caller = next(iter(self._queues))
             queue = self._queues.pop(caller)

@@ -1,22 +1,26 @@
-"""The JSON API of the pages at the sidecar: the same routes, asked of Elasticsearch as the caller.
+"""The pages and their JSON API at the sidecar: the same routes as `esdedup serve` has.
 
-So nobody reads here what he may not read there, neither articles nor the forest. A request may name the index
-that it reads.
+The API asks Elasticsearch as the caller, who reads here only what they may read there, articles and forest. A
+request may name the index that it reads.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from elasticsearch import AsyncElasticsearch
 from fastapi import FastAPI, Request
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.errors import EsdedupError, ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.serving.problems import Problem, described
-from esdedup.sidecar.indices import RAW_CREDENTIALS
-from esdedup.sidecar.own_paths import API, is_under
+from esdedup.sidecar.auth import RAW_CREDENTIALS
+from esdedup.sidecar.own_paths import API, PAGES, is_under
 from esdedup.web.api_app import create_api
 from esdedup.web.errors import problem_of
 from esdedup.web.site import FreshMarking, Site
@@ -105,3 +109,42 @@ def _problem_of(request: Request, error: EsdedupError) -> Problem:
     if type(error) is ServerError and error.status == 403:
         return Problem.of(403, "not_allowed", "the caller may not read the index, or not the forest")
     return problem_of(request, error)
+
+
+class PagesRoute(BaseRoute):
+    """Matches the paths of the pages. An index may be called ``pages``: its paths are Elasticsearch's."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Show the pages of an application."""
+        self._app = app
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by method and path."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        start, slash, rest = scope["path"].removeprefix("/").partition("/")
+        is_page = f"/{start}" == PAGES and not rest.startswith("_") and (slash or scope["method"] == "GET")
+        return (Match.FULL if is_page else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a page."""
+        if scope["path"] == PAGES:
+            await RedirectResponse(f"{PAGES}/")(scope, receive, send)
+            return
+        await self._app({**scope, "root_path": PAGES}, receive, send)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Begin the application, and end it."""
+        given: asyncio.Queue[Any] = asyncio.Queue()
+        told: asyncio.Queue[Any] = asyncio.Queue()
+        task = asyncio.ensure_future(self._app({"type": "lifespan"}, given.get, told.put))
+        await given.put({"type": "lifespan.startup"})
+        if (await told.get())["type"] != "lifespan.startup.complete":
+            # Raises what has failed.
+            await task
+        try:
+            yield
+        finally:
+            await given.put({"type": "lifespan.shutdown"})
+            await task

@@ -1,4 +1,4 @@
-"""`Feeding`: articles of all requests, on their way through a queue to the thread of the forest's owner."""
+"""`OwnerThread`: the forest's owner, in a thread of its own that decides the articles of all requests."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Self, TypeVar
 
 from esdedup.elastic.forest.contents import Contents
@@ -20,7 +19,7 @@ from esdedup.ingest.assigner import AssignedBatch
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar.intake import BatchBounds, Intake
+from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
 
 log = logging.getLogger("esdedup")
@@ -58,49 +57,29 @@ class Ownership:
         return None if owner is None or owner.released else owner.url
 
     def require(self) -> None:
-        """Make sure that this process owns it.
-
-        Raises:
-            NotOwner: It does not.
-        """
-        if not self.is_owner:
-            raise NotOwner(self)
-
-
-class NotOwner(Refused):
-    """This process does not own the forest now; another may, or Elasticsearch is away."""
-
-    usual_status, usual_kind = 503, "not_owner"
-
-    def __init__(self, ownership: Ownership) -> None:
-        if ownership.url is not None:
-            why = f"this sidecar stands by: send articles to the one that owns the forest, at {ownership.url}"
+        """Raise `Refused` unless this process owns it."""
+        if self.is_owner:
+            return
+        if self.url is None:
+            why = str(self.reason or "the forest is being taken: send this again in a moment")
         else:
-            why = str(ownership.reason or "the forest is being taken: send this again in a moment")
-        super().__init__(why)
+            why = f"this sidecar stands by: send articles to the one that owns the forest, at {self.url}"
+        raise Refused(why, status=503, kind="not_owner")
 
 
-class Feeding:
+class OwnerThread:
     """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
 
-    Everything that touches the forest happens in one thread. It is a daemon: if Elasticsearch does not
-    answer, nobody can end it. At the end, what was taken is decided if it can be.
+    Only its thread touches the forest. It is a daemon: if Elasticsearch does not answer, nobody can end it.
+    At the end, what was taken is decided if it can be.
     """
 
-    def __init__(self, owner: Owner, *, forest: str, bounds: BatchBounds, metrics: Metrics) -> None:
-        """Take nothing yet.
-
-        Args:
-            owner: Decides; used in the thread alone.
-            forest: The name of its forest.
-            bounds: Of batches and of what waits.
-            metrics: Records what happens.
-        """
+    def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:
         self._owner = owner
         self._name = forest
         self._metrics = metrics
         self._thread = SerialThread("esdedup-owner")
-        self._intake = Intake(self._decide, bounds=bounds, metrics=metrics)
+        self._batcher = Batcher(self._decide, limits=limits, metrics=metrics)
         self._tasks: list[asyncio.Task[None]] = []
         # A batch waits for one look-up at most, however many are asked for.
         self._looking_up = asyncio.Lock()
@@ -115,19 +94,15 @@ class Feeding:
         """Yield what is decided for the articles of a request; at the end, wait until that is durable.
 
         Raises:
-            NotOwner: This process does not own the forest.
-            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer; or as for
-                `Intake.assigning`. Some articles may have been decided: they get the same roots when they
-                are sent again.
+            Refused: This process does not own the forest; or as for `Batcher.assigning`.
+            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer. Some articles may have
+                been decided: they get the same roots when they are sent again.
         """
         self.ownership.require()
-        return self._intake.assigning(articles, caller)
+        return self._batcher.assigning(articles, caller)
 
     async def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return what would be decided for a text that came now, and change nothing.
-
-        None if this process does not own the forest, or does not come to it.
-        """
+        """Return what would be decided for a text that came now; None if this process cannot tell in time."""
         if not self.ownership.is_owner:
             return None
         with contextlib.suppress(TimeoutError):
@@ -140,19 +115,17 @@ class Feeding:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._run(self._look), _FIRST_LOOK_S)
         self._tasks = [
-            asyncio.create_task(self._intake.run(), name="intake"),
+            asyncio.create_task(self._batcher.run(), name="batcher"),
             asyncio.create_task(self._look_after(), name="owner"),
         ]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Decide what was taken, and release the forest; take some seconds at most."""
-        intake, looking = self._tasks
-        self._intake.close()
+        batching, looking = self._tasks
+        self._batcher.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(intake, _DECIDE_S)
+            await asyncio.wait_for(batching, _DECIDE_S)
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking

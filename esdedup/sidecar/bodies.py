@@ -1,87 +1,23 @@
-"""Requests as they come: headers, content types, and bodies that are read whole, unpacked and parsed."""
+"""Bodies of requests: their types, and how they are read whole, unpacked and parsed."""
 
 import asyncio
-import re
 import zlib
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import orjson
-from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import Scope
 
-from esdedup.errors import SettingError
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.limits import HOLD
-from esdedup.sidecar.refusals import RequestRefused
-
-Header = tuple[bytes, bytes]
-Headers = Sequence[Header]
-
-# What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
-_ONE_CONNECTION = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
-)
-# No header may have them (RFC 9110, 5.5), but for the tab.
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+from esdedup.sidecar.bulk_request import RequestRefused
 
 
 def caller_address(scope: Scope) -> str:
     """Return the address of the machine that a request came from; empty if the server does not know it."""
     client = scope.get("client")
     return client[0] if client else ""
-
-
-class RequestUnreadable(SettingError):
-    """A request cannot be sent on unchanged."""
-
-
-def end_to_end(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers that a proxy passes on: those that do not concern one connection alone."""
-    headers = list(headers)
-    named = b",".join(value for name, value in headers if name.lower() == b"connection")
-    dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))
-    if any(name.lower() == b"transfer-encoding" for name, _ in headers):
-        # Beside chunks a length does not count, and on the next connection it would (RFC 9112, 6.3).
-        dropped |= {b"content-length"}
-    return [(name, value) for name, value in headers if name.lower() not in dropped]
-
-
-def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
-    """Return the headers that a request goes on with: its own, but for `Host`.
-
-    Raises:
-        RequestUnreadable: One is not UTF-8, or has control characters.
-    """
-    return [
-        (name.decode("ascii"), as_text(value, f"the header {name.decode('ascii')}"))
-        for name, value in end_to_end(headers)
-        if name.lower() != b"host"
-    ]
-
-
-def as_text(value: bytes, what: str) -> str:
-    """Return a part of a request as aiohttp wants it, which writes it as the same bytes.
-
-    Raises:
-        RequestUnreadable: It is not UTF-8, or has control characters.
-    """
-    if _CONTROL.search(value):
-        raise RequestUnreadable(f"{what} has a control character")
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise RequestUnreadable(f"{what} is not UTF-8") from None
 
 
 _JSON = frozenset(
@@ -138,13 +74,7 @@ _MOST_MEMBERS = 10_000
 
 
 async def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int) -> bytes:
-    """Return a body that may be packed by gzip or deflate.
-
-    Args:
-        body: As it came.
-        scope: Of its request.
-        encoding: The header `Content-Encoding`; empty if there is none.
-        most_bytes: Of the unpacked body.
+    """Return a body that may be packed, as the header `Content-Encoding` says, if it says anything.
 
     Raises:
         RequestRefused: It is packed otherwise, damaged, or too large.
@@ -164,11 +94,7 @@ async def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int)
 
 
 def _inflated(packed: bytes, most_bytes: int) -> bytes:
-    """Return what is in a body of the encoding `deflate`, with the header of zlib or, as some send, without.
-
-    Raises:
-        RequestRefused: It is damaged, or too large.
-    """
+    """Return what is in a body of the encoding `deflate`, with the header of zlib or, as some send, none."""
     for window_bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
         stream = zlib.decompressobj(window_bits)
         try:
@@ -186,9 +112,6 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
     """Return what is in gzip, of which several may follow each other, as where files were joined.
 
     What follows the last one and is no gzip counts for nothing, as it does to Elasticsearch.
-
-    Raises:
-        RequestRefused: It is damaged, or too large.
     """
     parts: list[bytes] = []
     at, left_bytes = 0, most_bytes
@@ -233,27 +156,6 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UNSAID_TO_US = _UNSAID | {"application/octet-stream"}
 
 
-def json_route(*, max_body_bytes: int, check: Callable[[], None] = lambda: None) -> type[APIRoute]:
-    """Return a kind of route whose bodies are JSON, perhaps gzip, of at most that size unpacked.
-
-    `check` is called before a body is read, and raises if it is not to be.
-    """
-
-    class JsonRoute(APIRoute):
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            handle = super().get_route_handler()
-
-            async def handler(request: Request) -> Response:
-                if self.body_field is None:
-                    return await handle(request)
-                check()
-                return await handle(await _JsonRequest.of(request, max_body_bytes=max_body_bytes))
-
-            return handler
-
-    return JsonRoute
-
-
 async def read_body(request: Request, *, max_body_bytes: int) -> bytes:
     """Return the body of a request, unpacked.
 
@@ -267,42 +169,27 @@ async def read_body(request: Request, *, max_body_bytes: int) -> bytes:
     )
 
 
-class _JsonRequest(Request):
-    """A request whose body has been unpacked and parsed."""
-
-    @classmethod
-    async def of(cls, request: Request, *, max_body_bytes: int) -> "_JsonRequest":
-        """Read a request.
-
-        Raises:
-            ClientDisconnect: The caller has left.
-            RequestRefused: Its body is not JSON.
-        """
-        _require_json(request.headers.get("content-type", ""))
-        body = (await read_body(request, max_body_bytes=max_body_bytes)).removeprefix(_UTF8_MARK)
-        kept = [header for header in request.scope["headers"] if header[0] != b"content-type"]
-        scope = {**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}
-        read = cls(scope, request.receive)
-        read._body = body
-        read._json = await in_thread_if_large(len(body), lambda: _parsed(body))
-        return read
-
-
-def _require_json(content_type: str) -> None:
-    media_type = content_type.partition(";")[0].strip().lower()
+async def read_object(request: Request, *, max_body_bytes: int) -> tuple[bytes, dict[str, Any]]:
+    """Return the body of a request, unpacked, and the JSON object in it; errors as for `read_body`."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in _UNSAID_TO_US and not media_type.endswith(("/json", "+json")):
         raise RequestRefused(
             415,
             "unsupported_media_type",
             f"the body is said to be {media_type:.100}: send JSON, with Content-Type: application/json",
         )
+    body = (await read_body(request, max_body_bytes=max_body_bytes)).removeprefix(_UTF8_MARK)
+    parsed = await in_thread_if_large(len(body), lambda: _parsed(body))
+    if not isinstance(parsed, dict):
+        raise RequestRefused(400, "invalid_request", "the body is not a JSON object")
+    return body, parsed
 
 
 def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        # It may have half a character in it, for which one article is rejected, not all.
+        # It may have a lone surrogate in it, for which one article is rejected, not all.
         try:
             return parsed_with_surrogates(body)
         except ValueError:

@@ -1,19 +1,33 @@
-"""Answers that are put together, in the order of the request; and which requests are read at all."""
+"""Requests that write articles: their types and paths, their answers, and who refuses them unread."""
 
+import asyncio
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.routing import Match
 
-from esdedup.errors import ServerError
-from esdedup.sidecar.bulk_answer import all_refused, json_type, merged, refused_item, whole_answer
-from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
-from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import json_content_type
+from esdedup.errors import ForestBusy, ForestOwner, ServerError
+from esdedup.sidecar.bodies import json_content_type
+from esdedup.sidecar.bulk import BulkRoute, ItemStatuses, json_type, merged, refused_item, whole_answer
+from esdedup.sidecar.bulk_request import (
+    ARTICLE_REJECTED,
+    ArticlePath,
+    BulkItem,
+    RequestRefused,
+    article_path,
+    read_document,
+    routed,
+)
+from esdedup.sidecar.enrichment import Enrichment
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import error_body
+from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.upstream import Upstream
 
 
 def _answer(items: list[bytes], head: bytes = b'"errors":false,"took":30,"ingest_took":2,') -> bytes:
@@ -64,7 +78,7 @@ def test_what_is_no_answer_to_these_items_is_an_error(answer: bytes) -> None:
 def test_all_may_be_refused() -> None:
     refused = {0: _refused(0), 1: _refused(1, "update")}
     error = {"type": "esdedup_article_rejected", "reason": "has no text"}
-    assert json.loads(all_refused(refused, took_ms=3)) == {
+    assert json.loads(merged(b'{"took":3,"items":[]}', refused, count=2)) == {
         "errors": True,
         "took": 3,
         "items": [
@@ -193,7 +207,7 @@ def test_the_routing_replaces_any_other(query: bytes, routing: str) -> None:
 
 
 def test_a_refusal_has_the_shape_of_the_servers() -> None:
-    assert orjson.loads(RequestRefused(400, ARTICLE_REJECTED, "has no text").body()) == {
+    assert orjson.loads(error_body(400, ARTICLE_REJECTED, "has no text")) == {
         "error": {
             "root_cause": [{"type": "esdedup_article_rejected", "reason": "has no text"}],
             "type": "esdedup_article_rejected",
@@ -201,3 +215,79 @@ def test_a_refusal_has_the_shape_of_the_servers() -> None:
         },
         "status": 400,
     }
+
+
+ANSWER = orjson.dumps(
+    {
+        "errors": True,
+        "took": 200,
+        "items": [
+            {"index": {"_id": "1", "status": 201}},
+            {"index": {"_id": '"status":404', "status": 400, "error": {"reason": 'x "status":500 y'}}},
+            {"create": {"_id": "2", "status": 409}},
+            {"delete": {"_id": "3", "status": 409}},
+        ],
+    },
+)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1))
+def test_each_item_is_counted_once(sizes: list[int]) -> None:
+    statuses, start = ItemStatuses(), 0
+    while start < len(ANSWER):
+        for size in sizes:
+            statuses.read(ANSWER[start : start + size])
+            start += size
+    assert statuses.counts == {201: 1, 400: 1, 409: 2}
+    pretty = ItemStatuses()
+    pretty.read(orjson.dumps(orjson.loads(ANSWER), option=orjson.OPT_INDENT_2))
+    assert pretty.counts == statuses.counts
+
+
+URL = "http://other:9500"
+OWNER = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=URL)
+BUSY = ForestBusy("process 1 on h owns it", forest="f", owner=OWNER)
+
+
+def unexpected(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the body was read")
+
+
+@pytest.mark.parametrize(
+    ("ownership", "said"),
+    [(Ownership(reason=BUSY), URL), (Ownership(), "the forest is being taken: send this again in a moment")],
+)
+@pytest.mark.parametrize("path", ["/_bulk", "/news/_bulk", "/news/_doc/1", "/news/_update/1"])
+def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership, said: str) -> None:
+    metrics, sent = Metrics(), list[Any]()
+    writing = BulkRoute(
+        Upstream(["http://localhost:9200"]),
+        Enrichment(forest="f", find=unexpected, may_write=unexpected, assigning=unexpected, metrics=metrics),
+        ownership=lambda: ownership,
+        metrics=metrics,
+        max_body_bytes=100,
+    )
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        # Neither is looked at.
+        "headers": [(b"content-type", b"application/cbor"), (b"content-length", b"1000")],
+    }
+    match, found = writing.matches(scope)
+    assert match is Match.FULL
+    asyncio.run(writing.handle({**scope, **found}, unexpected, send))
+    start, body = sent
+    assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"1")
+    # As Elasticsearch's clients read it.
+    error = orjson.loads(body["body"])["error"]
+    assert error["type"] == "esdedup_not_owner"
+    assert said in error["reason"]
+    refused = metrics.registry.get_sample_value
+    assert refused("esdedup_requests_refused_total", {"reason": "not_owner"}) == 1

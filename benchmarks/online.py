@@ -37,7 +37,7 @@ STEPS: steps.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
     "learning": [
         (Boilerplate, "begin"),
-        (Boilerplate, "omit"),
+        (Boilerplate, "filter"),
         (Boilerplate, "changes"),
         (Boilerplate, "keep"),
     ],

@@ -40,8 +40,8 @@ def arrive(
         sites: One per text; None if not known.
         articles: Likewise, their ids.
     """
-    omit = forest.begin(overrides=overrides, sites=sites, articles=articles)
-    fingerprints = fingerprinter.fingerprint(texts, omit=omit)
+    passage_filter = forest.begin(overrides=overrides, sites=sites, articles=articles)
+    fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return Arrived(fingerprints, forest.decide(arrivals, now_ms=now_ms))
 
@@ -60,9 +60,9 @@ def look_up(
     Raises:
         TextFailed: The text met a fault in the core.
     """
-    omit = forest.begin(overrides=overrides, sites=[site])
+    passage_filter = forest.begin(overrides=overrides, sites=[site])
     try:
-        fingerprints = fingerprinter.fingerprint([text], omit=omit).checked()
+        fingerprints = fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
     finally:
         forest.abandon()

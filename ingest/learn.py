@@ -68,12 +68,12 @@ def learn(
 def _learn_batch(
     batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, overrides: Overrides
 ) -> int:
-    omit = forest.begin(
+    passage_filter = forest.begin(
         overrides=overrides, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
-        omit(parsed.passages, parsed.pages)
+        passage_filter(parsed.passages, parsed.pages)
         faults += parsed.core.faults
     for page, fault in zip(batch, faults, strict=True):
         if fault:

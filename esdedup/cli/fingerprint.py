@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from esdedup.boilerplate.boilerplate import omit_untaught
+from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import left_out_lines
@@ -66,12 +66,12 @@ def fingerprint(
         raise SettingError("--forest goes with --index: without it, no forest is read")
     profile = fingerprinting.profile()
     overrides = fingerprinting.overrides()
-    omit_on = omit_untaught(overrides)
+    filter_on = untaught_filters(overrides)
     if index is not None:
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
-            omit_on = execute(client, learned_copy(forest.name, profile)).omit_on(overrides)
-    explainer = Explainer(profile, omit_on=omit_on)
+            filter_on = execute(client, learned_copy(forest.name, profile)).filter_on(overrides)
+    explainer = Explainer(profile, filter_on=filter_on)
     name = None if site is None else site_name(site)
     described = _Description.of(read_plain_text(STANDARD_INPUT), name, explainer)
     if described.is_cut:

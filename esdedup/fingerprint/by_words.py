@@ -53,9 +53,9 @@ class ByWords:
         self._is_whole_text = profile.representation == "keywords"
         self._vocabulary = _Vocabulary(profile.weighting, profile.token_hash)
 
-    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        passages, letters, faults = self._represented(parsed, omitted)
+        passages, letters, faults = self._represented(parsed, left_out)
         words = self._features(passages, letters)
         signatures = np.zeros(len(parsed), np.uint64)
         exists = np.zeros(len(parsed), bool)
@@ -66,9 +66,9 @@ class ByWords:
             exists[present] = True
         return Fingerprints.of(parsed, signatures=signatures, exists=exists, letters=letters, faults=faults)
 
-    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
+    def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:
         """Return the words that decide the simhash of one text, the heaviest first."""
-        passages, letters, _ = self._represented(parsed, omitted)
+        passages, letters, _ = self._represented(parsed, left_out)
         words = self._features(passages, letters)
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
@@ -80,24 +80,24 @@ class ByWords:
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
-    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+    def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
         """Return the normalised passage of one text that is hashed: all, or the longest sentence if any."""
-        (passage,), (letters,), _ = self._represented(parsed, omitted)
+        (passage,), (letters,), _ = self._represented(parsed, left_out)
         if self._is_whole_text:
             return [passage]
         return [passage.strip()] if letters else []
 
-    def _represented(self, parsed: ParsedTexts, omitted: Bools) -> tuple[list[str], Ints, list[str]]:
+    def _represented(self, parsed: ParsedTexts, left_out: Bools) -> tuple[list[str], Ints, list[str]]:
         """Return the passage that represents what is left of each text, how many letters it has, and faults.
 
         The passage is empty for a text without sentences. Rows of tables are joined, since one alone is too
         short to represent a text.
         """
         if self._is_whole_text:
-            passages, letters, faults = parsed.core.whole_texts(omitted.tobytes())
+            passages, letters, faults = parsed.core.whole_texts(left_out.tobytes())
         else:
             passages, letters, faults = parsed.core.longest_sentences(
-                omitted.tobytes(), self._profile.max_sentence_length
+                left_out.tobytes(), self._profile.max_sentence_length
             )
         return passages, np.frombuffer(letters, np.int64), faults
 

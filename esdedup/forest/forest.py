@@ -9,7 +9,7 @@ from typing import NamedTuple
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.forest.model import Aging, Arrivals, Assignment
 from esdedup.forest.store import Store, completed
-from esdedup.text.parsed import Omit
+from esdedup.text.parsed import PassageFilter
 
 
 class Decision(NamedTuple):
@@ -42,7 +42,7 @@ class Forest:
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
         articles: Iterable[str | None] = itertools.repeat(None),
-    ) -> Omit:
+    ) -> PassageFilter:
         """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
 
         What a batch has taught is forgotten if it is neither decided nor learned from.
@@ -54,7 +54,7 @@ class Forest:
         """
         self._store.begin()
         return functools.partial(
-            self._store.boilerplate.omit, overrides=overrides, sites=iter(sites), articles=iter(articles)
+            self._store.boilerplate.filter, overrides=overrides, sites=iter(sites), articles=iter(articles)
         )
 
     def abandon(self) -> None:

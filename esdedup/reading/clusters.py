@@ -211,14 +211,14 @@ def similar_to_text(
         overrides=scope.overrides,
         site=name,
     )
-    omitted = None
+    text_left_out = None
     if not profile.keep_boilerplate:
-        omitted = left_out(
-            text, scope.learned.omit_on(scope.overrides)(name), max_length=profile.max_text_length
+        text_left_out = left_out(
+            text, scope.learned.filter_on(scope.overrides)(name), max_length=profile.max_text_length
         )
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
         return SimilarPage(
-            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=omitted
+            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=text_left_out
         )
     root = assignment.root
     found = yield from _page_of(
@@ -231,7 +231,7 @@ def similar_to_text(
         identity=[index, root],
         similarity=Similarity(profile, assignment.signature),
     )
-    return found.model_copy(update={"left_out": omitted, "root_exact": is_exact})
+    return found.model_copy(update={"left_out": text_left_out, "root_exact": is_exact})
 
 
 def left_out_of_text(

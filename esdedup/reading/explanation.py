@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from esdedup.boilerplate.boilerplate import omit_untaught
+from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
@@ -59,7 +59,7 @@ def explain(
     """
     refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
     names = [None if site is None else site_name(site) for site in sites]
-    explainer = Explainer(profile, omit_on=omit_untaught(overrides))
+    explainer = Explainer(profile, filter_on=untaught_filters(overrides))
     return explainer.explain(one, other, sites=(names[0], names[1]))
 
 
@@ -124,9 +124,9 @@ def explain_indexed(
         except ForestError as error:
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
-    omit_on = scope.learned.omit_on(scope.overrides) if learned_missing is None else None
+    filter_on = scope.learned.filter_on(scope.overrides) if learned_missing is None else None
     explainer = _IndexExplainer(
-        index, fields=fields, forest=forest, explainer=Explainer(profile, omit_on=omit_on)
+        index, fields=fields, forest=forest, explainer=Explainer(profile, filter_on=filter_on)
     )
     found = yield from explainer.explain(*texts, forest=scope.forest)
     return found.model_copy(update={"forest_missing": forest_missing, "learned_missing": learned_missing})

@@ -50,10 +50,10 @@ class Passages:
         )
 
 
-Omit = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
+PassageFilter = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
 """Returns which passages of some pages to leave out, bool ``(n,)``, by these and the pages' ids."""
 
-OmitOn = Callable[[str | None], Omit]
+SiteFilters = Callable[[str | None], PassageFilter]
 """Returns what leaves out passages of pages of a site; None if the site is not known."""
 
 
@@ -124,8 +124,8 @@ class ParsedTexts:
         """The number of letters and digits of each text: int64 ``(n,)``."""
         return np.frombuffer(self.core.letters, np.int64)
 
-    def omitted(self, omit: Omit | None) -> Bools:
-        """Return which passages `omit` leaves out: bool ``(passages,)``, or ``(0,)`` if it is None: none."""
-        if omit is None:
+    def left_out(self, passage_filter: PassageFilter | None) -> Bools:
+        """Return which passages a filter leaves out: bool ``(passages,)``, or ``(0,)`` without one: none."""
+        if passage_filter is None:
             return np.zeros(0, bool)
-        return omit(self.passages, self.pages)
+        return passage_filter(self.passages, self.pages)

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Overrides
-from esdedup.boilerplate.boilerplate import omit_untaught
+from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.text.left_out import left_out
 from tests.acceptance.conftest import Run
 from tests.support.asgi import request
@@ -150,7 +150,9 @@ def test_stats_list_the_boilerplate_of_each_site_as_overrides(
     assert f"# {HARBOUR}: 64 articles, 6 passages are boilerplate" in shown
     assert "# and 1 more passages" in shown
     # What it prints is a file of overrides, which needs no pages to be learned.
-    overridden = omit_untaught(Overrides.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines()))
+    overridden = untaught_filters(
+        Overrides.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines())
+    )
     left = left_out(page(article(1), HARBOUR), overridden(HARBOUR), max_length=10_000)
     assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
 

@@ -139,21 +139,21 @@ class BoilerplateModel:
                 marks.append(passages[place].hash >> 32)
         marks = marks[:3]
         if has_ample:
-            omitted = [not each.is_prose for each in passages]
+            listed = [not each.is_prose for each in passages]
         elif has_enough:
-            omitted = lists
+            listed = lists
         else:
-            omitted = [
+            listed = [
                 is_list and not (is_table and each.has_figures) and self.was_elsewhere(each.hash, marks)
                 for each, is_list in zip(passages, lists, strict=True)
             ]
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
-            left_out = [a or b for a, b in zip(learned, omitted, strict=True)]
+            left_out = [a or b for a, b in zip(learned, listed, strict=True)]
             taught = [
-                (each.hash, 0 if is_omitted else each.letters, self.is_seen(each.hash))
-                for at, (each, is_omitted) in enumerate(zip(passages, left_out, strict=True))
+                (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
+                for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
                 if self.learned.get(each.hash, 0) < self.present_from
                 and not self.end_passages <= at < len(passages) - self.end_passages
             ]
@@ -164,7 +164,7 @@ class BoilerplateModel:
             self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
             if len(self.block) == self.block_pages:
                 self.learn()
-        return [a or b for a, b in zip(learned, omitted, strict=True)]
+        return [a or b for a, b in zip(learned, listed, strict=True)]
 
     def learn(self) -> None:
         block, self.block = self.block, []

@@ -121,7 +121,10 @@ def test_the_results_are_the_same_however_many_threads_there_are(profile: Profil
     def found(threads: int) -> list[Fingerprints]:
         fingerprinter, boilerplate = Fingerprinter(profile, threads=threads), Boilerplate(block_pages=8)
         # What was learned decides about later pages, so the order counts.
-        return [fingerprinter.fingerprint(some, omit=boilerplate.omit) for some in (texts, texts[:40], [])]
+        return [
+            fingerprinter.fingerprint(some, passage_filter=boilerplate.filter)
+            for some in (texts, texts[:40], [])
+        ]
 
     for one, four in zip(found(1), found(4), strict=True):
         for column in dataclasses.fields(Fingerprints):
@@ -147,9 +150,9 @@ def test_several_threads_fingerprint_at_once() -> None:
 @given(st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n<p>&"), max_size=30), max_size=5), st.randoms())
 def test_what_is_left_out_changes_nothing_else(batch: list[str], chance: Any) -> None:
     parsed = ParsedTexts.of(batch, max_length=1_000)
-    omitted = np.array([chance.random() < 0.3 for _ in range(parsed.passage_count)], bool)
-    found = Fingerprinter(VERIFIED).fingerprint(batch, omit=lambda *_: omitted)
-    kept = np.bincount(parsed.passages.texts, parsed.passages.letters * ~omitted, len(batch))
+    left_out = np.array([chance.random() < 0.3 for _ in range(parsed.passage_count)], bool)
+    found = Fingerprinter(VERIFIED).fingerprint(batch, passage_filter=lambda *_: left_out)
+    kept = np.bincount(parsed.passages.texts, parsed.passages.letters * ~left_out, len(batch))
     assert found.letters.tolist() == kept.tolist()
     assert found.exists.tolist() == (kept >= VERIFIED.min_letters).tolist()
 

@@ -85,9 +85,11 @@ def test_a_profile_that_keeps_boilerplate_leaves_nothing_out(profile: Profile) -
 
     texts = [each["text"] for each in sample.articles(5)]
     whole = Fingerprinter(profile).fingerprint(texts)
-    kept = Fingerprinter(profile.with_changes(keep_boilerplate=True)).fingerprint(texts, omit=everything)
+    kept = Fingerprinter(profile.with_changes(keep_boilerplate=True)).fingerprint(
+        texts, passage_filter=everything
+    )
     assert kept.signatures.tobytes() == whole.signatures.tobytes()
-    assert not Fingerprinter(profile).fingerprint(texts, omit=everything).exists.any()
+    assert not Fingerprinter(profile).fingerprint(texts, passage_filter=everything).exists.any()
 
 
 def test_a_page_is_the_words_that_readers_see() -> None:

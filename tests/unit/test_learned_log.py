@@ -42,7 +42,7 @@ class Documents:
 
 def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
     log.boilerplate.begin()
-    log.boilerplate.omit(passages, ids)
+    log.boilerplate.filter(passages, ids)
     documents = log.add(log.boilerplate.changes())
     log.boilerplate.keep()
     return documents

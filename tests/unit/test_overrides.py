@@ -17,7 +17,7 @@ FOOTER = "The editors of this newspaper answer the questions of their readers ev
 ITEM = "Follow us everywhere"
 
 
-def omitted(
+def left_out(
     texts: list[str],
     overrides: Overrides,
     sites: list[str | None] | None = None,
@@ -27,12 +27,12 @@ def omitted(
     boilerplate, of_texts = boilerplate or Boilerplate(), iter(sites or [None] * len(texts))
     found: list[list[bool]] = []
 
-    def omit(passages: Passages, pages: Any) -> Any:
-        result = boilerplate.omit(passages, pages, overrides=overrides, sites=of_texts)
+    def passage_filter(passages: Passages, pages: Any) -> Any:
+        result = boilerplate.filter(passages, pages, overrides=overrides, sites=of_texts)
         found.extend(result[passages.texts == text].tolist() for text in range(passages.text_count))
         return result
 
-    Fingerprinter(VERIFIED).fingerprint(texts, omit=omit)
+    Fingerprinter(VERIFIED).fingerprint(texts, passage_filter=passage_filter)
     return found
 
 
@@ -53,7 +53,7 @@ def test_a_passage_is_found_as_fingerprints_cut_it() -> None:
         ]
     )
     text = f"{article(0)} Copyright 2026 <b>a&b</b>, all rights! {FOOTER} Copyright of a&b! 版权所有！"
-    assert omitted([text], overrides) == [[False, False, True, True, False, True]]
+    assert left_out([text], overrides) == [[False, False, True, True, False, True]]
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_what_readers_see_of_a_passage_can_be_pinned(passage: str) -> None:
     # Two sentences each before and after it.
     shown = [found.text(place) for place in range(2, len(found.passages.hashes) - 2)]
     for overrides in ([Override(boilerplate=each) for each in shown], [Override(boilerplate=passage)]):
-        (own,) = omitted([article_text], Overrides.of(overrides))
+        (own,) = left_out([article_text], Overrides.of(overrides))
         assert own == [False] * 2 + [True] * len(shown) + [False] * 2
 
 
 def test_what_is_pinned_as_markup_counts_more_than_what_readers_might_see() -> None:
     overrides = Overrides.of([Override(boilerplate="Ships &amp; trains"), Override(text="Ships amp trains")])
-    assert omitted([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
+    assert left_out([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
         [True, False, *[False] * 4]
     ]
 
@@ -89,28 +89,28 @@ def test_pinned_boilerplate_counts_as_learned() -> None:
     overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)
-    assert omitted([page, long], NO_OVERRIDES) == [[False, False, False], [False, False]]
-    assert omitted([page, long], overrides) == [[True, False, False], [False, True]]
+    assert left_out([page, long], NO_OVERRIDES) == [[False, False, False], [False, False]]
+    assert left_out([page, long], overrides) == [[True, False, False], [False, True]]
     # Pages whose only common passage beside a teaser is overridden are different contexts of that teaser.
     teaser = "A new ferry will connect both shores of the lake from next spring on."
     pages = [f"{FOOTER} {teaser} {article(number).split('.')[0]}." for number in range(7)]
     for overridden, is_learned in ((NO_OVERRIDES, False), (overrides, True)):
         boilerplate = Boilerplate(block_pages=1)
-        assert omitted(pages, overridden, boilerplate=boilerplate)[-1][1] is is_learned
+        assert left_out(pages, overridden, boilerplate=boilerplate)[-1][1] is is_learned
 
 
 def test_pinned_text_is_never_left_out() -> None:
     """Neither when it is learned, nor in a list; there it counts as prose."""
     pages = [f"{article(number)} {FOOTER}" for number in range(8)]
     overrides = Overrides.of([Override(text=FOOTER)])
-    assert omitted(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
-    assert omitted(pages, overrides, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, False]
+    assert left_out(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
+    assert left_out(pages, overrides, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, False]
     # On other sites, what is learned counts.
     elsewhere = Overrides.of([Override(text=FOOTER, site="a.example")])
-    assert omitted(pages, elsewhere, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
+    assert left_out(pages, elsewhere, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
     page = f"Home and news\n\n{ITEM}\n\nWeather\n\n{article(0)} {article(1)}"
-    assert omitted([page], NO_OVERRIDES)[0][:3] == [True, True, True]
-    assert omitted([page], Overrides.of([Override(text=ITEM)]))[0][:3] == [True, False, True]
+    assert left_out([page], NO_OVERRIDES)[0][:3] == [True, True, True]
+    assert left_out([page], Overrides.of([Override(text=ITEM)]))[0][:3] == [True, False, True]
 
 
 def test_a_pin_for_a_site_beats_one_for_all() -> None:
@@ -123,7 +123,7 @@ def test_a_pin_for_a_site_beats_one_for_all() -> None:
     )
     text = f"{article(0)} {FOOTER}"
     sites = ["clean.example", "Morning Wire", "other.example", None]
-    assert omitted([text] * 4, overrides, sites) == [
+    assert left_out([text] * 4, overrides, sites) == [
         [False, False, False],
         [True, True, True],
         [False, False, True],

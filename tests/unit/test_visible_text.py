@@ -190,7 +190,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     assert padded["_source"]["dedup"]["length"] == plain["_source"]["dedup"]["length"] == 61
 
 
-NOTHING_LEARNED = Boilerplate().omit
+NOTHING_LEARNED = Boilerplate().filter
 # What ends sentences, combines, unfolds, is dropped, or is markup.
 CHARACTERS = st.sampled_from(
     "e1. 。!\n\u0301\u0323\u200d\u00ad\u2026\ufdfa\u2488\u1100\u1161\u81fa\u0130&<>p/;"

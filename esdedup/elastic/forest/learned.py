@@ -23,7 +23,7 @@ from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
-from esdedup.text.parsed import OmitOn, Passages
+from esdedup.text.parsed import Passages, SiteFilters
 
 FIELD = "learned"
 """The number of a document."""
@@ -166,11 +166,11 @@ class LearnedCopy:
         with self._lock:
             return self._boilerplate.are_learned(hashes)
 
-    def omit_on(self, overrides: Overrides = NO_OVERRIDES) -> OmitOn:
+    def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
         """Return what leaves out of pages what has been learned by then, or declared."""
-        return lambda site: functools.partial(self.omit, overrides=overrides, sites=[site])
+        return lambda site: functools.partial(self.filter, overrides=overrides, sites=[site])
 
-    def omit(
+    def filter(
         self,
         passages: Passages,
         pages: npt.NDArray[np.uint64],
@@ -178,7 +178,7 @@ class LearnedCopy:
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
     ) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages would be left out, as `Boilerplate.omit` does, and learn nothing.
+        """Return which passages of pages would be left out, as `Boilerplate.filter` does, and learn nothing.
 
         Args:
             passages: Of the pages.
@@ -189,7 +189,7 @@ class LearnedCopy:
         with self._lock:
             self._boilerplate.begin()
             try:
-                return self._boilerplate.omit(passages, pages, overrides=overrides, sites=sites)
+                return self._boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
             finally:
                 if self._boilerplate.is_torn:
                     # The next `update` begins anew.

@@ -85,8 +85,8 @@ def look_up(
         decided: Assignment | None = yield AskOwner(text=text, site=site)
         if decided is not None:
             return decided, True
-    omit = learned.omit_on(overrides)(site)
-    fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit).checked()
+    passage_filter = learned.filter_on(overrides)(site)
+    fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     live_since_ms = status.live_since_ms(status.aging)
     search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
@@ -127,7 +127,7 @@ def what_is_left_out(
         return left_out(text, _nothing, max_length=profile.max_text_length)
     if is_fresh:
         yield from learned.update(forest)
-    return left_out(text, learned.omit_on(overrides)(site), max_length=profile.max_text_length)
+    return left_out(text, learned.filter_on(overrides)(site), max_length=profile.max_text_length)
 
 
 def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.explanation_text import print_explanation, print_verdict
-from esdedup.cli.texts import read_text
+from esdedup.cli.files import read_text
 from esdedup.ingest.records import check_readable
 from esdedup.maintenance import Maintenance
 from esdedup.reading.explanation import explain as explain_texts
@@ -16,23 +16,10 @@ from esdedup.reading.explanation import explain as explain_texts
 
 @command("explain", example="esdedup explain one.txt other.txt, or: esdedup explain 4711 4712 --index news")
 def explain(
-    one: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="A file with one article, plain text or JSON with the text field; - is standard input. "
-            "With --index: an id.",
-            show_default=False,
-        ),
-    ],
-    other: Annotated[str, typer.Argument(metavar="B", help="The other article.", show_default=False)],
+    one: Annotated[str, typer.Argument(metavar="A", show_default=False)],
+    other: Annotated[str, typer.Argument(metavar="B", show_default=False)],
     *,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            "--index", help="Index of the articles, or an alias; A and B are then ids.", show_default=False
-        ),
-    ] = None,
+    index: str | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -46,6 +33,12 @@ def explain(
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
+
+    Options:
+        one: A file with one article, plain text or JSON with the text field; - is standard input. With
+            --index: an id.
+        other: The other article.
+        index: Index of the articles, or an alias; A and B are then ids.
     """
     overrides = fingerprinting.overrides()
     if index is None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from esdedup.cli.background_sidecar import announce, end_with
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.errors import SettingError
 
 if TYPE_CHECKING:

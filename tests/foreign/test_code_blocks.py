@@ -213,9 +213,9 @@ def test_the_examples_run_one_after_the_other(empty: str, command: str, tmp_path
         assert "% alike" in found
         assert not found.startswith("0 ")
         run("esdedup sidecar")
-        sent = run(
-            "ESDEDUP_SIDECAR_URL=http://localhost:9500 sh send.sh 'sent/1 ü' 'A \"quoted\" title' < draft.txt"
-        )
+        to_sidecar = "ESDEDUP_SIDECAR_URL=http://localhost:9500"
+        assert run(f"{to_sidecar} python feed_sidecar.py < articles.jsonl") == "60 indexed, 0 failed\n"
+        sent = run(f"{to_sidecar} sh send.sh 'sent/1 ü' 'A \"quoted\" title' < draft.txt")
         assert '"result":"created"' in sent
 
 

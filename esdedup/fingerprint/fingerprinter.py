@@ -97,8 +97,8 @@ class Fingerprinter:
         """Return the fingerprints of raw `texts`, in their order.
 
         Batching only saves time: each fingerprint depends on its own text alone, and on what is left out of
-        it. The time and the memory that a text takes are proportional to its length, whatever is in it. One at
-        which the core fails counts as empty; `Fingerprints.faults` says so.
+        it. The time and the memory that a text takes are proportional to its length, whatever is in it. One
+        at which the core fails counts as empty; `Fingerprints.faults` says so.
 
         Args:
             texts: With or without markup.

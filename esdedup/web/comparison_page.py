@@ -9,10 +9,10 @@ from fastapi.responses import HTMLResponse
 from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, SettingError
 from esdedup.reading.results import FullArticle
 from esdedup.web.article_page import LONGEST_LISTED
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.differences import MAX_TOKENS
 from esdedup.web.explanation import ExplanationForReaders, explained
 from esdedup.web.form import PageForm
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text

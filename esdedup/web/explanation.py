@@ -9,7 +9,7 @@ from esdedup.neighbours.explanation import Explanation, Rule, Text
 from esdedup.reading.results import Result, example
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
-from esdedup.web.bounds import bounded, cut
+from esdedup.web.formats import bounded, cut
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of
 from esdedup.web.site import CurrentSite

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.normalise import visible_beginning
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
 from esdedup.web.differences import Kind, Piece, differences, is_long
-from esdedup.web.formats import language, own_language
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, language, own_language
 from esdedup.web.site import Site
 
 

@@ -1,12 +1,33 @@
-"""Overrides: the example of the guide, and what the commands do with a file that is wrong."""
+"""Overrides: the example of the guide, commands with a file that is wrong, and what is shown as left out."""
 
+import html
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from elasticsearch import Elasticsearch
 
+from esdedup import Overrides
+from esdedup.boilerplate.boilerplate import untaught_filters
+from esdedup.text.left_out import left_out
 from tests.acceptance.conftest import Result, Run, lines
+from tests.support.asgi import request
+from tests.support.names import new_names
+from tests.support.site_pages import (
+    ENOUGH,
+    HARBOUR,
+    MAIL,
+    MENU,
+    RIGHTS,
+    VALLEY,
+    VALLEY_RIGHTS,
+    article,
+    feed_pages,
+    page,
+)
 
 GUIDE = (Path(__file__).parents[2] / "docs/guides/sites.md").read_text()
 (EXAMPLE,) = re.findall(r'```json title="overrides.jsonl"\n(.*?)```', GUIDE, re.DOTALL)
@@ -46,8 +67,8 @@ def test_overrides_count_where_single_texts_are_fingerprinted(run: Run, tmp_path
         for site in ([], ["--site", "law.example"])
     ]
     assert [each.json["fingerprint"] is None for each in done] == [True, False]
-    for article in ARTICLES:
-        (tmp_path / str(article["id"])).write_bytes(lines(article))
+    for each in ARTICLES:
+        (tmp_path / str(each["id"])).write_bytes(lines(each))
     compared = run("explain", "notice", "law", *overrides).json
     assert [compared[each]["fingerprint"] is None for each in ("one", "other")] == [True, False]
 
@@ -84,3 +105,177 @@ def test_overrides_do_not_go_with_whole_pages(run: Run, tmp_path: Path) -> None:
     (tmp_path / "overrides.jsonl").write_text(EXAMPLE)
     done = run("cluster", "-", "--overrides", "overrides.jsonl", "--keep-boilerplate", stdin=b"")
     assert (done.code, "overrides would have no effect" in done.err) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def fed(es: Elasticsearch) -> Iterator[tuple[str, str]]:
+    with new_names(es) as name:
+        yield feed_pages(es, name)
+
+
+def texts(left_out: Any) -> list[str]:
+    return [span["text"] for span in left_out["spans"]]
+
+
+def test_explain_compares_articles_as_they_were_decided_and_says_what_is_left_out_now(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    options = ("--index", index, "--forest", forest)
+    found = run("explain", "early", "late", *options, "--json", url=elasticsearch_url).json
+    compared = found["comparison"]
+    early, late = compared["one"], compared["other"]
+    assert [early["fingerprint"], late["fingerprint"]] == [
+        found["one"]["fingerprint"],
+        found["other"]["fingerprint"],
+    ]
+    assert (early["is_todays"], late["is_todays"]) == (False, True)
+    assert [found["one"]["text_is_same"], found["other"]["text_is_same"]] == [True, True]
+    assert (texts(early["left_out"]), texts(late["left_out"])) == (
+        [f"{MENU}\n\n{MAIL}", RIGHTS],
+        [VALLEY_RIGHTS],
+    )
+    # The two signatures of today would be equal.
+    assert (found["outcome"], found["same_cluster"], compared["near"]) == ("apart", False, False)
+    assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
+    people = run("explain", "early", "late", *options, url=elasticsearch_url).out
+    assert "compared by its stored signature" in " ".join(people.split())
+    assert "6 of 12 passages are left out" in people
+    assert RIGHTS in people
+
+
+def test_pages_are_indexed_whole_if_boilerplate_is_kept(
+    run: Run, elasticsearch_url: str, es: Elasticsearch, tmp_path: Any
+) -> None:
+    with new_names(es) as name:
+        index, forest = name("pages"), name("forest")
+        (tmp_path / "one.jsonl").write_text(json.dumps({"id": "1", "text": page(article(0), HARBOUR)}))
+        run("setup", index, url=elasticsearch_url)
+        options = ("--index", index, "--forest", forest, "--keep-boilerplate", "--json")
+        done = run("index", "one.jsonl", *options, url=elasticsearch_url)
+        assert (done.code, done.json["indexed"]) == (0, 1)
+
+
+def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None:
+    for name, site in (("one", HARBOUR), ("other", VALLEY)):
+        (tmp_path / name).write_text(page(article(0), site))
+    found = run("explain", "one", "other", "--json").json
+    assert texts(found["one"]["left_out"]) == [MENU]
+    assert texts(found["other"]["left_out"]) == []
+    assert found["whole_texts"]["exact_resemblance"] > 0.6
+    kept = run("explain", "one", "other", "--keep-boilerplate", "--json").json
+    assert (kept["one"]["left_out"], kept["one"]["letters"]) == (None, found["one"]["letters"])
+    assert kept["whole_texts"]["exact_resemblance"] < found["whole_texts"]["exact_resemblance"]
+
+
+def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    text = page(article(7), HARBOUR).encode()
+    first = run("fingerprint", "--json", stdin=text).json
+    assert texts(first["left_out"]) == [MENU]
+    learned = run(
+        "fingerprint", "--index", index, "--forest", forest, "--json", stdin=text, url=elasticsearch_url
+    ).json
+    assert texts(learned["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert {name: learned["left_out"][name] for name in ("passages", "of_passages")} == {
+        "passages": 6,
+        "of_passages": 12,
+    }
+    # Only the article is left.
+    assert (
+        learned["fingerprint"] == run("fingerprint", "--json", stdin=article(7).encode()).json["fingerprint"]
+    )
+    kept = run("fingerprint", "--json", "--keep-boilerplate", stdin=text).json
+    assert kept["left_out"] is None
+    assert len({each["fingerprint"] for each in (first, learned, kept)}) == 3
+    shown = run("fingerprint", "--index", index, "--forest", forest, stdin=text, url=elasticsearch_url).out
+    assert "left out     6 of 12 passages" in shown
+    assert RIGHTS in shown
+
+
+def test_a_text_is_looked_up_and_it_is_told_what_was_left_out(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    ask = ("similar", "--index", index, "--text", "-", "--forest", forest)
+    text = page(article(9), HARBOUR).encode()
+    found = run(*ask, "--json", stdin=text, url=elasticsearch_url).json
+    assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert "6 of 12 passages are left out" in run(*ask, stdin=text, url=elasticsearch_url).out
+    assert (
+        run("similar", "--index", index, "--id", "late", "--json", url=elasticsearch_url).json["left_out"]
+        is None
+    )
+
+
+def test_stats_list_the_boilerplate_of_each_site_as_overrides(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    ask = ("stats", "--boilerplate", "--index", index, "--forest", forest)
+    found = run(*ask, "--json", url=elasticsearch_url).json
+    assert (found["articles"], found["is_complete"]) == (ENOUGH + 1, True)
+    sites = {each["site"]: each for each in found["sites"]}
+    assert sites.keys() == {HARBOUR, VALLEY}
+    assert {each["text"]: each["articles"] for each in sites[HARBOUR]["passages"]} == dict.fromkeys(
+        (*MENU.split("\n\n"), MAIL, RIGHTS), ENOUGH // 2
+    )
+    assert sites[VALLEY]["passages"] == [{"text": VALLEY_RIGHTS, "articles": ENOUGH // 2 + 1}]
+    # The newest is of the valley.
+    few = run(*ask, "--articles", "1", "--json", url=elasticsearch_url).json
+    assert [(each["site"], each["articles"]) for each in few["sites"]] == [(VALLEY, 1)]
+    shown = run(*ask, "--passages", "5", url=elasticsearch_url).out
+    assert f"# {HARBOUR}: 64 articles, 6 passages are boilerplate" in shown
+    assert "# and 1 more passages" in shown
+    # What it prints is a file of overrides, which needs no pages to be learned.
+    overridden = untaught_filters(
+        Overrides.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines())
+    )
+    left = left_out(page(article(1), HARBOUR), overridden(HARBOUR), max_length=10_000)
+    assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
+
+
+def small_texts(shown: str) -> list[str]:
+    """Return what a page shows as boilerplate, without the legend."""
+    (_, *found) = re.findall(r'<small class="boilerplate"[^>]*>(.*?)</small>', shown, re.DOTALL)
+    return [html.unescape(each) for each in found]
+
+
+def text_of(shown: str) -> str:
+    """Return the text that a page shows, without its elements."""
+    (found,) = re.findall(r'<div class="text"[^>]*>(.*?)</div>', shown, re.DOTALL)
+    return html.unescape(re.sub("<[^>]*>", "", found))
+
+
+def test_the_page_shows_the_whole_text_and_marks_boilerplate(
+    elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    shown = request(elasticsearch_url, index, "/article", of={"forest": forest}, id="early")
+    assert shown.status == 200
+    assert small_texts(shown.body) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert text_of(shown.body) == page(article(0), HARBOUR)
+    assert "is taken for boilerplate and not compared: 6 of 12 passages, " in shown.body
+    compared = request(
+        elasticsearch_url, index, "/compare", of={"forest": forest}, one="early", other="late"
+    ).body
+    marked = re.findall(r'<(del|ins)><small class="boilerplate" title="boilerplate">(.*?)</small>', compared)
+    assert ("del", "Nothing on this site may be copied without the written consent of ") in marked
+    assert ("ins", "The Valley Post answers for no text that readers send to ") in marked
+    found = request(elasticsearch_url, index, "/api/v1/article", of={"forest": forest}, id="early").json
+    assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert [found["text"][span["start"] : span["end"]] for span in found["left_out"]["spans"]] == texts(
+        found["left_out"]
+    )
+    assert (found["left_out_unknown"], found["site"]) == (None, HARBOUR)
+
+
+def test_a_page_without_its_forest_is_shown_unmarked(elasticsearch_url: str, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    missing = {"forest": f"{forest}-gone"}
+    shown = request(elasticsearch_url, index, "/article", of=missing, id="early")
+    assert (shown.status, text_of(shown.body)) == (200, page(article(0), HARBOUR))
+    assert "Boilerplate is not marked: there is no forest" in shown.body
+    found = request(elasticsearch_url, index, "/api/v1/article", of=missing, id="early").json
+    assert found["left_out"] is None
+    assert "there is no forest" in found["left_out_unknown"]

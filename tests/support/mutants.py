@@ -33,7 +33,7 @@ MUTANTS = [
         "core/src/forest/agreement.rs",
         "longer <= self.contained_letters",
         "one.letters.min(other.letters) <= self.contained_letters",
-        ("unit/test_agreement.py",),
+        ("unit/test_profile.py",),
     ),
     Mutant(
         "of keywords that weigh the same, those are kept that the process has met first",
@@ -100,7 +100,7 @@ MUTANTS = [
         "esdedup/elastic/forest/candidates.py",
         "len(hits) >= size",
         "len(hits) > size",
-        ("integration/test_hot_keys.py", "contract/test_store.py"),
+        ("integration/test_frequent_keys.py", "contract/test_store.py"),
     ),
     Mutant(
         "what is written while nodes are loaded into memory is missing there",

@@ -1,7 +1,8 @@
-"""A key that very many nodes share: nothing is missed, and it costs a page, not all of them."""
+"""Keys that very many nodes share: nothing is missed, and it costs a page, not all of them."""
 
 import dataclasses
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -9,21 +10,25 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from benchmarks.signatures import as_nodes
+from esdedup import VERIFIED, Dedup, Maintenance
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import Limits
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.fingerprint.signature import MINHASH, SIGNATURE
 from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
+from esdedup.maintenance import ViolationKind
 from esdedup.neighbours.relation import relation_of
+from tests.support import stream
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.support.forests import LOOKUPS
+from tests.support.forests import LOOKUPS, feed, kinds, nodes
+from tests.support.names import Names
 
 SEARCHED: dict[str, Any] = LOOKUPS["searched"]
 # The first two of five blocks, which are one key.
@@ -199,3 +204,64 @@ def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Ca
     store.begin()
     assert len(store.nodes(batch)) == 300
     store.close()
+
+
+# Otherwise the sentence that all articles share would be left out.
+PROFILE = VERIFIED.with_changes(keep_boilerplate=True)
+MAX_POSTINGS = 64
+_WORDS = [
+    "市场",
+    "经济",
+    "政府",
+    "研究",
+    "技术",
+    "企业",
+    "合作",
+    "学校",
+    "医院",
+    "天气",
+    "足球",
+    "音乐",
+    "河流",
+]
+
+
+def sentence(chance: Random, length: int) -> str:
+    return "".join(chance.choice(_WORDS) + str(chance.randrange(1_000)) for _ in range(length)) + "。"
+
+
+def articles() -> list[dict[str, Any]]:
+    """Return more stories than postings, each beginning with the same sentence, then edited reprints."""
+    common = sentence(Random(1), 30)
+    stories = [
+        common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(MAX_POSTINGS + 20)
+    ]
+    texts = [*stories, *(story + sentence(Random(2), 3) for story in stories[10::10])]
+    return [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+
+
+def test_nodes_with_a_saturated_key_are_verified_and_rebuilt_like_others(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    given = [{"_id": each["id"], "text": each["text"]} for each in articles()]
+    maintenance = Maintenance(es, forest=forest)
+    for part in (given[: MAX_POSTINGS + 10], given[MAX_POSTINGS + 10 :]):
+        with Dedup(es, forest=forest, profile=PROFILE, batch_size=30) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, part)
+        assert list(maintenance.verify([index])) == []
+        before = nodes(es, forest)
+        es.indices.delete(index=forest)
+        maintenance.rebuild([index])
+        assert nodes(es, forest) == before
+    roots, by_id = stream.expected(articles(), PROFILE)
+    assert (stream.indexed(es, index), stream.nodes(es, forest)) == (roots, by_id)
+    assert len(set(roots.values())) < len(by_id)
+    relation = relation_of(PROFILE)
+    indexed = relation.indexed(signatures_of(before.values(), relation)).sum(axis=1)
+    assert indexed.min() < indexed.max()
+    # An article with fewer keys than others is checked too.
+    last = given[-1]["_id"]
+    es.update(index=index, id=last, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
+    assert kinds(maintenance, index) == {ViolationKind.WRONG_BANDS}

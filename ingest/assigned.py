@@ -26,7 +26,7 @@ class Assigned(NamedTuple):
     # The dedup fields that come from its page and its node.
     fingerprint: Mapping[str, Any]
     # Of its text, as far as it is fingerprinted.
-    letters: int
+    alphanumerics: int
     # The label of the profile.
     profile: str
     # Where the core failed at its text, which counted as empty; "" if it did not.
@@ -47,7 +47,7 @@ class Assigned(NamedTuple):
             self.article,
             self.assignment,
             self.fingerprint,
-            letters=self.letters,
+            alphanumerics=self.alphanumerics,
             index=index.name,
             profile=self.profile,
             nonce="" if self.assignment.root else secrets.token_hex(16),
@@ -76,15 +76,15 @@ def assigned_articles(
             dataclasses.replace(article, is_cut=True) if is_cut else article,
             assignment,
             own,
-            letters,
+            alphanumerics,
             label,
             fault,
         )
-        for article, assignment, own, letters, is_cut, fault in zip(
+        for article, assignment, own, alphanumerics, is_cut, fault in zip(
             articles,
             assignments,
             _fingerprint_fields(fingerprints.pages.tolist(), assignments, profile),
-            fingerprints.letters.tolist(),
+            fingerprints.alphanumerics.tolist(),
             fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
             strict=True,

@@ -125,7 +125,7 @@ class Boilerplate:
         left_out = self.learner.filter(
             (
                 passages.hashes.tobytes(),
-                passages.letters.tobytes(),
+                passages.alphanumerics.tobytes(),
                 passages.are_prose.tobytes(),
                 passages.have_figures.tobytes(),
                 passages.texts.tobytes(),

@@ -53,14 +53,14 @@ class ByHalves:
 
     def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        signatures, exists, letters, faults = parsed.core.signatures(
+        signatures, exists, alphanumerics, faults = parsed.core.signatures(
             left_out.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
         )
         return Fingerprints.of(
             parsed,
             signatures=np.frombuffer(signatures, SIGNATURE),
             exists=np.frombuffer(exists, bool),
-            letters=np.frombuffer(letters, np.int64),
+            alphanumerics=np.frombuffer(alphanumerics, np.int64),
             faults=faults,
         )
 

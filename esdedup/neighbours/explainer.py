@@ -179,9 +179,9 @@ class Explainer:
         return parsed, parsed.left_out(text.passage_filter if text.is_todays else None)
 
     def _describe(self, text: _ComparedText, number_share: float | None) -> Text:
-        letters, signature = self._parsed(text.text).letters, text.signature
+        alphanumerics, signature = self._parsed(text.text).alphanumerics, text.signature
         return Text(
-            letters=int(letters[0]),
+            letters=int(alphanumerics[0]),
             left_out=self._left_out(text.text, text.passage_filter),
             is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],

@@ -75,12 +75,12 @@ class LocatedPassages:
 
     def left_out(self, are_left_out: Bools) -> LeftOut:
         """Describe the passages that are left out, bool ``(n,)``."""
-        letters = self.passages.letters
+        alphanumerics = self.passages.alphanumerics
         return LeftOut(
             passages=int(np.count_nonzero(are_left_out)),
-            letters=int(letters[are_left_out].sum()),
-            of_passages=len(letters),
-            of_letters=int(letters.sum()),
+            letters=int(alphanumerics[are_left_out].sum()),
+            of_passages=len(alphanumerics),
+            of_letters=int(alphanumerics.sum()),
             spans=tuple(self._spans(are_left_out)),
         )
 

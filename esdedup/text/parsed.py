@@ -26,7 +26,7 @@ class Passages:
     # uint64 (n,): equal for passages with the same words and figures.
     hashes: npt.NDArray[np.uint64]
     # int64 (n,): the number of letters and digits.
-    letters: npt.NDArray[np.int64]
+    alphanumerics: npt.NDArray[np.int64]
     # bool (n,): whether each ends as sentences of running text do, and not as a headline, a menu item, or a
     # teaser that breaks off.
     are_prose: npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ class Passages:
         first, last = np.searchsorted(self.texts, (start, stop))
         return Passages(
             hashes=self.hashes[first:last],
-            letters=self.letters[first:last],
+            alphanumerics=self.alphanumerics[first:last],
             are_prose=self.are_prose[first:last],
             have_figures=self.have_figures[first:last],
             texts=self.texts[first:last] - start,
@@ -96,10 +96,10 @@ class ParsedTexts:
     @property
     def passages(self) -> Passages:
         """The passages of all texts."""
-        hashes, letters, are_prose, have_figures, texts = self.core.passages
+        hashes, alphanumerics, are_prose, have_figures, texts = self.core.passages
         return Passages(
             hashes=np.frombuffer(hashes, np.uint64),
-            letters=np.frombuffer(letters, np.int64),
+            alphanumerics=np.frombuffer(alphanumerics, np.int64),
             are_prose=np.frombuffer(are_prose, bool),
             have_figures=np.frombuffer(have_figures, bool),
             texts=np.frombuffer(texts, np.int64),
@@ -120,7 +120,7 @@ class ParsedTexts:
         return np.frombuffer(self.core.are_cut, bool)
 
     @property
-    def letters(self) -> npt.NDArray[np.int64]:
+    def alphanumerics(self) -> npt.NDArray[np.int64]:
         """The number of letters and digits of each text: int64 ``(n,)``."""
         return np.frombuffer(self.core.letters, np.int64)
 

@@ -49,7 +49,7 @@ def passages_of(batch: list[Page]) -> Passages:
     flat = [each for _, own, *_ in batch for each in own]
     return Passages(
         hashes=np.array([each.hash for each in flat], np.uint64),
-        letters=np.array([each.letters for each in flat], np.int64),
+        alphanumerics=np.array([each.letters for each in flat], np.int64),
         are_prose=np.array([each.is_prose for each in flat], bool),
         have_figures=np.array([each.has_figures for each in flat], bool),
         texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
@@ -432,7 +432,7 @@ def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
         )
         passages = Passages(
             hashes=hashes.ravel(),
-            letters=np.full(hashes.size, 60),
+            alphanumerics=np.full(hashes.size, 60),
             are_prose=np.ones(hashes.size, bool),
             have_figures=np.zeros(hashes.size, bool),
             texts=np.repeat(np.arange(batch_pages), hashes.shape[1]),

@@ -62,7 +62,7 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
     (normal,), are_cut = normal_beginnings([text], max_length=max_length)
     columns = (
         [f"{each:016x}" for each in located.passages.hashes.tolist()],
-        *(each.tolist() for each in (located.passages.letters, located.passages.are_prose)),
+        *(each.tolist() for each in (located.passages.alphanumerics, located.passages.are_prose)),
         *(each.tolist() for each in (located.passages.have_figures, located.starts, located.ends)),
     )
     return {
@@ -71,7 +71,7 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
         "normal": normal,
         "cut": bool(are_cut[0]),
         "page": f"{found.pages[0]:016x}",
-        "letters": int(found.letters[0]),
+        "letters": int(found.alphanumerics[0]),
         "signature": found.signatures.tobytes().hex() if found.exists[0] else None,
         "passages": [list(passage) for passage in zip(*columns, strict=True)],
     }
@@ -152,8 +152,8 @@ def test_what_is_left_out_changes_nothing_else(batch: list[str], chance: Any) ->
     parsed = ParsedTexts.of(batch, max_length=1_000)
     left_out = np.array([chance.random() < 0.3 for _ in range(parsed.passage_count)], bool)
     found = Fingerprinter(VERIFIED).fingerprint(batch, passage_filter=lambda *_: left_out)
-    kept = np.bincount(parsed.passages.texts, parsed.passages.letters * ~left_out, len(batch))
-    assert found.letters.tolist() == kept.tolist()
+    kept = np.bincount(parsed.passages.texts, parsed.passages.alphanumerics * ~left_out, len(batch))
+    assert found.alphanumerics.tolist() == kept.tolist()
     assert found.exists.tolist() == (kept >= VERIFIED.min_letters).tolist()
 
 

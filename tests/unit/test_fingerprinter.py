@@ -141,7 +141,7 @@ def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) ->
     found = fingerprinter.fingerprint(texts)
     assert found.are_cut.tolist() == [False, True, False, True, False]
     assert found.signatures[0] == found.signatures[1]
-    assert found.letters.tolist() == [*[sum(map(str.isalnum, EN))] * 4, 0]
+    assert found.alphanumerics.tolist() == [*[sum(map(str.isalnum, EN))] * 4, 0]
     assert fingerprinter.passages(texts[1]) == fingerprinter.passages(EN)
 
 

@@ -66,7 +66,7 @@ def test_no_document_is_too_large_for_a_server() -> None:
     chance, page_count, each = np.random.default_rng(3), 300, 3_000
     passages = Passages(
         hashes=chance.integers(1, 2**64, page_count * each, np.uint64),
-        letters=np.full(page_count * each, 60),
+        alphanumerics=np.full(page_count * each, 60),
         are_prose=np.ones(page_count * each, bool),
         have_figures=np.zeros(page_count * each, bool),
         texts=np.repeat(np.arange(page_count), each),

@@ -248,7 +248,12 @@ def test_passages_are_the_golden_vectors() -> None:
     )
     ((passages, _),) = FINGERPRINTER.passages_and_pages(["\n".join(lines)])
     found = list(
-        zip(passages.hashes.tolist(), passages.letters.tolist(), passages.are_prose.tolist(), strict=True)
+        zip(
+            passages.hashes.tolist(),
+            passages.alphanumerics.tolist(),
+            passages.are_prose.tolist(),
+            strict=True,
+        )
     )
     assert found == [
         (0x09B581A3AAA61AAC, 4, False),

@@ -208,7 +208,7 @@ def test_each_passage_has_its_letters_in_the_text(text: str) -> None:
     assert (np.diff(found.starts) >= 0).all()
     assert (np.diff(found.ends) >= 0).all()
     for start, end, letters in zip(
-        found.starts.tolist(), found.ends.tolist(), found.passages.letters.tolist(), strict=True
+        found.starts.tolist(), found.ends.tolist(), found.passages.alphanumerics.tolist(), strict=True
     ):
         assert 0 <= start < end <= len(found.visible)
         assert sum(map(str.isalnum, normal_form(found.visible[start:end]))) >= letters

@@ -23,7 +23,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging
-from esdedup.maintenance.learned_stats import LearnedStats, learned_stats
+from esdedup.maintenance.stats import LearnedStats, learned_stats
 
 Root = str | None
 

@@ -4,14 +4,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.explanation_text import print_explanation, print_verdict
 from esdedup.cli.files import read_text
+from esdedup.cli.output import left_out_lines, passage, print_stage, printable
 from esdedup.ingest.records import check_readable
-from esdedup.maintenance import Maintenance
+from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
+from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
 from esdedup.reading.explanation import explain as explain_texts
+from esdedup.reading.verdict import RULES, NodeState, RootComparison, verdict
+
+_MOST_PAIRS = 6
+_NODE_STATES: dict[NodeState, str] = {
+    "live": "live",
+    "expired": "expired",
+    "gone": "not in the forest: expired and deleted, or written since the last refresh",
+}
 
 
 @command("explain", example="esdedup explain one.txt other.txt, or: esdedup explain 4711 4712 --index news")
@@ -62,3 +73,207 @@ def explain(
         output.print_json(indexed.model_dump(mode="json"))
     else:
         print_verdict(output.console(), indexed)
+
+
+def print_explanation(screen: Console, found: Explanation) -> None:
+    """Print each stage of the comparison of two texts."""
+    texts = {"A": found.one, "B": found.other}
+    screen.print(f"profile {found.profile}\n")
+    print_stage(
+        screen,
+        "1 The texts",
+        [(name, line) for name, text in texts.items() for line in _text_lines(text, found.min_letters)],
+    )
+    marked = [
+        (name, line)
+        for name, text in texts.items()
+        if text.left_out is not None
+        for line in left_out_lines(text.left_out)
+    ]
+    if marked:
+        print_stage(screen, "  Left out of them", marked)
+    represented = [
+        (f"{name}{place}", each.simhash, _passage(each))
+        for name, text in texts.items()
+        for place, each in enumerate(text.representatives, 1)
+    ]
+    print_stage(screen, "2 Their representatives", represented or [("", "", "none")])
+    print_stage(
+        screen,
+        f"3 Representatives in common: pairs that differ in at most {found.max_distance_bits} of 64 bits",
+        _pairs(found),
+    )
+    print_stage(screen, "4 The whole texts", _whole_texts(found))
+    print_stage(screen, "5 The decision for these two texts alone", [("", RULES[found.rule])])
+
+
+def print_verdict(screen: Console, found: IndexedExplanation) -> None:
+    """Print the comparison of the texts, the state of both articles, and the outcome."""
+    print_explanation(screen, found.comparison)
+    articles = {"A": found.one, "B": found.other}
+    for name, article in articles.items():
+        print_stage(
+            screen,
+            f"6 In the index: {name} is {printable(article.id)} in {article.index}",
+            _article_lines(article, found),
+        )
+    if found.forest_missing is not None:
+        print_stage(screen, "The forest", [("", found.forest_missing)])
+    elif found.learned_missing is not None:
+        print_stage(screen, "What is boilerplate is not known", [("", found.learned_missing)])
+    if found.retention_days is not None:
+        screen.print(f"The forest is {escape(found.forest)}; nodes live {found.retention_days:g} days.")
+    screen.print(escape(verdict(found)))
+
+
+def _measured(whole_texts: WholeTextComparison) -> str:
+    """Return how much two texts resemble each other, in words."""
+    exact = whole_texts.exact_resemblance
+    counted = "" if exact is None else f" ({exact:.2f} exactly)"
+    return f"{whole_texts.resemblance:.2f} by estimate{counted}"
+
+
+def _text_lines(text: Text, min_letters: int) -> list[str]:
+    if text.is_todays:
+        return [_length(text, min_letters)]
+    return [
+        f"{text.letters:,} letters and digits",
+        "compared without a fingerprint, as it had none when it came: today it would get one, since what is "
+        "left out changes. That is no damage, as its page stays without one"
+        if text.fingerprint is None
+        else "compared by its stored signature: today it would get another, or none, since what is left out "
+        "changes. That is no damage, as a page keeps its node",
+    ]
+
+
+def _length(text: Text, min_letters: int) -> str:
+    length = f"{text.letters:,} letters and digits"
+    if text.fingerprint is not None:
+        return length
+    left = text.letters - (0 if text.left_out is None else text.left_out.letters)
+    if left >= min_letters:
+        return f"{length}, but no words with a weight"
+    needed = f"{min_letters} are needed"
+    return (
+        f"{length}: too short, {needed}" if left == text.letters else f"{length}; {left:,} remain, {needed}"
+    )
+
+
+def _passage(representative: Representative) -> str:
+    if representative.kind is None:
+        return "not known: made when other passages were left out"
+    if representative.passage is None:
+        return "a minhash of the text"
+    shown = passage(representative.passage)
+    return f"the heaviest words: {shown}" if representative.kind == "words" else shown
+
+
+def _pairs(found: Explanation) -> list[tuple[str, str]]:
+    if found.nearest is None:
+        return [("", "not compared")]
+    if not found.pairs:
+        return [
+            ("", f"none; the nearest are {_name(found.nearest)}, {found.nearest.distance_bits} bits apart")
+        ]
+    lines = [(_name(pair), f"{pair.distance_bits} bits apart") for pair in found.pairs[:_MOST_PAIRS]]
+    more = len(found.pairs) - _MOST_PAIRS
+    return lines + [("", f"and {more} more")] * (more > 0)
+
+
+def _name(pair: Pair) -> str:
+    return f"A{pair.one + 1} and B{pair.other + 1}"
+
+
+def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
+    whole_texts = found.whole_texts
+    if whole_texts is None:
+        reason = "not compared" if found.nearest is None else "this profile does not compare them"
+        return [("", reason)]
+    if whole_texts.contained_counts:
+        contained = (
+            f"{whole_texts.contained:.2f} of the smaller one is in the other as estimated "
+            f"({_share(whole_texts.exact_contained)} when counted); "
+            f"{whole_texts.contained_needed:.2f} counts as contained"
+        )
+    else:
+        contained = "not considered: one of them is too long or too short for that"
+    lines = [
+        ("resemblance", _measured(whole_texts)),
+        ("needed", f"{whole_texts.needed:.2f} at this length"),
+        (
+            "numbers",
+            f"{_share(found.one.number_share)} of A and {_share(found.other.number_share)} of B; without "
+            f"them the resemblance is {_share(whole_texts.exact_resemblance_of_words)}",
+        ),
+        ("contained", contained),
+    ]
+    if not found.pairs:
+        lines.append(
+            ("", "(Not decisive: without a representative in common, whole texts are not compared.)")
+        )
+    return lines
+
+
+def _share(share: float | None) -> str:
+    return "nothing" if share is None else f"{share:.2f}"
+
+
+def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = []
+    if article.also_in:
+        lines.append(("", f"also in {', '.join(article.also_in)}; this one arrived last"))
+    if article.root is None:
+        return [*lines, ("root", "none: it was indexed without esdedup")]
+    when = "" if article.seen is None else f", when the forest's time was {article.seen}"
+    lines.append(("arrival", ("unknown" if article.seq is None else f"{article.seq:,}") + when))
+    lines.append(("profile", _profile(article, found)))
+    lines.append(("fingerprint", _fingerprint(article)))
+    lines.append(("root", article.root + (", itself" if article.root == article.fingerprint else "")))
+    if article.node is not None:
+        lines.append(("its node", _NODE_STATES[article.node] + _node_root(article)))
+    if article.root_node is not None:
+        leaves = (
+            "" if article.live_leaves is None else f"; the cluster has {article.live_leaves:,} live leaves"
+        )
+        lines.append(("its root", _NODE_STATES[article.root_node] + leaves))
+    if article.to_root is not None:
+        lines.append(("with its root", _root_comparison(article.to_root)))
+    if article.neighbour is not None:
+        by = article.neighbour.article or f"{article.neighbour.fingerprint}, which no article has now"
+        lines.append(("neighbour", printable(by)))
+    if article.to_other_root is not None:
+        lines.append(("with the other's root", _root_comparison(article.to_other_root)))
+    return lines
+
+
+def _profile(article: ArticleState, found: IndexedExplanation) -> str:
+    if article.profile == found.comparison.profile:
+        return article.profile or "none"
+    return f"{article.profile}, which is not the profile of the comparison above"
+
+
+def _fingerprint(article: ArticleState) -> str:
+    if article.fingerprint is None:
+        remembered = "; its page is remembered as one without, so it gets none if it comes again"
+        return f"none{remembered}" if article.stays_without else "none"
+    return article.fingerprint + (
+        "; its present text has another one: it has changed, or is in another field"
+        if article.text_is_same is False
+        else ""
+    )
+
+
+def _node_root(article: ArticleState) -> str:
+    if article.node_root in {None, article.root}:
+        return ""
+    return f", under another root than the article: {article.node_root}; `esdedup verify` reports why"
+
+
+def _root_comparison(compared: RootComparison) -> str:
+    by = "the root's signature; its text is gone" if compared.article is None else printable(compared.article)
+    line = f"nearest representatives {compared.nearest_bits} bits apart"
+    if compared.whole_texts is not None:
+        line += f"; resemblance {_measured(compared.whole_texts)}, "
+        line += f"{compared.whole_texts.needed_for_root:.2f} is needed to join a root: "
+        line += "it may join" if compared.may_join else "it may not join"
+    return f"{line} (by {by})"

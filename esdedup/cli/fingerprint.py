@@ -9,7 +9,6 @@ from rich.console import Console
 from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.explanation_text import left_out_lines
 from esdedup.cli.files import read_plain_text
 from esdedup.cli.messages import say_cut
 from esdedup.elastic.execute import execute
@@ -122,7 +121,7 @@ class _Description:
     def print(self, screen: Console) -> None:
         """Print the description for people."""
         screen.print(f"profile      {self.profile.label}")
-        for line in [] if self.left_out is None else left_out_lines(self.left_out):
+        for line in [] if self.left_out is None else output.left_out_lines(self.left_out):
             screen.print(f"left out     {line}", markup=False, emoji=False)
         if self.fingerprint is None:
             screen.print(

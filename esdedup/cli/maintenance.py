@@ -21,8 +21,8 @@ from esdedup.maintenance import (
     ViolationKind,
 )
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
-from esdedup.maintenance.learned_stats import LearnedStats
 from esdedup.maintenance.shared_representatives import SharedRepresentative
+from esdedup.maintenance.stats import LearnedStats
 
 _MAX_SHOWN = 1_000
 

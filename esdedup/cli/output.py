@@ -35,6 +35,7 @@ from esdedup.times import time_ms
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
+_MOST_LINES_LEFT_OUT = 20
 # The first digits of a root, which tell those of one page apart.
 _ROOT_WIDTH = 8
 _LONGEST_PASSAGE = 160
@@ -251,6 +252,14 @@ def left_out_words(left_out: LeftOut) -> str:
         f"{left_out.passages:,} of {left_out.of_passages:,} passages are left out as boilerplate: "
         f"{left_out.letters:,} of {left_out.of_letters:,} letters and digits"
     )
+
+
+def left_out_lines(left_out: LeftOut) -> list[str]:
+    """Return what is left out of a text, line by line, after a line that says how much it is."""
+    lines = [line for span in left_out.spans for line in span.text.splitlines() if line.strip()]
+    more = len(lines) - _MOST_LINES_LEFT_OUT
+    shown = [left_out_words(left_out), *map(passage, lines[:_MOST_LINES_LEFT_OUT])]
+    return [*shown, f"and {more:,} more lines"] if more > 0 else shown
 
 
 def print_sources(page: SourcesPage) -> None:

@@ -4,12 +4,10 @@ May import every inner room: reading, elastic, forest, neighbours, fingerprint, 
 """
 
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.maintenance.learned_stats import LearnedStats
 from esdedup.maintenance.maintenance import Maintenance
-from esdedup.maintenance.node import ForestNode
 from esdedup.maintenance.shared_representatives import SharedRepresentative
-from esdedup.maintenance.site_boilerplate import BoilerplateBySite, LearnedPassage, SiteBoilerplate
-from esdedup.maintenance.stats import Cluster, Day, ImplausibleCluster, Key, Stats
+from esdedup.maintenance.stats import Cluster, Day, ForestNode, ImplausibleCluster, Key, LearnedStats, Stats
+from esdedup.maintenance.stored_texts import BoilerplateBySite, LearnedPassage, SiteBoilerplate
 from esdedup.maintenance.violations import Violation, ViolationKind
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Neighbour, Outcome, RootComparison
 

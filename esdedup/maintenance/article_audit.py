@@ -17,9 +17,7 @@ from esdedup.elastic.forest.stored import (
 )
 from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.page_audit import page_of_article
-from esdedup.maintenance.record import LONE, Record
-from esdedup.maintenance.records import Records
+from esdedup.maintenance.records import LONE, Record, Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
 _BANDS_CHECKED_AT_ONCE = 1_000
@@ -53,15 +51,7 @@ class ArticleAudit:
         on_articles: Callable[[int], None] = lambda _: None,
         on_invalid: Callable[[Record], None] = lambda _: None,
     ) -> None:
-        """Compare articles with one forest; nothing is written.
-
-        Args:
-            index: The forest's index.
-            records: What esdedup wrote into the articles.
-            aging: How long nodes live; articles whose nodes may have expired are not checked.
-            on_articles: Called after each batch with the number of its articles.
-            on_invalid: Called for each article with a record that esdedup cannot have written.
-        """
+        """`on_invalid` is called for each record that esdedup cannot have written."""
         self._index = index
         self._records = records
         self._aging = aging
@@ -151,8 +141,13 @@ class ArticleAudit:
                 )
             elif record.fingerprint is not None:
                 yield from self._of_article(record, record.fingerprint, repaired, pages, batch)
-            else:
-                yield from self._of_page(record, repaired, pages)
+            elif changed := self._remembered(record, repaired, pages):
+                yield RepairableViolation(
+                    kind=ViolationKind.PAGE_BEHIND,
+                    subject=record.id,
+                    detail=f"arrival {record.seq}, without a fingerprint, page {record.page}",
+                    remedy=Remedy(stored=tuple(changed)),
+                )
 
     def _of_article(
         self,
@@ -162,15 +157,7 @@ class ArticleAudit:
         pages: dict[str, StoredPage],
         batch: _Batch,
     ) -> Iterator[Violation]:
-        """Compare an article with its node, its root and its page.
-
-        Args:
-            record: The article's record.
-            fingerprint: The article's fingerprint.
-            nodes: By id, as repaired so far; the repairs of this article are added.
-            pages: The remembered pages, likewise.
-            batch: The article's.
-        """
+        """Compare an article with its node, its root and its page; add its repairs to `nodes` and `pages`."""
         node, root = nodes.get(fingerprint), nodes.get(record.root)
         if node is not None and node.seen_ms < batch.live_since_ms:
             # An expired node does not count: the next arrival of its id makes a new one.
@@ -203,28 +190,38 @@ class ArticleAudit:
                 remedy=Remedy(stored=tuple(changed.values())),
             )
 
-    def _of_page(
-        self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
-    ) -> Iterator[Violation]:
-        """Compare an article without a fingerprint with its page; arguments as of `_of_article`."""
-        if changed := self._remembered(record, nodes, pages):
-            yield RepairableViolation(
-                kind=ViolationKind.PAGE_BEHIND,
-                subject=record.id,
-                detail=f"arrival {record.seq}, without a fingerprint, page {record.page}",
-                remedy=Remedy(stored=tuple(changed)),
-            )
-
     def _remembered(
         self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
     ) -> list[Stored]:
-        return page_of_article(
-            record,
-            pages=pages,
-            nodes=nodes,
-            seen_ms=self._seen_until_ms(record),
-            latest_of_page=self._records.latest_of_page,
-        )
+        """Return what is to be written so that an article's page is remembered as it must be.
+
+        The latest article of a page decides: the forest must remember the page until then at least, with a
+        node of that article's root, or with none if it has none. `pages` and `nodes` are changed to what
+        they will be.
+        """
+        if record.page is None:
+            return []
+        own = None if record.fingerprint is None else nodes[record.fingerprint]
+        page = pages.get(record.page)
+        other = None if page is None or page.node is None else nodes.get(page.node)
+        seen_ms = self._seen_until_ms(record)
+        # No page may outlive its node, whose time may have been rounded with another granularity.
+        right = StoredPage(record.page, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
+        if page is None or (page.node and not other) or _page_seen_ms(page, other) < record.seen_ms:
+            changed = [own.remembering(right.page, right.seen_ms) if own else right]
+        elif (other and other.root) == (own and own.root) or not self._is_latest_of(record.page, record):
+            return []
+        else:
+            # Its own document replaces the wrong one, if that is what remembers the page.
+            changed = [right]
+            if other and other.page == record.page:
+                changed.append(other._replace(page="", page_seen_ms=NO_TIME))
+        nodes |= {each.id: each for each in changed if isinstance(each, StoredNode)}
+        pages[record.page] = right
+        return changed
+
+    def _is_latest_of(self, page: str, record: Record) -> bool:
+        return self._records.latest_of_page(page) == record.seq
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
         """Return a node as it must be, given that it existed when this article arrived."""
@@ -284,6 +281,10 @@ class ArticleAudit:
         if record.seen_ms == NO_TIME:
             return NO_TIME
         return self._aging.round_up(record.seen_ms)
+
+
+def _page_seen_ms(page: StoredPage, node: StoredNode | None) -> int:
+    return min(page.seen_ms, node.seen_ms) if node else page.seen_ms
 
 
 def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import EVERY_DOCUMENT, read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
+from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.learned_audit import damaged_learning
-from esdedup.maintenance.page_audit import stray_pages
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
 AUDIT_BATCH = 5_000
@@ -52,14 +53,7 @@ class ForestAudit:
         on_nodes: Callable[[int], None] = lambda _: None,
         audit_batch: int = AUDIT_BATCH,
     ) -> None:
-        """Check one forest; nothing is written.
-
-        Args:
-            index: The forest's index.
-            aging: How long nodes live; expired nodes are not checked against the laws.
-            on_nodes: Called after each batch with the number of its nodes.
-            audit_batch: Nodes whose neighbours are searched for together, at least.
-        """
+        """The neighbours of at least `audit_batch` nodes are searched for together."""
         self._index = index
         self._aging = aging
         self._on_nodes = on_nodes
@@ -89,8 +83,8 @@ class ForestAudit:
             yield from self._near_roots(live)
             self._on_nodes(len(batch))
         yield from map(_unfindable, self._misplaced)
-        yield from stray_pages(self._index, self._aging)
-        yield from damaged_learning(self._index)
+        yield from self._stray_pages()
+        yield from self._damaged_learning()
         for hit in self._damaged:
             yield RepairableViolation(
                 kind=ViolationKind.DAMAGED_NODE,
@@ -224,6 +218,40 @@ class ForestAudit:
             signatures_of((roots[node.root] for _, node in pairs), relation),
         )
         return itertools.compress(pairs, may_join.tolist())
+
+    def _stray_pages(self) -> Iterator[Violation]:
+        """Yield the documents of pages that name a missing node, or are damaged."""
+        index = self._index
+        for pages in index.nodes.lone_pages(index.hit_pages):
+            named = {page.node for _, page in pages if page and page.node}
+            gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
+            # Read after the nodes: the node of a page that lives at this time was alive when it was read.
+            live_since_ms = index.status().live_since_ms(self._aging)
+            for hit, page in pages:
+                if page is None or (page.node in gone and page.seen_ms >= live_since_ms):
+                    flaw = "its document is damaged" if page is None else f"its node {page.node} is missing"
+                    yield RepairableViolation(
+                        kind=ViolationKind.STRAY_PAGE,
+                        subject=hit["_id"],
+                        detail=f"{flaw}; a repair deletes it and restores it from articles",
+                        remedy=Remedy(damaged=hit),
+                    )
+
+    def _damaged_learning(self) -> Iterator[Violation]:
+        """Yield the first flaw in the documents of what was learned, if there is one.
+
+        A repair forgets all of it: each document has what changed after those before it.
+        """
+        try:
+            LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
+        except ForestDamaged as error:
+            yield RepairableViolation(
+                kind=ViolationKind.LEARNED_DAMAGED,
+                subject=error.document,
+                detail=f"it is {error.flaw}; a repair forgets what was learned; stored articles keep "
+                "their roots",
+                remedy=Remedy(forgotten=EVERY_DOCUMENT),
+            )
 
     def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
         """Return the nodes with their own signature: a recreated root may have that of a leaf."""

@@ -5,27 +5,26 @@ from collections.abc import Callable, Iterator, Sequence
 
 from elasticsearch import Elasticsearch
 
-from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.names import check_index_name, check_index_names
-from esdedup.elastic.patience import patient
+from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
-from esdedup.forest.model import Aging
 from esdedup.maintenance.article_audit import ArticleAudit
-from esdedup.maintenance.belonging import refuse_others_articles
 from esdedup.maintenance.forest_audit import ForestAudit
-from esdedup.maintenance.node import ForestNode, node_of
 from esdedup.maintenance.records import Records
-from esdedup.maintenance.site_boilerplate import BoilerplateBySite, boilerplate_by_site
-from esdedup.maintenance.stats import Stats, stats
-from esdedup.maintenance.stored_texts import LATEST_ARTICLES, StoredTexts
+from esdedup.maintenance.stats import ForestNode, Stats, node_of, stats
+from esdedup.maintenance.stored_texts import (
+    LATEST_ARTICLES,
+    BoilerplateBySite,
+    BoilerplateCounts,
+    StoredTexts,
+)
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import Violation
 from esdedup.reading.clusters import ForestScope
@@ -43,37 +42,13 @@ PASSAGES_SHOWN = 10
 
 
 class Inspection:
-    """Reads one forest and its articles. Needs no lease."""
+    """Reads one forest and its articles; needs no lease. `Maintenance` is constructed with the options."""
 
-    @checked
-    def __init__(
-        self,
-        client: Elasticsearch,
-        *,
-        forest: str,
-        fields: Fields | None,
-        most_plausible_leaves: int,
-        audit_batch: int,
-    ) -> None:
-        """Use a forest; nothing is sent yet.
-
-        Args:
-            client: Closed by the caller.
-            forest: Name of its index.
-            fields: The names of the articles' fields; None: those that the indices keep, which must agree.
-            most_plausible_leaves: `stats` reports clusters with more live leaves than this.
-            audit_batch: The fewest nodes that are verified together.
-
-        Raises:
-            SettingError: An argument has a wrong type, the forest's name is invalid, or a number is below 1.
-        """
-        check_index_name(forest)
-        check_at_least_1(most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch)
-        self._client = patient(client)
-        self._forest = forest
-        self._fields = fields
-        self._most_plausible_leaves = most_plausible_leaves
-        self._audit_batch = audit_batch
+    _client: Elasticsearch
+    _forest: str
+    _fields: Fields | None
+    _most_plausible_leaves: int
+    _audit_batch: int
 
     def count(self, indices: Sequence[str] = ()) -> int:
         """Count the nodes and the articles that `verify` checks.
@@ -133,9 +108,8 @@ class Inspection:
             self._own_records(ForestIndex.find(self._client, self._forest), [index])
         except ForestError as error:
             missing = str(error)
-        requests = explain_indexed(
-            scope, index, (one_id, None), (other_id, None), profile=profile, forest_missing=missing
-        )
+        articles = (one_id, None), (other_id, None)
+        requests = explain_indexed(scope, index, *articles, profile=profile, forest_missing=missing)
         found = execute(self._client, requests)
         compared_by = profile or profile_labelled(found.comparison.profile) or DEFAULT
         refuse_useless(overrides, keep_boilerplate=compared_by.keep_boilerplate)
@@ -193,7 +167,6 @@ class Inspection:
         records = self._own_records(index, indices)
         return stats(
             index,
-            self._aging(index),
             texts,
             not_enriched=None if records is None else records.count_without(),
             most_plausible_leaves=self._most_plausible_leaves,
@@ -225,18 +198,15 @@ class Inspection:
         _check_named(indices)
         check_at_least_1(articles=articles, passages=passages)
         index, learned = self._found(), LearnedCopy()
-        fields = execute(self._client, Scope(fields=self._fields).ready(",".join(indices))).fields
+        texts = StoredTexts(self._client, indices=indices, fields=self._fields)
         self._own_records(index, indices)
         index.run(learned.update(self._forest))
-        return boilerplate_by_site(
-            self._client,
-            learned,
-            indices=indices,
-            fields=fields,
-            max_length=(profile_labelled(index.meta.profile) or DEFAULT).max_text_length,
-            articles=articles,
-            passages=passages,
-        )
+        profile = profile_labelled(index.meta.profile) or DEFAULT
+        counts = BoilerplateCounts(learned=learned, max_length=profile.max_text_length)
+        with_text = (each for each in texts.latest_first() if isinstance(each, RawPage))
+        for article in itertools.islice(with_text, articles):
+            counts.add(article)
+        return counts.result(passages)
 
     def verify(
         self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None
@@ -259,15 +229,13 @@ class Inspection:
         check_index_names(indices)
         index = self._found()
         records = self._own_records(index, indices)
-        aging, latest_ms = self._aging(index), Clock(index).latest_ms()
-        yield from TimesAhead(index, records, latest_ms=latest_ms, aging=aging).violations()
-        yield from self._forest_audit(index, aging, on_progress).violations()
+        aging, on_progress = index.status().aging, on_progress or ignore
+        yield from TimesAhead(index, records, latest_ms=Clock(index).latest_ms(), aging=aging).violations()
+        audit = ForestAudit(index, aging, on_nodes=on_progress, audit_batch=self._audit_batch)
+        yield from audit.violations()
         if records is not None:
-            articles = ArticleAudit(index, records, aging, on_articles=on_progress or ignore)
+            articles = ArticleAudit(index, records, aging, on_articles=on_progress)
             yield from itertools.chain.from_iterable(articles.violations())
-
-    def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress | None) -> ForestAudit:
-        return ForestAudit(index, aging, on_nodes=on_progress or ignore, audit_batch=self._audit_batch)
 
     def _stored_texts(self, indices: Sequence[str], latest: int) -> StoredTexts:
         check_at_least_1(latest=latest)
@@ -279,7 +247,7 @@ class Inspection:
         if not indices:
             return None
         records = self._records(indices)
-        refuse_others_articles(index, records)
+        records.refuse_others_articles(index)
         return records
 
     def _records(self, indices: Sequence[str]) -> Records:
@@ -295,9 +263,6 @@ class Inspection:
         index = ForestIndex.find(self._client, self._forest)
         index.refresh_if_allowed()
         return index
-
-    def _aging(self, index: ForestIndex) -> Aging:
-        return index.status().aging
 
 
 def check_at_least_1(**numbers: int) -> None:

@@ -14,19 +14,16 @@ from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.names import DEFAULT_FOREST, check_index_names
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
+from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
-from esdedup.maintenance import rebuild
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import AUDIT_BATCH
 from esdedup.maintenance.inspection import Inspection, OnProgress, check_at_least_1, ignore
-from esdedup.maintenance.records import Records
-from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired
-from esdedup.maintenance.times_ahead import TimesAhead
-from esdedup.maintenance.violations import ViolationKind
+from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired, adopt_all, begin_rebuilding
 
 log = logging.getLogger("esdedup")
 
@@ -64,17 +61,18 @@ class Maintenance(Inspection):
             SettingError: An argument has a wrong type, the forest's name is invalid, `wait_s` is negative,
                 or a number is below 1.
         """
-        super().__init__(
-            client,
-            forest=forest,
-            fields=fields,
-            most_plausible_leaves=most_plausible_leaves,
-            audit_batch=audit_batch,
+        check_index_name(forest)
+        check_at_least_1(
+            most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch, write_batch=write_batch
         )
         if not wait_s >= 0:
             raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
-        check_at_least_1(write_batch=write_batch)
+        self._client = patient(client)
+        self._forest = forest
+        self._fields = fields
         self._wait_s = wait_s
+        self._most_plausible_leaves = most_plausible_leaves
+        self._audit_batch = audit_batch
         self._write_batch = write_batch
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress | None = None) -> Expired:
@@ -91,9 +89,9 @@ class Maintenance(Inspection):
         index = ForestIndex.find(self._client, self._forest)
         Clock(index).check(index.status().state)
         if dry_run:
-            return expiry.count_expired(index, self._aging(index))
+            return expiry.count_expired(index, index.status().aging)
         with ForestWriter(index, wait_s=self._wait_s) as writer:
-            return expiry.expire(writer, self._aging(index), on_progress=on_progress or ignore)
+            return expiry.expire(writer, index.status().aging, on_progress=on_progress or ignore)
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
         """Repair every violation that can be repaired; may be interrupted and run again.
@@ -123,8 +121,15 @@ class Maintenance(Inspection):
         records, clock = self._own_records(index, indices), Clock(index)
         repaired: Repaired = collections.Counter()
         with ForestWriter(index, wait_s=self._wait_s) as writer:
+            repair = Repair(
+                writer,
+                records,
+                write_batch=self._write_batch,
+                audit_batch=self._audit_batch,
+                on_progress=on_progress or ignore,
+            )
             for _ in range(_MOST_PASSES):
-                found = self._repair_once(writer, records, clock.latest_ms(), on_progress)
+                found = repair.run_once(clock.latest_ms())
                 if not found.total():
                     return repaired
                 repaired += found
@@ -170,7 +175,7 @@ class Maintenance(Inspection):
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
         records = self._records(indices)
         aging = None if retention is None else Aging.of(retention=retention)
-        begun = rebuild.begin(
+        begun = begin_rebuilding(
             self._client,
             self._forest,
             records,
@@ -179,16 +184,16 @@ class Maintenance(Inspection):
             replace=replace,
             wait_s=self._wait_s,
         )
+        invalid: list[str] = []
         with begun as writer:
-            invalid: list[str] = []
             articles = ArticleAudit(
                 writer.index,
                 records,
-                self._aging(writer.index),
+                writer.index.status().aging,
                 on_articles=on_progress or ignore,
                 on_invalid=lambda record: invalid.append(record.id),
             )
-            nodes = rebuild.rebuild(writer, articles)
+            nodes = adopt_all(writer, articles)
         if invalid:
             log.warning(
                 "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
@@ -198,20 +203,3 @@ class Maintenance(Inspection):
                 invalid[0],
             )
         return nodes
-
-    def _repair_once(
-        self, writer: ForestWriter, records: Records | None, latest_ms: int, on_progress: OnProgress | None
-    ) -> Repaired:
-        index, aging = writer.index, self._aging(writer.index)
-        repair = Repair(writer, write_batch=self._write_batch)
-        repaired = repair.set_times_back(TimesAhead(index, records, latest_ms=latest_ms, aging=aging))
-        forest = self._forest_audit(index, aging, on_progress)
-        if records is None:
-            return repaired + repair.repair_forest(forest)
-        articles = ArticleAudit(index, records, aging, on_articles=on_progress or ignore)
-        repaired += repair.adopt(articles)
-        repaired += repair.repair_forest(forest)
-        if repaired[ViolationKind.NODE_GONE]:
-            # A lost node may have been older than its remaining articles: the order is unreliable.
-            writer.write_ordered_since(index.status().state.seq)
-        return repaired + repair.assign_roots(records.writer, articles)

@@ -1,48 +1,69 @@
-"""Reads the dedup objects of articles in bulk, without their texts."""
+"""The dedup objects of articles, without their texts: read in bulk, and changed unless written meanwhile."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic import limits
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.status import state_aggregations, state_of
-from esdedup.elastic.names import check_index_names
+from esdedup.elastic.patience import retry_while_refused
 from esdedup.elastic.requests import Query
-from esdedup.errors import IndexNotReady, SettingError
-from esdedup.fields import Fields, signature_of, terms_of
+from esdedup.errors import ForestMismatch, IndexNotReady, ServerBusy
+from esdedup.fields import Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
-from esdedup.maintenance.record import Record
-from esdedup.maintenance.record_writer import RecordWriter
 
+LONE = "~"
+"""How the root of an article without a fingerprint begins."""
+
+# An article may have been written or deleted since it was read.
+_EXPECTED_STATUS = frozenset({200, 201, 404, 409})
 # Articles of an index in one of its orders; aggregations return no more hits.
 _SAMPLE = 100
+# Of fewer articles, all may have lost their nodes by an accident.
+_FEWEST = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """The dedup object of one article."""
+
+    id: str
+    index: str
+    routing: str | None
+    # The document's version, to detect later writes.
+    version: dict[str, int]
+    root: str
+    # None for a text without a fingerprint.
+    fingerprint: str | None
+    # What is compared with others, as bytes; empty for a text without a fingerprint.
+    signature: bytes
+    # The id of its page; None for a text without letters and digits.
+    page: str | None
+    profile: str | None
+    seq: int
+    # The forest's time at the assignment; NO_TIME where none was known.
+    seen_ms: int
+    # When it counts as published; NO_TIME where that is not known.
+    published_ms: int = NO_TIME
+    # Fields that have several values, of which the first is given here: esdedup writes one.
+    several: tuple[str, ...] = ()
 
 
 class Records:
-    """Reads the records of the articles in some indices; `writer` changes them."""
+    """The records of the articles in some indices, at least one; `client` should be `patient`."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
-        """Use some indices; nothing is sent yet.
-
-        Args:
-            client: Closed by the caller; should be `patient`.
-            indices: Names, aliases or patterns; at least one.
-            fields: The names of the articles' fields.
-
-        Raises:
-            SettingError: `indices` is a string, or empty, or contains an empty name.
-        """
-        check_index_names(indices)
-        if not indices:
-            raise SettingError("name the indices of the articles, as a list")
         self._client = client
         self._indices = list(indices)
+        self._names = ", ".join(indices)
         self._fields = fields
-        self.writer = RecordWriter(self._client, indices=indices, fields=fields)
+        self._seen = f"{fields.dedup}.seen"
 
     def count(self) -> int:
         """Count the articles that have a root."""
@@ -53,11 +74,7 @@ class Records:
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
     def state(self, *, latest_ms: int | None = None) -> State:
-        """Return the lowest state that a forest with all these articles can have.
-
-        Args:
-            latest_ms: Later times are left out. None: none is.
-        """
+        """Return the lowest state that a forest with all these articles can have; without later times."""
         aggregations = state_aggregations(seq=self._fields.seq, time=self._seen, latest_ms=latest_ms)
         return state_of(self._aggregate(aggregations))
 
@@ -75,24 +92,106 @@ class Records:
         return int(answer["own"]["latest"]["value"] or 0)
 
     def batches(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
-        """Yield all records of one point in time, some at a time, the latest arrivals first.
-
-        Args:
-            later_than_ms: Only those with a later `seen`.
-        """
+        """Yield all records of one point in time, the latest arrivals first; or those with a later `seen`."""
         filters: list[Query] = [{"exists": {"field": self._fields.root}}]
         if later_than_ms is not None:
             filters.append({"range": {self._seen: {"gt": later_than_ms, "format": "epoch_millis"}}})
-        body = self._page_body({"bool": {"filter": filters}})
+        body = {
+            "query": {"bool": {"filter": filters}},
+            "size": limits.MAX_HITS,
+            "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
+            "track_total_hits": False,
+            **self._hit_body(),
+        }
         pages = hit_pages(self._client, ",".join(self._indices), body)
         return ([self._record_of(hit) for hit in hits] for hits in pages)
 
-    def samples(self, *, until_seq: int, since_ms: int) -> dict[str, list[Record]]:
-        """Return some articles of each index, the latest and the first, with a fingerprint.
+    def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
+        """Make sure that each index of articles belongs to a forest, as far as a sample shows it.
 
-        Args:
-            until_seq: Only arrivals up to this number.
-            since_ms: Only arrivals with at least this `seen`; NO_TIME for all.
+        Compared with a forest that is not theirs, all articles would seem damaged. An index is another
+        forest's if at most the share `most_known` of the sampled articles has its node or root in this one:
+        the same texts may come to both. The sample leaves out what a forest may lack: the nodes of articles
+        that may have expired, and, after it was restored from a snapshot, of articles with later numbers
+        than it has.
+
+        Raises:
+            ForestMismatch: One belongs to another forest.
+        """
+        may_refresh = index.refresh_if_allowed()
+        if not index.run(index.nodes.count_nodes()):
+            return
+        status = index.status()
+        samples = self._samples(until_seq=status.state.seq, since_ms=status.live_since_ms(status.aging))
+        for name, sample in samples.items():
+            if len(sample) < _FEWEST:
+                continue
+            ids = {each for record in sample for each in (record.fingerprint, record.root) if each}
+            nodes = {node.id for node in index.run(index.nodes.by_id(ids))}
+            known = sum(not nodes.isdisjoint((record.fingerprint, record.root)) for record in sample)
+            if known <= most_known * len(sample):
+                seen = "" if may_refresh else ", as far as this client, which may not refresh it, sees them"
+                raise ForestMismatch(
+                    f"the articles in {name!r} seem to belong to another forest than {index.name!r}, which "
+                    f"has the nodes of {known} out of {len(sample)}{seen}. Name their forest, or leave them "
+                    "out; if it is theirs, rebuild it from all its articles",
+                    forest=index.name,
+                )
+
+    def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
+        """Return the indices and ids of the articles that have the terms, at least one, given with each."""
+        columns = columns_of([terms for _, terms in bands])
+        filters: list[Query] = [{"terms": {f"{self._fields.dedup}.bands": column}} for column in columns]
+        filters.append({"ids": {"values": [record.id for record, _ in bands]}})
+        answer = self._search(query={"bool": {"filter": filters}}, size=limits.MAX_HITS, source=False)
+        return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
+
+    @retry_while_refused
+    def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
+        """Write new roots into articles; return how many were written."""
+        # An article that is routed by its root has to move to the shard of its new root.
+        moving = [(record, root) for record, root in roots if record.routing == record.root]
+        staying = [
+            (record, {"root": root, "partition": partition_of(root)})
+            for record, root in roots
+            if record.routing != record.root
+        ]
+        return self._bulk(self._updates(staying)) + self._move(moving)
+
+    def clear_fingerprints(self, records: Sequence[Record]) -> int:
+        """Remove the fingerprints of articles, with what belongs to them; return how many were written."""
+        cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page"))
+        return self.update([(record, cleared) for record in records])
+
+    @retry_while_refused
+    def update(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> int:
+        """Change fields of dedup objects, None deletes a value; return how many articles were written."""
+        return self._bulk(self._updates(changes))
+
+    def refresh(self) -> None:
+        """Make written articles visible to searches."""
+        with translated(f"refresh {self._names}"):
+            self._client.indices.refresh(index=self._indices)
+
+    def _count(self, query: Query) -> int:
+        with translated(f"count the articles in {self._names}"):
+            answer = self._client.count(index=self._indices, query=query, allow_no_indices=False)
+            return int(answer["count"])
+
+    def _aggregate(self, aggregations: Query) -> dict[str, Any]:
+        result: dict[str, Any] = self._search(size=0, aggs=aggregations, allow_no_indices=False)[
+            "aggregations"
+        ]
+        return result
+
+    def _search(self, **parameters: Any) -> Any:
+        with translated(f"read the articles in {self._names}"):
+            return self._client.search(index=self._indices, allow_partial_search_results=False, **parameters)
+
+    def _samples(self, *, until_seq: int, since_ms: int) -> dict[str, list[Record]]:
+        """Return some articles of each index with a fingerprint, the latest and the first.
+
+        Only arrivals up to a number, and with at least this `seen`, NO_TIME for all.
         """
         filters: list[Query] = [
             {"exists": {"field": f"{self._fields.dedup}.fingerprint"}},
@@ -101,94 +200,25 @@ class Records:
         ]
         if since_ms != NO_TIME:
             filters.append({"range": {self._seen: {"gte": since_ms, "format": "epoch_millis"}}})
-        hits = {"size": _SAMPLE, **self._hit_body()}
-        orders: dict[str, Query] = {
+        orders = {
             "latest": {self._seen: {"order": "desc", "unmapped_type": "date"}},
             "first": {self._fields.seq: {"order": "asc", "unmapped_type": "long"}},
         }
+        own = {
+            name: {"top_hits": {"size": _SAMPLE, **self._hit_body(), "sort": [order]}}
+            for name, order in orders.items()
+        }
+        by_index = {"terms": {"field": "_index", "size": limits.MAX_HITS}, "aggs": own}
         answer = self._aggregate(
-            {
-                "sampled": {
-                    "filter": {"bool": {"filter": filters}},
-                    "aggs": {
-                        "indices": {
-                            "terms": {"field": "_index", "size": limits.MAX_HITS},
-                            "aggs": {
-                                name: {"top_hits": {**hits, "sort": [order]}}
-                                for name, order in orders.items()
-                            },
-                        }
-                    },
-                }
-            }
+            {"sampled": {"filter": {"bool": {"filter": filters}}, "aggs": {"indices": by_index}}}
         )
-        return {
-            bucket["key"]: list(
-                {
-                    hit["_id"]: self._record_of(hit)
-                    for name in orders
-                    for hit in bucket[name]["hits"]["hits"]
-                }.values()
-            )
-            for bucket in answer["sampled"]["indices"]["buckets"]
-        }
+        samples: dict[str, list[Record]] = {}
+        for bucket in answer["sampled"]["indices"]["buckets"]:
+            hits = {hit["_id"]: hit for name in orders for hit in bucket[name]["hits"]["hits"]}
+            samples[bucket["key"]] = [self._record_of(hit) for hit in hits.values()]
+        return samples
 
-    def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
-        """Return the indices and ids of those articles whose bands contain the given terms.
-
-        Args:
-            bands: Articles, and the terms that each should have; at least one term each.
-        """
-        clauses: list[dict[str, Any]] = [
-            {"terms": {f"{self._fields.dedup}.bands": column}}
-            for column in columns_of([terms for _, terms in bands])
-        ]
-        ids = [record.id for record, _ in bands]
-        with translated(f"read the articles in {self._names}"):
-            answer = self._client.search(
-                index=self._indices,
-                query={"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}},
-                size=limits.MAX_HITS,
-                source=False,
-                allow_partial_search_results=False,
-            )
-        return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
-
-    @property
-    def _seen(self) -> str:
-        return f"{self._fields.dedup}.seen"
-
-    @property
-    def _names(self) -> str:
-        return ", ".join(self._indices)
-
-    def _count(self, query: dict[str, Any]) -> int:
-        with translated(f"count the articles in {self._names}"):
-            answer = self._client.count(index=self._indices, query=query, allow_no_indices=False)
-            return int(answer["count"])
-
-    def _aggregate(self, aggregations: dict[str, Any]) -> dict[str, Any]:
-        with translated(f"read the articles in {self._names}"):
-            answer = self._client.search(
-                index=self._indices,
-                size=0,
-                aggs=aggregations,
-                allow_no_indices=False,
-                allow_partial_search_results=False,
-            )
-        result: dict[str, Any] = answer["aggregations"]
-        return result
-
-    def _page_body(self, query: Query) -> dict[str, Any]:
-        return {
-            "query": query,
-            "size": limits.MAX_HITS,
-            "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
-            "track_total_hits": False,
-            **self._hit_body(),
-        }
-
-    def _hit_body(self) -> dict[str, Any]:
+    def _hit_body(self) -> Query:
         """Return the part of a search that makes `_record_of` understand its hits."""
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")]
@@ -202,8 +232,7 @@ class Records:
             for name in ("root", "fingerprint", "page", "profile", "seq", "seen", "published")
         }
         values = {name: each[0] if each else None for name, each in found.items()}
-        source = hit["_source"]
-        found["signature"] = list(terms_of(source, self._fields.signature))
+        found["signature"] = list(terms_of(hit["_source"], self._fields.signature))
         if values["root"] is None:
             raise IndexNotReady(
                 f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",
@@ -217,11 +246,89 @@ class Records:
             version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
             root=values["root"],
             fingerprint=values["fingerprint"],
-            signature=signature_of(source, self._fields),
+            signature=signature_of(hit["_source"], self._fields),
             page=values["page"],
             profile=values["profile"],
-            seq=0 if values["seq"] is None else int(values["seq"]),
+            seq=int(values["seq"] or 0),
             seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),
             published_ms=NO_TIME if values["published"] is None else int(values["published"]),
             several=tuple(name for name, each in found.items() if len(each) > 1),
         )
+
+    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
+        operations: list[dict[str, Any]] = []
+        for record, values in changes:
+            routing = {} if record.routing is None else {"routing": record.routing}
+            operations += (
+                {"update": {"_index": record.index, "_id": record.id, **routing, **record.version}},
+                {"doc": {self._fields.dedup: values}},
+            )
+        return operations
+
+    def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
+        """Move articles that are routed by their root: write each by its new root, then delete the old copy.
+
+        After an interruption in between an article exists twice, until this runs again.
+        """
+        if not roots:
+            return 0
+        places = [_place(record, record.routing) for record, _ in roots]
+        places += [_place(record, root) for record, root in roots]
+        with translated(f"assign roots to articles in {self._names}"):
+            found = self._client.mget(docs=places)["docs"]
+        written: list[dict[str, Any]] = []
+        deleted: list[dict[str, Any]] = []
+        for (record, root), old, new in zip(roots, found[: len(roots)], found[len(roots) :], strict=True):
+            if not old.get("found") or old["_seq_no"] != record.version["if_seq_no"]:
+                continue
+            delete = {"delete": _place(record, record.routing) | record.version}
+            if not new.get("found"):
+                condition: dict[str, Any] = {"op_type": "create"}
+                deleted.append(delete)
+            elif self._dedup(new).get("root") == record.root:
+                # Both roots route to one shard, so this is the article itself.
+                condition = record.version
+            elif self._dedup(new).get("seq", 0) > record.seq:
+                # The article has been indexed again with another text, which left this copy behind.
+                deleted.append(delete)
+                continue
+            else:
+                condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
+                deleted.append(delete)
+            dedup = self._dedup(old) | {"root": root, "partition": partition_of(root)}
+            written += (
+                {"index": _place(record, root) | condition},
+                old["_source"] | {self._fields.dedup: dedup},
+            )
+        moved = self._bulk(written)
+        return max(moved, self._bulk(deleted))
+
+    def _dedup(self, document: dict[str, Any]) -> dict[str, Any]:
+        dedup: dict[str, Any] = document["_source"].get(self._fields.dedup) or {}
+        return dedup
+
+    def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
+        """Send operations that may be repeated; return how many changed an article.
+
+        Raises:
+            ServerBusy: The server was too busy for some.
+            IndexBlocked: The disk is full, or the index has a block.
+            ServerError: It refused one.
+        """
+        if not operations:
+            return 0
+        with translated(f"assign roots to articles in {self._names}"):
+            items = self._client.bulk(operations=operations)["items"]
+        results = [result for item in items for result in item.values()]
+        for each in results:
+            is_busy = each["status"] in limits.BUSY_STATUSES and not is_blocked(each)
+            if not is_busy and each["status"] not in _EXPECTED_STATUS:
+                task = f"assign a root to the article {each['_id']} in {each['_index']!r}"
+                raise refused(task, each, status=each["status"], index=each["_index"])
+        if any(each["status"] in limits.BUSY_STATUSES for each in results):
+            raise ServerBusy(f"cannot assign roots to articles in {self._names}: the server is too busy")
+        return sum(each["status"] in {200, 201} for each in results)
+
+
+def _place(record: Record, routing: str | None) -> dict[str, Any]:
+    return {"_index": record.index, "_id": record.id, "routing": routing}

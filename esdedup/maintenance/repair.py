@@ -1,20 +1,37 @@
-"""Repairs violations, in steps that can each be interrupted and run again."""
+"""Repair and rebuilding, in steps that can each be interrupted and run again.
+
+Both adopt the roots that articles have: a rebuild into an empty forest, a repair into one that stands.
+"""
 
 import collections
-from collections.abc import Iterable
+import dataclasses
+import logging
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
-from esdedup.elastic.forest.learned import FIELD
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import FIELD, LearnedRecord, read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
+from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
+from esdedup.fingerprint.profile import Profile, get_profile
+from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
-from esdedup.maintenance.record_writer import RecordWriter
+from esdedup.maintenance.records import Records
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import RepairableViolation, ViolationKind
+
+log = logging.getLogger("esdedup")
 
 Repaired = collections.Counter[ViolationKind]
 """How many violations of each kind have been repaired."""
@@ -22,35 +39,64 @@ Repaired = collections.Counter[ViolationKind]
 WRITE_BATCH = 2_000
 
 
+def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE_BATCH) -> Repaired:
+    """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
+    repaired: Repaired = collections.Counter()
+    for batch in audit.repairable():
+        stored: dict[str, Stored] = {}
+        for violation in batch:
+            remedy = violation.remedy
+            stored |= {each.document_id: each for each in remedy.stored}
+            if remedy.state:
+                writer.write([], state=remedy.state)
+            repaired[violation.kind] += bool(remedy.stored or remedy.state)
+        _write(writer, stored.values(), write_batch)
+    return repaired
+
+
+def _write(writer: ForestWriter, stored: Iterable[Stored], write_batch: int) -> None:
+    packing = Packing(writer.index.relation)
+    for chunk in chunks(list(stored), write_batch):
+        writer.write([packing.pack(each) for each in chunk])
+
+
 class Repair:
-    """Writes the remedies of violations into a forest that this process owns."""
+    """Writes the remedies of violations into the forest that `writer` owns, and into its articles."""
 
-    def __init__(self, writer: ForestWriter, *, write_batch: int = WRITE_BATCH) -> None:
-        """Repair the forest of `writer`.
-
-        Args:
-            writer: Owns the forest; closed by the caller.
-            write_batch: Nodes or articles that are written in one request.
-        """
+    def __init__(
+        self,
+        writer: ForestWriter,
+        records: Records | None,
+        *,
+        write_batch: int = WRITE_BATCH,
+        audit_batch: int,
+        on_progress: Callable[[int], None],
+    ) -> None:
         self._writer = writer
-        self._packing = Packing(writer.index.relation)
+        self._records = records
         self._write_batch = write_batch
+        self._audit_batch = audit_batch
+        self._on_progress = on_progress
 
-    def adopt(self, audit: ArticleAudit) -> Repaired:
-        """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
-        repaired: Repaired = collections.Counter()
-        for batch in audit.repairable():
-            stored: dict[str, Stored] = {}
-            for violation in batch:
-                remedy = violation.remedy
-                stored |= {each.document_id: each for each in remedy.stored}
-                if remedy.state:
-                    self._writer.write([], state=remedy.state)
-                repaired[violation.kind] += bool(remedy.stored or remedy.state)
-            self._write(stored.values())
-        return repaired
+    def run_once(self, latest_ms: int) -> Repaired:
+        """Repair what can be repaired now; times after `latest_ms` are in the future."""
+        index, records = self._writer.index, self._records
+        aging = index.status().aging
+        ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
+        count = ahead.set_back(self._writer, write=self._write)
+        repaired: Repaired = collections.Counter({ViolationKind.TIME_AHEAD: count})
+        forest = ForestAudit(index, aging, on_nodes=self._on_progress, audit_batch=self._audit_batch)
+        if records is None:
+            return repaired + self._repair_forest(forest)
+        articles = ArticleAudit(index, records, aging, on_articles=self._on_progress)
+        repaired += adopt(self._writer, articles, write_batch=self._write_batch)
+        repaired += self._repair_forest(forest)
+        if repaired[ViolationKind.NODE_GONE]:
+            # A lost node may have been older than its remaining articles: the order is unreliable.
+            self._writer.write_ordered_since(index.status().state.seq)
+        return repaired + self._assign_roots(records, articles)
 
-    def repair_forest(self, audit: ForestAudit) -> Repaired:
+    def _repair_forest(self, audit: ForestAudit) -> Repaired:
         """Repair the violations in the nodes; a tree with an older neighbour joins that neighbour's tree."""
         repaired: Repaired = collections.Counter()
         stored: dict[str, Stored] = {}
@@ -78,19 +124,19 @@ class Repair:
                 self._writer.index.refresh()
         return repaired
 
-    def assign_roots(self, articles: RecordWriter, audit: ArticleAudit) -> Repaired:
+    def _assign_roots(self, records: Records, audit: ArticleAudit) -> Repaired:
         """Give articles the roots of their nodes; clear what is left of an earlier text."""
         repaired: Repaired = collections.Counter()
         for batch in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in batch if violation.remedy.new_root]
             for chunk in chunks(new_roots, self._write_batch):
                 self._writer.renew()
-                repaired[ViolationKind.TWO_ROOTS] += articles.assign_roots(chunk)
+                repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
             outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
             for some in chunks(outdated, self._write_batch):
                 self._writer.renew()
-                repaired[ViolationKind.INVALID_RECORD] += articles.clear_fingerprints(some)
-        articles.refresh()
+                repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
+        records.refresh()
         return repaired
 
     def _forget(self, documents: Query) -> None:
@@ -113,15 +159,8 @@ class Repair:
         self._write(node for node in moved if node.id != later)
         self._write(node for node in moved if node.id == later)
 
-    def set_times_back(self, ahead: TimesAhead) -> Repaired:
-        """Set back the times that are in the future."""
-        return collections.Counter(
-            {ViolationKind.TIME_AHEAD: ahead.set_back(self._writer, write=self._write)}
-        )
-
     def _write(self, stored: Iterable[Stored]) -> None:
-        for chunk in chunks(list(stored), self._write_batch):
-            self._writer.write([self._packing.pack(each) for each in chunk])
+        _write(self._writer, stored, self._write_batch)
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:
@@ -132,3 +171,126 @@ def _last_target(joins: dict[str, str], later: str) -> str:
         passed.add(target)
         target = joins[target]
     return target
+
+
+def begin_rebuilding(
+    client: Elasticsearch,
+    name: str,
+    records: Records,
+    *,
+    aging: Aging | None,
+    lookup: Lookup | None,
+    replace: bool,
+    wait_s: float,
+) -> ForestWriter:
+    """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left.
+
+    Without `aging` or `lookup`, it has that of the forest that is replaced, else the default.
+
+    Raises:
+        ForestExists: There is a complete one, and `replace` is false.
+        ForestBusy: Another process owns it.
+        ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
+            forest than the one that is replaced.
+    """
+    found = execute(client, read_meta(name))
+    meta = _meta(name, records, found, lookup=lookup)
+    index = ForestIndex.make(client, name, meta=meta)
+    latest_ms = Clock(index).latest_ms()
+    state, dead_before_ms = State(), NO_TIME
+    learned: list[LearnedRecord] = []
+    if index.meta != meta:
+        if not replace:
+            raise ForestExists(
+                f"there is a forest {name!r} already: replace it, or name another one", forest=name
+            )
+        if index.meta.profile == meta.profile and not index.meta.rebuilding:
+            # A forest that was made anew after it was lost may have few of its articles' nodes.
+            records.refuse_others_articles(index, most_known=0.0)
+        # Take its lease first: otherwise its owner could write into the new forest through the alias.
+        former = ForestWriter(index, wait_s=wait_s)
+        with former.released_on_error():
+            status = index.status(latest_ms=latest_ms)
+            state = status.state
+            # Longer retention must not revive expired nodes.
+            dead_before_ms = status.live_since_ms(status.aging)
+            aging = aging or status.aging
+            learned = _learned(index)
+        former.drop()
+        index = ForestIndex.make(client, name, meta=meta)
+    writer = ForestWriter(index, wait_s=wait_s)
+    with writer.released_on_error():
+        status = index.status()
+        aging = aging or status.aging
+        writer.write_aging(aging, dead_before_ms=max(dead_before_ms, status.dead_before_ms))
+        # Numbers of arrivals are never reused, not even those of deleted articles.
+        ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
+        state = ahead.true_state().after(state)
+        ahead.set_articles_back(state)
+        writer.write([], state=state)
+        for each in learned:
+            writer.write([], learned=each.to_documents())
+        # An article that was indexed twice has the number of its second arrival: the order is unreliable.
+        writer.write_ordered_since(index.status().state.seq)
+    return writer
+
+
+def adopt_all(writer: ForestWriter, articles: ArticleAudit) -> int:
+    """Adopt the roots of all articles, and complete the forest; return how many nodes it has."""
+    adopt(writer, articles)
+    writer.index.refresh()
+    if not writer.index.run(read_learned(writer.index.name)):
+        log.warning(
+            "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
+            "articles, or the first pages that arrive are compared whole",
+            writer.index.name,
+        )
+    writer.renew()
+    writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
+    return writer.index.run(writer.index.nodes.count_nodes())
+
+
+def _learned(index: ForestIndex) -> list[LearnedRecord]:
+    """Return what a forest has learned, as documents; nothing if they are damaged."""
+    try:
+        found = index.run(read_learned(index.name))
+        LearnedLog(index.name, found)
+    except ForestDamaged as error:
+        log.warning("the rebuilt forest begins to learn anew: %s", error)
+        return []
+    return found
+
+
+def _meta(name: str, records: Records, former: Meta | None, *, lookup: Lookup | None) -> Meta:
+    """Return the metadata of a forest of these articles, which may replace a former one."""
+    found = records.profiles()
+    if not found:
+        raise IndexNotReady(
+            "none of the articles was indexed through esdedup, so there is nothing to rebuild a forest from: "
+            "index them through esdedup, which makes their forest"
+        )
+    if len(found) != 1:
+        raise ForestMismatch(
+            f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile",
+            forest=name,
+        )
+    (label,) = found
+    try:
+        profile = _profile(label)
+    except SettingError as error:
+        raise ForestMismatch(
+            f"the articles were fingerprinted with {label!r}: {error}", forest=name, found=label
+        ) from error
+    meta = Meta.of(profile, lookup=lookup or (former.lookup if former else "memory"))
+    return dataclasses.replace(meta, profile=label, rebuilding=True)
+
+
+def _profile(label: str) -> Profile:
+    """Return the profile with that label as far as the label tells, else the standard one of its name.
+
+    Raises:
+        SettingError: There is none of that name.
+    """
+    standard = get_profile(label.split("-")[0])
+    whole = standard.with_changes(keep_boilerplate=True)
+    return whole if whole.label == label else standard

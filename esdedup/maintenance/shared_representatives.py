@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.errors import ArticleRejected
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.maintenance.stored_texts import StoredTexts
@@ -42,30 +42,16 @@ class SharedRepresentatives:
     """Finds the representatives that nodes of one forest share."""
 
     def __init__(self, *, relation: Relation, texts: StoredTexts | None, explainer: Explainer | None) -> None:
-        """Compare representatives by the rules of one forest.
-
-        Args:
-            relation: The profile's: near representatives count as one.
-            texts: The articles of the forest, to show sentences; None: representatives only.
-            explainer: For the forest's profile; None if that profile is unknown.
-        """
+        """Without texts, or an explainer of the forest's profile, no sentences are shown."""
         self._relation = relation
         self._texts = texts
         self._explainer = explainer
 
-    def find(
-        self, nodes: Sequence[StoredNode], representatives: Representatives, *, most: int, by_tree: bool
-    ) -> list[SharedRepresentative]:
-        """Find the most shared representatives, the most shared one first.
-
-        Args:
-            nodes: The nodes.
-            representatives: Theirs, uint64 ``(n, s)``.
-            most: The most representatives to return.
-            by_tree: Rank by the number of trees that share them instead of the number of nodes.
-        """
+    def find(self, nodes: Sequence[StoredNode], *, most: int, by_tree: bool) -> list[SharedRepresentative]:
+        """Find the most shared representatives, the most shared one first: by nodes, or by trees."""
         if not nodes:
             return []
+        representatives = self._relation.representatives(signatures_of(nodes, self._relation))
         owners = [node.root if by_tree else node.id for node in nodes]
         common, frequencies = _most_frequent(owners, representatives)
         centres = self._centres(common, frequencies)

@@ -1,4 +1,4 @@
-"""The statistics of a forest."""
+"""The statistics of a forest, and what it keeps of one text: its node."""
 
 import collections
 from collections.abc import Mapping
@@ -8,13 +8,14 @@ import pydantic
 from esdedup.elastic.forest.counts import NodeCounts
 from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.stored import StoredNode, signatures_of
+from esdedup.elastic.forest.learned import read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
+from esdedup.errors import ForestDamaged
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import profile_labelled
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
-from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.learned_stats import LearnedStats, learned_stats
+from esdedup.forest.model import NO_TIME
 from esdedup.maintenance.shared_representatives import SharedRepresentative, SharedRepresentatives
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.neighbours.explainer import Explainer
@@ -60,6 +61,40 @@ class Key(pydantic.BaseModel, frozen=True):
     nodes: int
 
 
+class ForestNode(pydantic.BaseModel, frozen=True):
+    """A node of a forest."""
+
+    id: str
+    # The id of the root of its tree; its own for a root.
+    root: str
+    is_root: bool
+    is_live: bool
+    # The live leaves of its tree.
+    live_leaves: int
+    # The number of the arrival that made it.
+    seq: int
+    # In the forest's time, ISO 8601; None where that was not known. `seen` is rounded up.
+    made: str | None
+    seen: str | None
+    # Until when it lives if no article needs it again.
+    lives_until: str | None
+
+
+class LearnedStats(pydantic.BaseModel, frozen=True):
+    """What a forest has learned, and what that takes."""
+
+    # Pages that have been seen so far, and those of them that are remembered.
+    pages: int
+    remembered_pages: int
+    # Passages that are boilerplate.
+    boilerplate: int
+    # In each process that knows it.
+    memory_bytes: int
+    # In the forest's index, as they are sent to it.
+    documents: int
+    document_bytes: int
+
+
 class Stats(pydantic.BaseModel, frozen=True):
     """The statistics of a forest; times are ISO 8601, None if unknown."""
 
@@ -97,31 +132,53 @@ class Stats(pydantic.BaseModel, frozen=True):
     learned: LearnedStats | None
 
 
-def stats(
-    index: ForestIndex,
-    aging: Aging,
-    texts: StoredTexts | None = None,
-    *,
-    not_enriched: int | None = None,
-    most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
-) -> Stats:
-    """Read the statistics of a forest. Needs no lease; nodes written since the last refresh are missing.
-
-    Args:
-        index: The forest's index.
-        aging: How long its nodes live.
-        texts: Its articles, to show the sentences that many of them share.
-        not_enriched: How many articles have no root; None if that is not known.
-        most_plausible_leaves: The most live leaves that a cluster can plausibly have, inclusive.
-    """
-    profile = profile_labelled(index.meta.profile)
-    shared_representatives = SharedRepresentatives(
-        relation=index.relation,
-        texts=texts,
-        explainer=None if profile is None else Explainer(profile),
-    )
+def node_of(index: ForestIndex, node_id: str) -> ForestNode | None:
+    """Return a node of a forest, None if the forest has none of that id."""
+    found = next(iter(index.run(index.nodes.by_id([node_id]))), None)
+    if found is None:
+        return None
     status = index.status()
-    live_since_ms = status.live_since_ms(aging)
+    live_since_ms = status.live_since_ms(status.aging)
+    until_ms = NO_TIME if found.seen_ms == NO_TIME else found.seen_ms + status.aging.retention_ms
+    return ForestNode(
+        id=found.id,
+        root=found.root,
+        is_root=found.is_root,
+        is_live=found.seen_ms >= live_since_ms,
+        live_leaves=index.run(index.nodes.count_leaves(found.root, live_since_ms)),
+        seq=found.seq,
+        made=_moment(found.made_ms),
+        seen=_moment(found.seen_ms),
+        lives_until=_moment(until_ms),
+    )
+
+
+def learned_stats(index: ForestIndex) -> LearnedStats | None:
+    """Measure what a forest has learned; None if that is damaged, as `verify` tells."""
+    try:
+        found = index.run(read_learned(index.name))
+        boilerplate = LearnedLog(index.name, found).boilerplate
+    except ForestDamaged:
+        return None
+    return LearnedStats(
+        pages=boilerplate.last_page,
+        remembered_pages=boilerplate.last_page - boilerplate.window.former_from + 1,
+        boilerplate=len(boilerplate.learned()),
+        memory_bytes=boilerplate.size_bytes,
+        documents=sum(each.last - each.first + 1 for each in found),
+        document_bytes=sum(each.size_bytes for each in found),
+    )
+
+
+def stats(
+    index: ForestIndex, texts: StoredTexts | None, *, not_enriched: int | None, most_plausible_leaves: int
+) -> Stats:
+    """Read the statistics of a forest as of its last refresh; `texts` are its articles."""
+    profile = profile_labelled(index.meta.profile)
+    explainer = None if profile is None else Explainer(profile)
+    shared_representatives = SharedRepresentatives(relation=index.relation, texts=texts, explainer=explainer)
+    status = index.status()
+    live_since_ms = status.live_since_ms(status.aging)
     time_ms = status.state.time_ms
     new_since_ms = NO_TIME if time_ms == NO_TIME else time_ms - 7 * DAY_MS
     counts = index.run(index.nodes.counts(new_since_ms=new_since_ms, live_since_ms=live_since_ms))
@@ -132,6 +189,12 @@ def stats(
         implausible = _implausible(live_leaves, most_plausible_leaves)
     random_nodes = index.run(index.nodes.random_nodes(_RANDOM_NODES))
     fullest_keys, nodes_a_key = _keys(index, random_nodes)
+    shared_by_trees = shared_representatives.find(random_nodes, most=_KEYS_SHOWN, by_tree=True)
+
+    def most_shared(root: str) -> SharedRepresentative | None:
+        leaves = index.run(index.nodes.some_leaves(root, live_since_ms))
+        return next(iter(shared_representatives.find(leaves, most=1, by_tree=False)), None)
+
     size_bytes = index.size_bytes()
     return Stats(
         profile=index.meta.profile,
@@ -139,25 +202,23 @@ def stats(
         trees=counts.trees,
         expired=counts.nodes - counts.live,
         seq=status.state.seq,
-        time=None if status.state.time_ms == NO_TIME else iso(status.state.time_ms),
-        retention_days=round(aging.retention_ms / DAY_MS, 3),
+        time=_moment(status.state.time_ms),
+        retention_days=round(status.aging.retention_ms / DAY_MS, 3),
         size_bytes=size_bytes,
         bytes_a_node=round(size_bytes / counts.nodes, 1) if counts.nodes else 0.0,
         trees_by_leaves=_by_leaves(sizes, counts.trees),
-        largest=_largest(sizes),
+        largest=tuple(
+            Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN)
+        ),
         most_plausible_leaves=most_plausible_leaves,
         implausible=tuple(
-            ImplausibleCluster(
-                root=root,
-                leaves=leaves,
-                shared=_most_shared(index, shared_representatives, root, live_since_ms),
-            )
+            ImplausibleCluster(root=root, leaves=leaves, shared=most_shared(root))
             for root, leaves in implausible[:_LARGEST_SHOWN]
         ),
         implausible_trees=len(implausible),
         fullest_keys=fullest_keys,
         nodes_a_key=nodes_a_key,
-        shared_by_trees=_shared_by_trees(index, shared_representatives, random_nodes),
+        shared_by_trees=tuple(shared for shared in shared_by_trees if shared.trees >= _MANY_TREES),
         days=_days(counts.made_by_day, counts.seen_by_day),
         growth_7_days=_growth(counts),
         not_enriched=not_enriched,
@@ -184,28 +245,6 @@ def _implausible(live_leaves: dict[str, int], most_leaves: int) -> list[tuple[st
     return sorted(found, key=lambda each: (-each[1], each[0]))
 
 
-def _most_shared(
-    index: ForestIndex, shared_representatives: SharedRepresentatives, root: str, live_since_ms: int
-) -> SharedRepresentative | None:
-    """Find the representative that most leaves of a tree share; None if they have been deleted."""
-    leaves = index.run(index.nodes.some_leaves(root, live_since_ms))
-    representatives = index.relation.representatives(signatures_of(leaves, index.relation))
-    return next(iter(shared_representatives.find(leaves, representatives, most=1, by_tree=False)), None)
-
-
-def _shared_by_trees(
-    index: ForestIndex, shared_representatives: SharedRepresentatives, random_nodes: list[StoredNode]
-) -> tuple[SharedRepresentative, ...]:
-    """Find representatives that many trees share."""
-    representatives = index.relation.representatives(signatures_of(random_nodes, index.relation))
-    found = shared_representatives.find(random_nodes, representatives, most=_KEYS_SHOWN, by_tree=True)
-    return tuple(shared for shared in found if shared.trees >= _MANY_TREES)
-
-
-def _largest(sizes: collections.Counter[str]) -> tuple[Cluster, ...]:
-    return tuple(Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN))
-
-
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
     powers = collections.Counter(leaves.bit_length() - 1 for leaves in sizes.values())
     # Leaves of missing roots may make `sizes` larger than the number of trees.
@@ -227,3 +266,7 @@ def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key
     counts = index.run(index.search.count_by_key(ordinary.union(fullest)))
     keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
     return tuple(keys), round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
+
+
+def _moment(time_ms: int) -> str | None:
+    return None if time_ms == NO_TIME else iso(time_ms)

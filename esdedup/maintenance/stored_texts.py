@@ -1,18 +1,25 @@
-"""Reads the texts of articles: single ones with their records, or the latest in their order."""
+"""The stored texts of articles: the latest, one of a node, and what is boilerplate in them, by site."""
 
+import collections
+import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import pydantic
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.names import check_index_names
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import Query, aggregate
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.reading.articles import StoredText, text_by_fingerprint
 from esdedup.reading.scope import Scope
 from esdedup.sites import RawPage, site_fields
+from esdedup.text.left_out import LocatedPassages
 
 LATEST_ARTICLES = 100_000
 """How many articles a forest learns from by default. Of twice as many, it would forget the first again."""
@@ -21,26 +28,47 @@ LATEST_ARTICLES = 100_000
 _TEXTS_AT_ONCE = 200
 
 
+class LearnedPassage(pydantic.BaseModel, frozen=True):
+    """A passage that is boilerplate."""
+
+    # As it stands in an article; None if it has more than 1,000 characters.
+    text: str | None
+    # How many of the articles read of this site have it.
+    articles: int
+
+
+class SiteBoilerplate(pydantic.BaseModel, frozen=True):
+    """What is boilerplate in the articles of a site."""
+
+    # None for articles whose site is not known.
+    site: str | None
+    # How many articles of the site were read.
+    articles: int
+    # How many different passages of theirs are boilerplate.
+    learned: int
+    # Those that most of the articles have.
+    passages: tuple[LearnedPassage, ...]
+
+
+class BoilerplateBySite(pydantic.BaseModel, frozen=True):
+    """What a forest has learned to be boilerplate, as far as the articles read have it."""
+
+    # How many were read.
+    articles: int
+    # Those with the most articles first.
+    sites: tuple[SiteBoilerplate, ...]
+    # False if there were so many different passages that not all were counted.
+    is_complete: bool
+
+
 class StoredTexts:
-    """Reads articles from some indices."""
+    """The articles of some indices, which have the fields of esdedup; `client` should be `patient`."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
-        """Use some indices, after checking that each has the fields of esdedup.
-
-        Args:
-            client: Closed by the caller; should be `patient`.
-            indices: Names, aliases or patterns.
-            fields: The names of the articles' fields; None: those that the indices keep.
-
-        Raises:
-            IndexNotReady: An index is missing, or lacks the fields; or they keep different names.
-            SettingError: `indices` is a string, or contains an empty name.
-        """
         check_index_names(indices)
         self._client = client
-        self._indices = list(indices)
         self._names = ",".join(indices)
-        self._fields = execute(self._client, Scope(fields=fields).ready(self._names)).fields
+        self._fields = execute(client, Scope(fields=fields).ready(self._names)).fields
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
         """Return the first article to arrive with one of some fingerprints; see `text_by_fingerprint`."""
@@ -48,40 +76,90 @@ class StoredTexts:
 
     def count_latest(self, latest: int) -> int:
         """Count what `texts` yields."""
-        with translated(f"count the articles in {', '.join(self._indices)!r}"):
-            answer = self._client.count(index=self._indices, query=self._latest(latest))
+        with translated(f"count the articles in {self._names!r}"):
+            answer = self._client.count(index=self._names, query=self._latest(latest))
         return int(answer["count"])
 
     def texts(self, latest: int) -> Iterator[RawPage | ArticleRejected]:
-        """Yield the texts of the latest articles in the order of their arrival, or why one has none.
+        """Yield the texts of the latest of so many arrivals in their order, or why one has none.
 
         Articles without a root, whose order is not known, all come first.
-
-        Args:
-            latest: Of how many arrivals; those that went to other indices count too.
         """
-        by_arrival = {self._fields.seq: {"order": "asc", "unmapped_type": "long", "missing": "_first"}}
+        by_arrival = {"order": "asc", "unmapped_type": "long", "missing": "_first"}
+        return self._pages(self._latest(latest), by_arrival)
+
+    def latest_first(self) -> Iterator[RawPage | ArticleRejected]:
+        """Yield the texts of articles with a root, the last to arrive first, or why one has none."""
+        with_root = {"exists": {"field": self._fields.root}}
+        return self._pages(with_root, {"order": "desc", "unmapped_type": "long"})
+
+    def _latest(self, latest: int) -> Query:
+        aggregations = {"last": {"max": {"field": self._fields.seq}}}
+        answer = execute(self._client, aggregate(self._names, {"match_all": {}}, aggregations))
+        last = int(answer["last"]["value"] or 0)
+        return {"bool": {"must_not": {"range": {self._fields.seq: {"lte": last - latest}}}}}
+
+    def _pages(self, query: Query, by_arrival: Query) -> Iterator[RawPage | ArticleRejected]:
         body = {
-            "query": self._latest(latest),
-            "sort": [by_arrival],
+            "query": query,
+            "sort": [{self._fields.seq: by_arrival}],
             "_source": [self._fields.text, *site_fields(self._fields)],
             "size": _TEXTS_AT_ONCE,
             "track_total_hits": False,
         }
-        for hits in hit_pages(self._client, ",".join(self._indices), body):
-            for hit in hits:
-                try:
-                    yield RawPage.of(hit["_source"], self._fields, name=hit["_id"], article_id=hit["_id"])
-                except ArticleRejected as rejected:
-                    yield rejected.bare()
+        for hit in itertools.chain.from_iterable(hit_pages(self._client, self._names, body)):
+            try:
+                yield RawPage.of(hit["_source"], self._fields, name=hit["_id"], article_id=hit["_id"])
+            except ArticleRejected as rejected:
+                yield rejected.bare()
 
-    def _latest(self, latest: int) -> Query:
-        with translated(f"read the articles in {', '.join(self._indices)!r}"):
-            answer = self._client.search(
-                index=self._indices,
-                size=0,
-                aggs={"last": {"max": {"field": self._fields.seq}}},
-                allow_partial_search_results=False,
+
+@dataclasses.dataclass(kw_only=True)
+class BoilerplateCounts:
+    """Counts the articles of each site, and their passages that are boilerplate."""
+
+    learned: LearnedCopy
+    # How many characters of a text are fingerprinted.
+    max_length: int
+    # Different ones, on all sites together: at most 100 MB. Sites have some dozens each.
+    most_passages: int = 50_000
+    # They are shown whole or not at all, since a part of one is no override. Few have so many characters.
+    longest_shown: int = 1_000
+    articles: collections.Counter[str | None] = dataclasses.field(default_factory=collections.Counter)
+    # By the site and the passage's hash.
+    passages: collections.Counter[tuple[str | None, int]] = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    texts: dict[int, str | None] = dataclasses.field(default_factory=dict)
+    is_complete: bool = True
+
+    def add(self, article: RawPage) -> None:
+        """Count an article, and once each of its passages that is boilerplate."""
+        self.articles[article.site] += 1
+        found = LocatedPassages.of(article.text, max_length=self.max_length)
+        places = np.flatnonzero(self.learned.are_learned(found.passages.hashes))
+        _, first = np.unique(found.passages.hashes[places], return_index=True)
+        for place in places[np.sort(first)].tolist():
+            self._add(article.site, int(found.passages.hashes[place]), found.text(place))
+
+    def _add(self, site: str | None, passage: int, text: str) -> None:
+        if (site, passage) not in self.passages and len(self.passages) >= self.most_passages:
+            self.is_complete = False
+            return
+        self.passages[site, passage] += 1
+        self.texts.setdefault(passage, text if len(text) <= self.longest_shown else None)
+
+    def result(self, most: int) -> BoilerplateBySite:
+        """Return what was counted, with so many passages a site."""
+        by_site: dict[str | None, list[LearnedPassage]] = {site: [] for site in self.articles}
+        for (site, passage), count in self.passages.most_common():
+            by_site[site].append(LearnedPassage(text=self.texts[passage], articles=count))
+        sites = (
+            SiteBoilerplate(
+                site=site, articles=count, learned=len(by_site[site]), passages=tuple(by_site[site][:most])
             )
-        last = int(answer["aggregations"]["last"]["value"] or 0)
-        return {"bool": {"must_not": {"range": {self._fields.seq: {"lte": last - latest}}}}}
+            for site, count in self.articles.most_common()
+        )
+        return BoilerplateBySite(
+            articles=self.articles.total(), sites=tuple(sites), is_complete=self.is_complete
+        )

@@ -12,8 +12,7 @@ from esdedup.elastic.forest.log_nodes import LogNodes
 from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.forest.model import NO_TIME, Aging, State
-from esdedup.maintenance.record import Record
-from esdedup.maintenance.records import Records
+from esdedup.maintenance.records import Record, Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 from esdedup.times import iso
 
@@ -24,14 +23,7 @@ class TimesAhead:
     """The times in one forest, and in the articles that it assigned, that are later than they can be."""
 
     def __init__(self, index: ForestIndex, records: Records | None, *, latest_ms: int, aging: Aging) -> None:
-        """Look for times in the future; nothing is sent yet.
-
-        Args:
-            index: The forest's index.
-            records: What esdedup wrote into the articles. None: only the forest counts.
-            latest_ms: Later times are in the future.
-            aging: How long nodes live.
-        """
+        """Take times after `latest_ms` for future ones; without `records`, those of the forest alone."""
         self._index = index
         self._records = records
         self._latest_ms = latest_ms
@@ -49,14 +41,7 @@ class TimesAhead:
             yield from (_violation(record.id, record.seen_ms) for record in batch)
 
     def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
-        """Set all of them back to the forest's last time before them; return how many there were.
-
-        May be interrupted and run again.
-
-        Args:
-            writer: Owns the forest.
-            write: Writes nodes and pages into it.
-        """
+        """Set all of them back to the forest's last time before them; return how many there were."""
         state, count = self.true_state(), 0
         for batch in self._articles():
             writer.renew()
@@ -140,8 +125,8 @@ class TimesAhead:
             for record in batch
         ]
         assert self._records is not None
-        count = self._records.writer.update(changes)
-        self._records.writer.refresh()
+        count = self._records.update(changes)
+        self._records.refresh()
         return count
 
 

@@ -9,7 +9,7 @@ import pydantic
 from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.requests import Query
 from esdedup.forest.model import State
-from esdedup.maintenance.record import Record
+from esdedup.maintenance.records import Record
 
 
 class ViolationKind(enum.Enum):

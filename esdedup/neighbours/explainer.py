@@ -25,13 +25,14 @@ from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters
 
 Signatures = npt.NDArray[Any]
+"""Of one text: of shape (1,)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PastSignature:
     """The signature by which a text was decided when it came, which today's may differ from."""
 
-    # Of shape (1,); None if it had no fingerprint.
+    # None if it had no fingerprint.
     signature: Signatures | None
 
 
@@ -40,7 +41,8 @@ class _ComparedText:
     """A raw text, and the signature by which it is compared."""
 
     text: str
-    # Of shape (1,); None if it has no fingerprint.
+    site: str | None
+    # None if it has no fingerprint.
     signature: Signatures | None
     # What is left out of the text today; None for nothing.
     passage_filter: PassageFilter | None
@@ -52,13 +54,7 @@ class Explainer:
     """Compares texts as a forest of one profile does. Not thread-safe."""
 
     def __init__(self, profile: Profile, *, filter_on: SiteFilters | None = None) -> None:
-        """Compare by a profile.
-
-        Args:
-            profile: Decides fingerprints and thresholds.
-            filter_on: Decides what is left out of texts as boilerplate, unless the profile keeps it. None:
-                nothing is left out.
-        """
+        """`filter_on` says what is left out of texts of a site, unless the profile keeps boilerplate."""
         self.profile = profile
         self._filter_on = None if profile.keep_boilerplate else filter_on
         self._fingerprinter = Fingerprinter(profile)
@@ -75,15 +71,20 @@ class Explainer:
 
     def representatives(self, text: str, site: str | None = None) -> list[Representative]:
         """Return the representatives of a raw text, each simhash once; none if it has no fingerprint."""
-        return self._todays(text, self._filter_of(site))
+        return self._representatives(text, self._filter_of(site))
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
-        """Return the weighted words that decide the simhash of a raw text, as `Fingerprinter.features`."""
+        """Return the weighted words that decide the simhash of a raw text."""
         return self._fingerprinter.features(text, passage_filter=self._filter_of(site))
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
         """Return what is left out of a raw text today; None if it is compared whole."""
-        return self._left_out(text, self._filter_of(site))
+        passage_filter = self._filter_of(site)
+        return (
+            None
+            if passage_filter is None
+            else left_out(text, passage_filter, max_length=self.profile.max_text_length)
+        )
 
     def explain(
         self,
@@ -93,14 +94,10 @@ class Explainer:
         sites: tuple[str | None, str | None] = (None, None),
         decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
     ) -> Explanation:
-        """Compare two raw texts. Every stage is worked out, even after an earlier one has decided.
+        """Compare two raw texts in all stages, even after an earlier one has decided.
 
-        Args:
-            one: The first text.
-            other: The second text.
-            sites: The sites of the two, as far as they are known.
-            decided: By what it was decided about each; what is left out of a text may have changed since.
-                None: by its signature of today.
+        `decided` is by what it was decided about each: what is left out of it may have changed since. None:
+        by its signature of today.
         """
         texts = self._compared(one, sites[0], decided[0]), self._compared(other, sites[1], decided[1])
         overlap, whole_texts = self._compare_whole_texts(*texts)
@@ -126,30 +123,21 @@ class Explainer:
     def _filter_of(self, site: str | None) -> PassageFilter | None:
         return None if self._filter_on is None else self._filter_on(site)
 
-    def _left_out(self, text: str, passage_filter: PassageFilter | None) -> LeftOut | None:
-        return (
-            None
-            if passage_filter is None
-            else left_out(text, passage_filter, max_length=self.profile.max_text_length)
-        )
-
     def _compared(self, text: str, site: str | None, decided: PastSignature | None) -> _ComparedText:
         passage_filter = self._filter_of(site)
         todays = self._signature(text, passage_filter)
         if decided is None or self._are_equal(decided.signature, todays):
-            return _ComparedText(text=text, signature=todays, passage_filter=passage_filter, is_todays=True)
+            return _ComparedText(
+                text=text, site=site, signature=todays, passage_filter=passage_filter, is_todays=True
+            )
         return _ComparedText(
-            text=text, signature=decided.signature, passage_filter=passage_filter, is_todays=False
+            text=text, site=site, signature=decided.signature, passage_filter=passage_filter, is_todays=False
         )
 
     def _signature(self, text: str, passage_filter: PassageFilter | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
         found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         return found.signatures if found.exists[0] else None
-
-    def _is_whole(self, text: _ComparedText) -> bool:
-        """Return whether a text, compared by a signature that is not today's, had nothing left out."""
-        return self._are_equal(text.signature, self._signature(text.text, None))
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
         """Return whether two signatures are the same; under which keys their nodes are indexed may differ."""
@@ -164,9 +152,12 @@ class Explainer:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None, None
-        # Counted only in what was compared.
+        # Counted only in what was compared: by an earlier signature, only if it is that of the whole text.
         overlap = None
-        if all(each.is_todays or self._is_whole(each) for each in (one, other)):
+        if all(
+            each.is_todays or self._are_equal(each.signature, self._signature(each.text, None))
+            for each in (one, other)
+        ):
             overlap = Overlap.of(*map(self._remaining, (one, other)), number_weight=rules.number_weight)
         return overlap, compare_whole_texts(one.signature, other.signature, rules, overlap=overlap)
 
@@ -182,7 +173,7 @@ class Explainer:
         alphanumerics, signature = self._parsed(text.text).alphanumerics, text.signature
         return Text(
             letters=int(alphanumerics[0]),
-            left_out=self._left_out(text.text, text.passage_filter),
+            left_out=self.left_out(text.text, text.site),
             is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
             representatives=() if signature is None else tuple(self._represented(text, signature)),
@@ -192,26 +183,23 @@ class Explainer:
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         """Return the representatives by which a text is compared."""
         if text.is_todays:
-            return self._representatives(text.text, signature, text.passage_filter)
+            return self._representatives(text.text, text.passage_filter)
         # What they were made from may be in the text still.
-        known = {
-            each.simhash: each
+        todays = (
+            each
             for passage_filter in (text.passage_filter, None)
-            for each in self._todays(text.text, passage_filter)
-        }
-        simhashes = dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
+            for each in self._representatives(text.text, passage_filter)
+        )
+        known = {each.simhash: each for each in todays}
         return [
             known.get(simhash) or Representative(simhash=simhash, kind=None, passage=None)
-            for simhash in simhashes
+            for simhash in dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
         ]
 
-    def _todays(self, text: str, passage_filter: PassageFilter | None) -> list[Representative]:
+    def _representatives(self, text: str, passage_filter: PassageFilter | None) -> list[Representative]:
         signature = self._signature(text, passage_filter)
-        return [] if signature is None else self._representatives(text, signature, passage_filter)
-
-    def _representatives(
-        self, text: str, signature: Signatures, passage_filter: PassageFilter | None
-    ) -> list[Representative]:
+        if signature is None:
+            return []
         kind: Literal["words", "sentence"]
         if self.profile.representation == "keywords":
             features = self._fingerprinter.features(text, passage_filter=passage_filter)

@@ -128,8 +128,11 @@ def explain_indexed(
     explainer = _IndexExplainer(
         index, fields=fields, forest=forest, explainer=Explainer(profile, filter_on=filter_on)
     )
-    found = yield from explainer.explain(*texts, forest=scope.forest)
-    return found.model_copy(update={"forest_missing": forest_missing, "learned_missing": learned_missing})
+    return (
+        yield from explainer.explain(
+            *texts, forest_name=scope.forest, forest_missing=forest_missing, learned_missing=learned_missing
+        )
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -198,9 +201,11 @@ class _IndexExplainer:
         one: StoredText,
         other: StoredText,
         *,
-        forest: str,
+        forest_name: str,
+        forest_missing: str | None,
+        learned_missing: str | None,
     ) -> Requests[IndexedExplanation]:
-        """Compare two articles, and explain their clusters; `forest` is the name of the forest."""
+        """Compare two articles, and explain their clusters."""
         comparison = self._explainer.explain(
             one.text,
             other.text,
@@ -213,20 +218,16 @@ class _IndexExplainer:
             comparison=comparison,
             one=states[0],
             other=states[1],
-            forest=forest,
-            forest_missing=None,
-            learned_missing=None,
+            forest=forest_name,
+            forest_missing=forest_missing,
+            learned_missing=learned_missing,
             retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
             same_cluster=one.root is not None and one.root == other.root,
-            outcome=outcome(
-                comparison,
-                *states,
-                gap_ms=gap_ms,
-                retention_ms=self._retention_ms,
-            ),
+            outcome=outcome(comparison, *states, gap_ms=gap_ms, retention_ms=self._retention_ms),
         )
 
     def _state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
+        other_root = None if other.root == article.root else other.root
         is_comparable = article.profile == self._label
         has_node = is_comparable and self._nodes is not None and article.fingerprint is not None
         ids = {each for each in (article.fingerprint, article.root) if each is not None}
@@ -251,11 +252,7 @@ class _IndexExplainer:
             root_node=self._node_state(nodes.get(article.root or "")) if has_node else None,
             live_leaves=(yield from self._count_live_leaves(article.root)) if has_node else None,
             to_root=(yield from self._compare_with_root(article, article.root)),
-            to_other_root=(
-                yield from self._compare_with_root(
-                    article, other.root if other.root != article.root else None
-                )
-            ),
+            to_other_root=(yield from self._compare_with_root(article, other_root)),
             neighbour=(yield from self._first_neighbour(node)),
         )
 

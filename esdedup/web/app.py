@@ -24,9 +24,8 @@ from esdedup.serving.limits import Guard
 from esdedup.web import (
     api,
     article_page,
-    comparison_page,
+    comparison,
     downloads,
-    explanation,
     languages,
     list_page,
     try_out,
@@ -41,10 +40,8 @@ _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
 # Beyond the time in which an answer must be ready.
 _MARGIN_S = 5.0
-_ROUTERS = [
-    each.router
-    for each in (api, explanation, try_out, downloads, list_page, article_page, comparison_page, languages)
-]
+_PAGES = (try_out, downloads, list_page, article_page, comparison, languages)
+_ROUTERS = [api.router, comparison.api_router, *(each.router for each in _PAGES)]
 
 
 def create_app(

@@ -4,15 +4,33 @@ import asyncio
 import dataclasses
 import html
 import itertools
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from rapidfuzz.distance import Indel
 
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.normalise import visible_beginning
-from esdedup.web.differences import Kind, Piece, differences, is_long
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, language, own_language
 from esdedup.web.site import Site
+
+# A word, a run of white space, or any other character, such as a Chinese one.
+_TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
+# A longer comparison would take too long for a page.
+MAX_TOKENS = 10_000
+
+Kind = Literal["same", "removed", "added"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A passage that is in both versions, or in only one."""
+
+    kind: Kind
+    text: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,3 +131,40 @@ def parts(pieces: Iterable[Piece], *, ours: Sequence[Span] = (), theirs: Sequenc
 
 def _edges(spans: Sequence[Span]) -> list[int]:
     return [edge for span in spans for edge in (span.start, span.end)]
+
+
+def differences(before: str, after: str) -> list[Piece]:
+    """Return the passages of both texts in order: those only in `before` are removed, only in `after` added.
+
+    The first 10,000 words, spaces and Chinese characters of each text are compared.
+    """
+    one, other = (_tokens(text)[:MAX_TOKENS] for text in (before, after))
+    pieces: list[Piece] = []
+    removed: list[str] = []
+    added: list[str] = []
+    for step in Indel.opcodes(one, other):
+        ours, theirs = one[step.src_start : step.src_end], other[step.dest_start : step.dest_end]
+        if step.tag != "equal" or (not "".join(ours).strip() and (removed or added)):
+            # White space between two changes joins them, so that a changed phrase reads as one.
+            removed += ours
+            added += theirs
+            continue
+        pieces += _changed(removed, added)
+        pieces.append(Piece(kind="same", text="".join(ours)))
+        removed, added = [], []
+    return [*pieces, *_changed(removed, added)]
+
+
+def is_long(text: str) -> bool:
+    """Return whether a text is too long to be compared to its end."""
+    return len(_tokens(text)) > MAX_TOKENS
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the first tokens of a text, up to one more than are compared."""
+    return [match[0] for match in itertools.islice(_TOKEN.finditer(text), MAX_TOKENS + 1)]
+
+
+def _changed(removed: list[str], added: list[str]) -> list[Piece]:
+    kinds: list[tuple[Kind, list[str]]] = [("removed", removed), ("added", added)]
+    return [Piece(kind=kind, text="".join(tokens)) for kind, tokens in kinds if tokens]

@@ -42,7 +42,7 @@ FLOODED = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class HotForest:
+class FrequentKeyForest:
     """A forest of roots that share one key, and lie far apart otherwise."""
 
     name: str
@@ -52,9 +52,9 @@ class HotForest:
 
 
 @pytest.fixture(params=[(CLASSIC, 12_000), (VERIFIED, 12_000)], ids=lambda param: param[0].name)
-def hot_forest(
+def frequent_key_forest(
     request: pytest.FixtureRequest, es: Elasticsearch, index_name: Callable[[str], str]
-) -> HotForest:
+) -> FrequentKeyForest:
     profile, count = request.param
     forest = index_name("forest")
     ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
@@ -63,7 +63,9 @@ def hot_forest(
     relation = relation_of(profile)
     signatures = held if profile == CLASSIC else verified_signatures(held, random)
     put(es, forest, profile, signatures)
-    return HotForest(name=forest, profile=profile, ids=relation.ids(signatures), signatures=signatures)
+    return FrequentKeyForest(
+        name=forest, profile=profile, ids=relation.ids(signatures), signatures=signatures
+    )
 
 
 def put(es: Elasticsearch, forest: str, profile: Profile, signatures: np.ndarray) -> None:
@@ -114,13 +116,13 @@ def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def test_nothing_is_missed_and_little_is_read(
-    es: Elasticsearch, hot_forest: HotForest, monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, frequent_key_forest: FrequentKeyForest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    profile, relation = hot_forest.profile, relation_of(hot_forest.profile)
+    profile, relation = frequent_key_forest.profile, relation_of(frequent_key_forest.profile)
     random = np.random.default_rng(4)
-    chosen = random.choice(len(hot_forest.ids), 300)
+    chosen = random.choice(len(frequent_key_forest.ids), 300)
     read = count_hits(monkeypatch)
-    store = ElasticStore(es, forest=hot_forest.name, profile=profile, aging=AGING, **SEARCHED)
+    store = ElasticStore(es, forest=frequent_key_forest.name, profile=profile, aging=AGING, **SEARCHED)
 
     def assign(signatures: np.ndarray) -> list[Assignment]:
         times_ms = np.full(len(signatures), NO_TIME)
@@ -130,15 +132,15 @@ def test_nothing_is_missed_and_little_is_read(
         batch = Arrivals(signatures=signatures, exist=exist, pages=pages, times_ms=times_ms)
         return Forest(store).assign(batch, now_ms=NOW_MS)
 
-    arriving = edited(hot_forest.signatures[chosen], random)
-    simhashes = relation.representatives(hot_forest.signatures)[:, 0]
+    arriving = edited(frequent_key_forest.signatures[chosen], random)
+    simhashes = relation.representatives(frequent_key_forest.signatures)[:, 0]
     for at, answer in enumerate(assign(arriving)):
         distances = np.bitwise_count(simhashes ^ relation.representatives(arriving[at : at + 1])[0, 0])
         near = set(np.flatnonzero(distances <= 3).tolist())
-        assert answer.root in {hot_forest.ids[row] for row in near}
+        assert answer.root in {frequent_key_forest.ids[row] for row in near}
     first = sum(read)
     read.clear()
-    assign(edited(hot_forest.signatures[chosen], random))
+    assign(edited(frequent_key_forest.signatures[chosen], random))
     store.close()
     # The first batch learns it from a full page, and the next one remembers it. What is still read comes by
     # keys that hold only one of the two shared blocks.

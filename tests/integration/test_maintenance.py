@@ -1,32 +1,56 @@
-"""Looking after a forest on a real server: verifying, figures, and who may."""
+"""Looking after a forest on a real server: verifying, figures, who may, and making it anew from articles."""
 
 import functools
 import itertools
+import logging
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
+from random import Random
+from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 
 from esdedup import (
+    CLASSIC,
+    VERIFIED,
     Dedup,
     Fields,
     ForestBusy,
     ForestError,
+    ForestIncomplete,
     ForestMismatch,
     ForestMissing,
     IndexNotReady,
     Maintenance,
+    Profile,
+    sample,
 )
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.meta import Lookup
+from esdedup.elastic.forest.meta import Lookup, Meta
 from esdedup.elastic.forest.status import STATE_ID
+from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import Limits
-from esdedup.fingerprint.profile import CLASSIC
 from esdedup.maintenance import ViolationKind
-from tests.support.forests import ARTICLES, feed, in_both_lookups, nodes, remove, renewing_threads, stories
+from tests.support import stream
+from tests.support.forests import (
+    ARTICLES,
+    a_leaf,
+    all_nodes,
+    assert_rearrivals_are_known,
+    feed,
+    in_both_lookups,
+    nodes,
+    pages,
+    remove,
+    renewing_threads,
+    roots,
+    stories,
+    without_pages,
+)
 from tests.support.names import Names
 
 
@@ -212,3 +236,177 @@ def test_indices_without_a_forest(es: Elasticsearch, index_name: Names) -> None:
         dedup.setup(empty)
     with pytest.raises(IndexNotReady, match="none of the articles was indexed through esdedup"):
         Maintenance(es, forest=index_name("forest")).rebuild([empty])
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], profile: Profile) -> None:
+    index, forest = fed
+    before, nodes_before, pages_before = roots(es, index), nodes(es, forest), pages(es, forest)
+    es.indices.delete(index=forest)
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.rebuild([index]) == len(nodes_before)
+    assert without_pages(nodes(es, forest)) == without_pages(nodes_before)
+    assert pages(es, forest) == pages_before
+    assert list(maintenance.verify([index])) == []
+    assert roots(es, index) == before
+    assert_rearrivals_are_known(es, index, forest, profile)
+
+
+def test_a_rebuilt_forest_keeps_boilerplate_if_its_articles_did(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    profile = VERIFIED.with_changes(keep_boilerplate=True)
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:40])
+    es.indices.delete(index=forest)
+    Maintenance(es, forest=forest).rebuild([index])
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        feed(es, dedup, index, ARTICLES[40:60])
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, profile=VERIFIED) as dedup:
+        dedup.setup(index)
+    middle = len(ARTICLES) // 2
+    for part in (ARTICLES[:middle], ARTICLES[middle:]):
+        with Dedup(es, forest=forest, profile=VERIFIED, batch_size=50) as dedup:
+            feed(es, dedup, index, part)
+        es.indices.delete(index=forest)
+        Maintenance(es, forest=forest).rebuild([index])
+    found = stream.indexed(es, index), stream.nodes(es, forest)
+    assert found == stream.expected(sample.articles(len(ARTICLES)), VERIFIED)
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    leaf = a_leaf(nodes(es, forest))
+    for hit in es.search(index=index, query={"term": {"dedup.fingerprint": leaf.root}}, size=100)["hits"][
+        "hits"
+    ]:
+        es.delete(index=index, id=hit["_id"], refresh=True)
+    es.indices.delete(index=forest)
+    maintenance = Maintenance(es, forest=forest)
+    maintenance.rebuild([index])
+    found = nodes(es, forest)
+    assert found[leaf.root].is_root
+    assert found[leaf.id].root == leaf.root
+    assert list(maintenance.verify([index])) == []
+
+
+def test_a_rebuild_that_was_interrupted(
+    es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, forest = fed
+    before = nodes(es, forest)
+    with pytest.raises(ForestError, match="there is a forest"):
+        Maintenance(es, forest=forest).rebuild([index])
+
+    def fail(self: ForestWriter, found: list[bytes], **how: Any) -> None:
+        if found:
+            write_whole(self, found[: len(found) // 2])
+            raise ForestError("interrupted on purpose", forest=forest)
+        write_whole(self, found, **how)
+
+    write_whole = ForestWriter.write
+    with monkeypatch.context() as patch:
+        patch.setattr(ForestWriter, "write", fail)
+        with pytest.raises(ForestError, match="interrupted on purpose"):
+            Maintenance(es, forest=forest).rebuild([index], replace=True)
+    made = ForestIndex(es, name=forest, meta=Meta.of(VERIFIED))
+    assert 0 < len(list(all_nodes(made))) < len(before)
+    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestIncomplete, match="is being rebuilt"):
+        list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
+    with pytest.raises(ForestIncomplete, match="is being rebuilt"):
+        list(Maintenance(es, forest=forest).verify([index]))
+    Maintenance(es, forest=forest).rebuild([index])
+    assert without_pages(nodes(es, forest)) == without_pages(before)
+
+
+FOOTER = "subscribe to the harbour letter and read about ferries and weather every morning"
+LIMIT = 4
+
+
+def words(draw: Random, count: int) -> str:
+    return " ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(count))
+
+
+@pytest.fixture
+def feed_texts(es: Elasticsearch, index_name: Names) -> Callable[[Profile, list[str]], tuple[str, str]]:
+    """Feeds texts to a new index and forest, where few leaves are plausible."""
+
+    def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
+        index, forest = index_name("articles"), index_name("forest")
+        with Dedup(es, forest=forest, profile=profile, most_plausible_leaves=LIMIT) as dedup:
+            dedup.setup(index)
+            actions = [{"_index": index, "_id": str(at), "text": text} for at, text in enumerate(texts)]
+            helpers.bulk(es, dedup.enrich(actions), refresh=True)
+        return index, forest
+
+    return feed
+
+
+def template(count: int) -> list[str]:
+    draw = Random(1)
+    body = f"{words(draw, 30)}. {words(draw, 40)}. {words(draw, 25)}"
+    return [f"{body}. {words(draw, 6)}." for _ in range(count)]
+
+
+def test_a_cluster_that_is_too_large(
+    es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = template(2 * LIMIT + 3)
+    with caplog.at_level(logging.WARNING, logger="esdedup"):
+        index, forest = feed_texts(VERIFIED, texts)
+    found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
+    live = 2 * LIMIT + 2
+    assert found.implausible_trees == 1
+    (cluster,) = found.implausible
+    assert (cluster.root, cluster.leaves) == (found.largest[0].root, live)
+    assert cluster.shared is not None
+    assert (cluster.shared.nodes, cluster.shared.examined, cluster.shared.trees) == (live, live, 1)
+    assert cluster.shared.sentence is None
+    for record, passed in zip(caplog.records, (LIMIT, 2 * LIMIT), strict=True):
+        assert cluster.root in record.getMessage()
+        assert f"more than {passed} distinct texts" in record.getMessage()
+        assert not any(word in record.getMessage() for word in texts[0].split())
+    told = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).implausible[0].shared
+    assert told is not None
+    assert told.kind == "sentence"
+    assert told.sentence is not None
+    assert told.sentence in texts[0]
+    # An index without the forest's articles gives no sentence.
+    empty, _ = feed_texts(VERIFIED, [])
+    assert (
+        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([empty]).implausible[0].shared
+        == cluster.shared
+    )
+    with pytest.raises(IndexNotReady):
+        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([forest])
+
+
+def test_a_plausible_cluster_is_not_reported(
+    es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, forest = feed_texts(VERIFIED, template(LIMIT + 1))
+    found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
+    assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, (), 0)
+    assert (found.shared_by_trees, caplog.records) == ((), [])
+
+
+def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: Any) -> None:
+    draw = Random(2)
+    # A sentence for each half.
+    texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
+    index, forest = feed_texts(VERIFIED, texts)
+    (shared,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).shared_by_trees
+    assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
+    assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)
+    (unsaid,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().shared_by_trees
+    assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
+    own, other = feed_texts(VERIFIED, texts[:9])
+    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).shared_by_trees == ()

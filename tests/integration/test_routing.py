@@ -60,9 +60,9 @@ def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str
     records = Records(es, indices=[index], fields=Fields())
     found = [record for batch in records.batches() for record in batch]
     record, other = found[0], next(each for each in found if each.root != found[0].root)
-    assert records.writer.assign_roots([(record, other.root)]) == 1
+    assert records.assign_roots([(record, other.root)]) == 1
     # The same again finds nothing to do: it is not where it was any more.
-    assert records.writer.assign_roots([(record, other.root)]) == 0
+    assert records.assign_roots([(record, other.root)]) == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == len(ARTICLES)
     (hit,) = es.search(index=index, query={"ids": {"values": [record.id]}})["hits"]["hits"]
@@ -83,7 +83,7 @@ def test_the_copy_of_an_earlier_text_replaces_no_later_one(
             if len(copies) == 2:
                 break
     later = next(copy for copy in copies if copy["_routing"] != old.routing)
-    assert records.writer.assign_roots([(old, later["_routing"])]) == 1
+    assert records.assign_roots([(old, later["_routing"])]) == 1
     es.indices.refresh(index=index)
     (kept,) = es.search(index=index, query={"ids": {"values": [old.id]}})["hits"]["hits"]
     assert kept == later

@@ -14,7 +14,7 @@ from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
 from esdedup.web import shown_text
-from esdedup.web.differences import Piece
+from esdedup.web.shown_text import Piece
 from esdedup.web.site import Marking, Site
 
 # Only a stopped event loop makes the test wait so long.

@@ -29,7 +29,6 @@ from esdedup import (
     maintenance,
 )
 from esdedup.fingerprint import bands
-from esdedup.maintenance.inspection import Inspection
 from esdedup.neighbours import explanation
 from esdedup.reading import overview, results, versions
 from esdedup.text import hashing, segmenters, weights
@@ -177,7 +176,7 @@ def test_results_of_reading_hold_no_lists_that_could_be_changed() -> None:
 
 
 ADDRESS = "http://127.0.0.1:9"
-TAKERS: list[Callable[..., Any]] = [Dedup, AsyncDedup, Reader, AsyncReader, Maintenance, Inspection]
+TAKERS: list[Callable[..., Any]] = [Dedup, AsyncDedup, Reader, AsyncReader, Maintenance]
 
 
 class Other:
@@ -204,8 +203,6 @@ def test_every_argument_of_a_wrong_type_is_named(taker: Callable[..., Any], name
         for each in inspect.signature(taker).parameters.values()
         if each.default is not inspect.Parameter.empty
     }
-    if taker is Inspection:
-        usual = {"forest": "forest", "fields": None, "most_plausible_leaves": 4, "audit_batch": 1}
     with pytest.raises(SettingError, match=f"^{name} is an Other; .* needs "):
         taker(**({"client": client_for(taker)} | usual | {name: Other()}))
 

@@ -1,13 +1,13 @@
-"""The memory for counting boilerplate by site is limited, and what was not counted is told."""
+"""The memory for counting boilerplate by site is limited, and it is said if not all was counted."""
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-import pytest
 
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.maintenance import LearnedPassage, site_boilerplate
-from esdedup.maintenance.site_boilerplate import _Counted
+from esdedup.maintenance import LearnedPassage
+from esdedup.maintenance.stored_texts import BoilerplateCounts
+from esdedup.sites import RawPage
 
 
 class AllLearned:
@@ -17,11 +17,11 @@ class AllLearned:
         return np.ones(len(hashes), bool)
 
 
-def count(texts: list[str]) -> _Counted:
-    counted = _Counted()
-    batch = [("a.example", text) for text in texts]
-    counted.add(batch, cast("LearnedCopy", AllLearned()), max_length=1_000)
-    return counted
+def count(texts: list[str], **limits: Any) -> BoilerplateCounts:
+    counts = BoilerplateCounts(learned=cast("LearnedCopy", AllLearned()), max_length=1_000, **limits)
+    for text in texts:
+        counts.add(RawPage(text, "a.example"))
+    return counts
 
 
 def test_a_passage_counts_once_an_article_and_dates_do_not_part_it() -> None:
@@ -30,10 +30,8 @@ def test_a_passage_counts_once_an_article_and_dates_do_not_part_it() -> None:
     assert site.passages == (LearnedPassage(text="In 2001.", articles=2),)
 
 
-def test_further_passages_are_not_counted_and_long_ones_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_boilerplate, "_MOST_PASSAGES", 2)
-    monkeypatch.setattr(site_boilerplate, "_LONGEST_SHOWN", 5)
-    found = count(["Home\n\nWeather", "Home\n\nSports"]).result(9)
+def test_further_passages_are_not_counted_and_long_ones_not_shown() -> None:
+    found = count(["Home\n\nWeather", "Home\n\nSports"], most_passages=2, longest_shown=5).result(9)
     assert found.sites[0].passages == (
         LearnedPassage(text="Home", articles=2),
         LearnedPassage(text=None, articles=1),

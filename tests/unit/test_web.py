@@ -17,12 +17,12 @@ from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.times import iso, time_ms
 from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
 from esdedup.web.bar_charts import curve, draw, histogram
-from esdedup.web.comparison_page import read_place
-from esdedup.web.differences import Piece, differences
+from esdedup.web.comparison import read_place
 from esdedup.web.form import PageForm
 from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES, Visits, facets, narrowings
+from esdedup.web.shown_text import Piece, differences
 from tests.support.asgi import Request, requests
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)

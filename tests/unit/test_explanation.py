@@ -1,7 +1,8 @@
-"""An explanation says what the forest does, and why."""
+"""Why two texts, or two articles of an index, are in one cluster or not; and what the page says of it."""
 
 import dataclasses
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -12,9 +13,13 @@ from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, P
 from esdedup.forest import Aging, Arrivals, Forest, Kind
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
-from esdedup.neighbours.explanation import Rule
+from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.neighbours.relation import relation_of
+from esdedup.reading.explanation import explain
+from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, RootComparison, outcome
 from esdedup.sample import articles
+from esdedup.web.comparison import explained
+from esdedup.web.languages import language
 
 SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
@@ -141,3 +146,137 @@ def test_a_text_without_a_fingerprint_stands_alone(nothing: str) -> None:
         assert (found.rule, found.near, found.may_join) == (Rule.NO_FINGERPRINT, False, False)
         assert (found.one.fingerprint, found.nearest, found.whole_texts) == (None, None, None)
         assert found.other.fingerprint == explainer.fingerprint(SAMPLE[0])
+
+
+NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
+FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)
+COMMON = [each.simhash for each in NEAR.one.representatives]
+FROM_ROOT = RootComparison(root="aa", article=None, nearest_bits=0, whole_texts=None, may_join=False)
+
+
+def state(name: str, **known: Any) -> ArticleState:
+    nothing: dict[str, Any] = dict.fromkeys(ArticleState.model_fields)
+    usual: dict[str, Any] = {
+        "id": name,
+        "index": "news",
+        "also_in": [],
+        "root": name,
+        "fingerprint": name,
+        "profile": VERIFIED.label,
+    }
+    return ArticleState(**nothing | usual | known)
+
+
+def judge(comparison: Any, one: ArticleState, other: ArticleState, gap_ms: int | None = None) -> Outcome:
+    return outcome(comparison, one, other, gap_ms=gap_ms, retention_ms=10)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "one", "other", "expected"),
+    [
+        (NEAR, {}, {"id": "a"}, Outcome.SAME_ARTICLE),
+        (FAR, {}, {"id": "a", "index": "old"}, Outcome.APART),
+        (NEAR, {"root": None}, {}, Outcome.NO_ROOT),
+        (NEAR, {}, {"fingerprint": None}, Outcome.NO_FINGERPRINT),
+        (NEAR, {}, {"profile": "q"}, Outcome.OTHER_PROFILES),
+        (NEAR, {}, {"root": "a", "fingerprint": "a"}, Outcome.ONE_NODE),
+        (NEAR, {}, {"root": "a"}, Outcome.TOGETHER),
+        (FAR, {"profile": "p"}, {"profile": "p"}, Outcome.COMPARED_OTHERWISE),
+        (FAR, {}, {"root": "a"}, Outcome.THROUGH_OTHERS),
+        (FAR, {}, {"root": "a", "text_is_same": False}, Outcome.TEXT_CHANGED),
+        (FAR, {}, {}, Outcome.APART),
+        (NEAR, {"text_is_same": False}, {}, Outcome.TEXT_CHANGED),
+        (NEAR, {"seq": 1}, {"seq": 2, "to_other_root": FROM_ROOT}, Outcome.FAR_FROM_ROOT),
+        # Only what came later had the choice.
+        (NEAR, {"seq": 2}, {"seq": 1, "to_other_root": FROM_ROOT, "root": "c"}, Outcome.UNEXPLAINED),
+        # The order of texts counts, not that of articles which may have come again.
+        (NEAR, {"seq": 3, "node_seq": 1}, {"seq": 2, "root": "c"}, Outcome.OTHER_ROOT),
+        (NEAR, {"seq": 1}, {"seq": 2}, Outcome.UNEXPLAINED),
+        (NEAR, {"seq": 1, "indexed": ["0" * 16]}, {"seq": 2}, Outcome.SATURATED),
+        (NEAR, {"seq": 1, "indexed": COMMON}, {"seq": 2}, Outcome.UNEXPLAINED),
+        # It is the earlier one that must be found.
+        (NEAR, {"seq": 2, "indexed": ["0" * 16]}, {"seq": 1, "indexed": COMMON}, Outcome.UNEXPLAINED),
+    ],
+)
+def test_the_outcome_follows_from_comparison_and_index(
+    comparison: Any, one: dict[str, Any], other: dict[str, Any], expected: Outcome
+) -> None:
+    assert judge(comparison, state("a", **one), state("b", **other)) is expected
+
+
+def test_the_gap_is_inclusive() -> None:
+    earlier, later = state("a", seq=1), state("b", seq=2, root="c")
+    assert judge(NEAR, earlier, later, 9) is Outcome.OTHER_ROOT
+    assert judge(NEAR, earlier, later, 10) is Outcome.EXPIRED
+    certain = later.model_copy(update={"to_other_root": FROM_ROOT})
+    assert judge(NEAR, earlier, certain, 10) is Outcome.FAR_FROM_ROOT
+
+
+FERRY = "The ferry to the outer islands runs again from Monday, the harbour council says in a letter."
+RAIN = "Rain is expected in the hills from noon on, and the rivers may leave their beds by the evening."
+
+
+def indexed(comparison: Explanation, *, roots: tuple[str | None, str | None]) -> IndexedExplanation:
+    """Return what two articles with these roots, about which nothing else is known, are told to be."""
+    unknown = dict.fromkeys(ArticleState.model_fields)
+    one, other = (
+        ArticleState.model_validate(
+            unknown
+            | {"id": name, "index": "news", "also_in": (), "root": root, "profile": comparison.profile}
+            | {"fingerprint": name}
+        )
+        for name, root in zip("ab", roots, strict=True)
+    )
+    return IndexedExplanation(
+        comparison=comparison,
+        one=one,
+        other=other,
+        forest="forest",
+        forest_missing=None,
+        learned_missing=None,
+        retention_days=30,
+        same_cluster=roots[0] is not None and roots[0] == roots[1],
+        outcome=outcome(comparison, one, other, gap_ms=None, retention_ms=None),
+    )
+
+
+def test_two_versions_of_a_story() -> None:
+    found = explained(
+        indexed(explain(f"{FERRY} {RAIN}", f"{FERRY} {RAIN} They say so."), roots=("a", "a")), language("en")
+    )
+    assert found.is_one_cluster
+    assert (found.verdict, found.reason) == ("One story.", "Their wording is alike enough.")
+    assert found.rule.endswith("one cluster.")
+    assert found.shared == tuple(each.lower().removesuffix(".") for each in (FERRY, RAIN))
+    facts = {fact.name: fact.value for fact in found.facts}
+    assert facts["Wording in common"].endswith("% counted")
+    assert facts["Needed at this length"].endswith("%")
+    assert " in A, " in facts["Representatives in common"]
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "reason"),
+    [
+        ("en", "Two stories.", "They have no characteristic passage in common."),
+        ("zh", "两组。", "没有共同的特征片段。"),
+    ],
+)
+def test_two_stories(code: str, verdict: str, reason: str) -> None:
+    found = explained(indexed(explain(FERRY, RAIN), roots=("a", "b")), language(code))
+    assert not found.is_one_cluster
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.shared == ()
+    assert found.more_shared == 0
+
+
+def test_what_others_decided_is_said_in_full() -> None:
+    found = explained(indexed(explain(FERRY, RAIN), roots=("a", "a")), language("en"))
+    assert found.verdict == "One story."
+    assert "other articles link them" in found.reason
+
+
+def test_a_text_without_words() -> None:
+    found = explained(indexed(explain(FERRY, ""), roots=("a", None)), language("en"))
+    assert found.reason.startswith("B was indexed without esdedup")
+    assert found.rule.startswith("One of them has no fingerprint")
+    assert found.facts == ()

@@ -1,18 +1,24 @@
-"""Why two articles are in one cluster or not, in words: for the page that compares them, and as JSON."""
+"""Why two articles are in one cluster or not: a page, with what differs between their texts, and as JSON."""
 
 from typing import Annotated
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
 
+from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, SettingError
 from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule, Text
-from esdedup.reading.results import Result, example
+from esdedup.reading.results import FullArticle, Result, example
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
-from esdedup.web.formats import bounded, cut
+from esdedup.web.article_page import LONGEST_LISTED
+from esdedup.web.form import PageForm
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
 from esdedup.web.languages import Language
-from esdedup.web.rendering import language_of
-from esdedup.web.site import CurrentSite
+from esdedup.web.rendering import language_of, render
+from esdedup.web.shown_text import MAX_TOKENS, shown_text
+from esdedup.web.site import CurrentSite, Site
 
 _MOST_PASSAGES = 6
 _LONGEST_PASSAGE = 200
@@ -29,6 +35,11 @@ _REASONS = {
     ),
 }
 """What each rule means for readers, if it is what decided."""
+
+Place = Annotated[str, Query(min_length=1)]
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+api_router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
 
 class Fact(Result, frozen=True):
@@ -69,10 +80,7 @@ class ExplanationForReaders(ExplanationInWords, frozen=True):
     """Why, in plain words if the two alone decided it."""
 
 
-router = APIRouter(prefix=PREFIX, responses=ERRORS)
-
-
-@router.get("/explanation", summary="Why two articles are in one cluster or not", responses=NOT_FOUND)
+@api_router.get("/explanation", summary="Why two articles are in one cluster or not", responses=NOT_FOUND)
 async def explanation(
     request: Request,
     response: Response,
@@ -94,15 +102,82 @@ async def explanation(
     )
 
 
+@router.get("/compare")
+async def comparison_page(
+    request: Request,
+    site: CurrentSite,
+    one: Place,
+    other: Place,
+    listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
+) -> HTMLResponse:
+    """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
+    first, second = await _article(site, one), await _article(site, other)
+    is_one_article = (first.index, first.id) == (second.index, second.id)
+    return render(
+        "comparison.html",
+        request,
+        articles={"A": first, "B": second},
+        is_one_article=is_one_article,
+        shown=None if is_one_article else await shown_text(site, first, second),
+        max_shown=MAX_SHOWN_TEXT,
+        max_spans=MAX_SPANS,
+        max_words=MAX_TOKENS,
+        explained=None if is_one_article else await _explained(site, first, second, language_of(request)),
+        form=PageForm.of_address(listed),
+        listed=listed,
+    )
+
+
+async def _article(site: Site, place: str) -> FullArticle:
+    index, article_id = read_place(place)
+    if index is not None or article_id != place:
+        try:
+            return await site.article(article_id, in_index=index)
+        except (ArticleNotFound, SettingError):
+            # An id may have slashes too, or be an address.
+            pass
+    return await site.article(place)
+
+
+def read_place(text: str) -> tuple[str | None, str]:
+    """Read where an article is: the index, None if it is not named, and the id.
+
+    Args:
+        text: An index, a slash and an id; an id; or the address of an article's page.
+    """
+    path, _, query = text.strip().partition("?")
+    if path.startswith(("http:", "https:", "/")) and path.endswith("/article"):
+        parameters = dict(parse_qsl(query.partition("#")[0]))
+        return parameters.get("index"), parameters.get("id", "")
+    # No index has a slash in its name; an id may.
+    index, slash, article_id = text.partition("/")
+    return (index, article_id) if slash else (None, text)
+
+
+async def _explained(
+    site: Site, one: FullArticle, other: FullArticle, language: Language
+) -> ExplanationForReaders | str:
+    """Explain two articles in words, or return why that is not possible, such as a text that is missing."""
+    try:
+        found = await site.reader.explain(
+            site.index, one.id, other.id, in_index=one.index, other_in_index=other.index
+        )
+    except ServerUnavailable:
+        # It may name addresses.
+        raise
+    except EsdedupError as error:
+        return str(error)
+    return explained(found, language)
+
+
 def explained(found: IndexedExplanation, language: Language) -> ExplanationForReaders:
     """Put an explanation into words."""
     _, comparison = language.gettext, found.comparison
-    shared = _shared(comparison)
-    facts = [
-        *_in_common(comparison, language),
-        *_whole_texts(comparison, language),
-        *_left_out(comparison, language),
-    ]
+    # The sentences of the first text that have a near one in the second, each once.
+    near = (comparison.one.representatives[pair.one].passage for pair in comparison.pairs)
+    shared = list(dict.fromkeys(passage for passage in near if passage is not None))
+    of_each = (_in_common, _whole_texts, _left_out)
+    facts = [fact for facts_of in of_each for fact in facts_of(comparison, language)]
     return ExplanationForReaders(
         is_one_cluster=found.same_cluster,
         verdict=_("One story.") if found.same_cluster else _("Two stories."),
@@ -124,13 +199,6 @@ def _reason(found: IndexedExplanation, language: Language) -> str:
             return language.gettext(_REASONS[Rule.NO_FINGERPRINT])
         case _:
             return verdict(found, language.gettext)
-
-
-def _shared(comparison: Explanation) -> list[str]:
-    """Return the sentences of the first text that have a near one in the second, each once."""
-    representatives = comparison.one.representatives
-    found = (representatives[pair.one].passage for pair in comparison.pairs)
-    return list(dict.fromkeys(passage for passage in found if passage is not None))
 
 
 def _in_common(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
@@ -195,7 +263,7 @@ def _left_out(comparison: Explanation, language: Language) -> list[tuple[str, st
         )
 
     texts = {"A": comparison.one, "B": comparison.other}
-    if not any(text.left_out is not None and text.left_out.passages for text in texts.values()):
+    if not any(text.left_out and text.left_out.passages for text in texts.values()):
         return []
     return [
         (language.gettext("Left out of %(name)s as boilerplate", name=name), words(text))

@@ -86,7 +86,7 @@ def test_a_batch_has_the_bits_of_its_texts() -> None:
     together = Fingerprinter(VERIFIED).fingerprint(texts)
     for at, text in enumerate(texts):
         alone = Fingerprinter(VERIFIED).fingerprint([text])
-        for column in ("signatures", "exists", "letters", "are_cut", "pages"):
+        for column in ("signatures", "exists", "alphanumerics", "are_cut", "pages"):
             assert getattr(together, column)[at] == getattr(alone, column)[0]
 
 
@@ -215,7 +215,7 @@ def test_the_fingerprints_of_the_others_are_the_same(monkeypatch: pytest.MonkeyP
     are_right = found.faults == ""
     assert np.flatnonzero(~are_right).tolist() == [7, 23]
     assert set(found.faults[~are_right]) == {PLACE}
-    for column in ("signatures", "exists", "letters", "are_cut", "pages"):
+    for column in ("signatures", "exists", "alphanumerics", "are_cut", "pages"):
         given, expected = getattr(found, column), getattr(whole, column)
         np.testing.assert_array_equal(given[are_right], expected[are_right])
         assert not any(given[~are_right].tobytes())

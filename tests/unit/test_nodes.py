@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.log import LogDocuments
-from esdedup.elastic.forest.packing import Entry, Packing
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed

@@ -17,14 +17,13 @@ from esdedup.ingest.arrive import OnLearned, learn
 from esdedup.ingest.assigner import Assigner, BatchDecision, LocalDecision
 from esdedup.ingest.batches import BATCH_SIZE
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.contents import Contents
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
+from esdedup.elastic.client import is_inherited
+from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Following
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
-from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.given_client import is_inherited
+from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.errors import EsdedupError, SettingError
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -54,7 +53,7 @@ class OwnerSettings:
     lookup: Lookup | None = None
     memory_bytes: int | None = None
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
-    pins: Pins = NO_PINS
+    overrides: Overrides = NO_OVERRIDES
     workers: int = WORKERS
     expire_every_s: float | None = EXPIRE_EVERY_S
 
@@ -146,7 +145,7 @@ class Owner(Closing):
         self._following = Following(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
             profile,
-            pins=settings.pins,
+            overrides=settings.overrides,
             most_plausible_leaves=settings.most_plausible_leaves,
             threads=settings.workers,
         )
@@ -233,7 +232,7 @@ class Owner(Closing):
             texts,
             fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
             open_forest=open_forest,
-            pins=self._settings.pins,
+            overrides=self._settings.overrides,
             batch_size=batch_size,
             on_learned=on_learned,
         )

@@ -14,8 +14,7 @@ from benchmarks.server import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.client import connect
 from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.learned import LearnedCopy, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
 from esdedup.elastic.mappings import forest_index
 from esdedup.text.parsed import Passages
 
@@ -62,7 +61,7 @@ def _fill(url: str, scale: float) -> dict[str, float]:
         while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
             boilerplate.begin()
             chosen = random.integers(0, _SITES, _BATCH)
-            boilerplate.omit(
+            boilerplate.filter(
                 _passages(sites[chosen], random),
                 random.integers(1, 2**64, _BATCH, np.uint64),
                 sites=map(str, chosen),

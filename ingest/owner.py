@@ -13,12 +13,11 @@ from esdedup.ingest.assigner import Assigner, BatchDecision, LocalDecision
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.owner_settings import OwnerSettings
 
-from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.contents import Contents
+from esdedup.elastic.client import is_inherited
+from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Following
-from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.given_client import is_inherited
+from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.errors import EsdedupError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -61,7 +60,7 @@ class Owner(Closing):
         self._following = Following(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
             profile,
-            pins=settings.pins,
+            overrides=settings.overrides,
             most_plausible_leaves=settings.most_plausible_leaves,
             threads=settings.workers,
         )
@@ -148,7 +147,7 @@ class Owner(Closing):
             texts,
             fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
             open_forest=open_forest,
-            pins=self._settings.pins,
+            overrides=self._settings.overrides,
             batch_size=batch_size,
             on_learned=on_learned,
         )

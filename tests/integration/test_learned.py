@@ -10,8 +10,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, ForestDamaged, Maintenance, SettingError
 from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.learned import LearnedCopy, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.maintenance import ViolationKind
@@ -150,7 +149,7 @@ def test_changes_of_several_documents_count_once_the_last_is_there(
         log = LearnedLog(forest, execute(es, read_learned(forest)))
         log.boilerplate.begin()
         for passages, ids in FINGERPRINTER.passages_and_pages([each["text"] for each in PAGES[30:45]]):
-            log.boilerplate.omit(passages, ids)
+            log.boilerplate.filter(passages, ids)
         *parts, last, end = log.add(log.boilerplate.changes())
         log.boilerplate.keep()
     assert len(parts) > 4

@@ -33,7 +33,7 @@ MUTANTS = [
         "core/src/forest/agreement.rs",
         "longer <= self.contained_letters",
         "one.letters.min(other.letters) <= self.contained_letters",
-        ("unit/test_agreement.py",),
+        ("unit/test_profile.py",),
     ),
     Mutant(
         "of keywords that weigh the same, those are kept that the process has met first",
@@ -51,11 +51,11 @@ MUTANTS = [
         ("unit/test_boilerplate.py", "unit/test_learning.py"),
     ),
     Mutant(
-        "a pin for all sites beats the one for a page's own site",
+        "an override for all sites beats the one for a page's own site",
         "core/src/boilerplate/overrides.rs",
         "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
         "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
-        ("unit/test_pins.py", "unit/test_boilerplate.py"),
+        ("unit/test_overrides.py", "unit/test_boilerplate.py"),
     ),
     # neighbours/
     Mutant(
@@ -104,17 +104,17 @@ MUTANTS = [
     ),
     Mutant(
         "what is written while nodes are loaded into memory is missing there",
-        "esdedup/elastic/forest/background.py",
+        "esdedup/elastic/forest/loading.py",
         "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
         "            pass\n",
         ("integration/test_memory_nodes.py",),
     ),
     Mutant(
         "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
-        "esdedup/elastic/article_bulk.py",
-        "is_crowded = answer.is_about_request or status == _TOO_MANY_STATUS",
-        "is_crowded = status == _TOO_MANY_STATUS",
-        ("unit/test_article_bulk.py",),
+        "esdedup/elastic/bulk.py",
+        "is_alone = len(articles) == 1",
+        "is_alone = True",
+        ("unit/test_bulk.py",),
     ),
     # reading/
     Mutant(

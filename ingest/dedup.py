@@ -10,22 +10,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.arrive import OnLearned, valid_pages
-from esdedup.ingest.batches import BATCH_SIZE
+from esdedup.ingest.batches import BATCH_SIZE, check_batch_size, check_flush_interval
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
 from esdedup.ingest.learn import refuse_to_keep
-from esdedup.ingest.owner import Owner
-from esdedup.ingest.owner_settings import (
-    EXPIRE_EVERY_S,
-    LEASE_TTL_S,
-    PATIENCE_S,
-    OwnerSettings,
-    check_batch_size,
-    check_flush_interval,
-)
-from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
+from esdedup.ingest.owner import EXPIRE_EVERY_S, LEASE_TTL_S, Owner, OwnerSettings
+from esdedup.ingest.remote_owner import PATIENCE_S, RemoteOwner, SidecarConnection
 
 from esdedup.arguments import checked
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
 from esdedup.elastic.errors import Closing
@@ -90,7 +82,7 @@ class Dedup(Closing):
         lookup: Lookup | None = None,
         memory_bytes: int | None = None,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         workers: int = WORKERS,
         expire_every_s: float | None = EXPIRE_EVERY_S,
         sidecar: str | Sequence[str] | None = None,
@@ -121,8 +113,8 @@ class Dedup(Closing):
                 this, which makes feeding faster; 0 keeps none. None: half of what this machine has.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
-            pins: Which passages of articles are boilerplate or text, whatever was learned. They count for
-                articles that come from now on.
+            overrides: Which passages of articles are boilerplate or text, whatever was learned. They count
+                for articles that come from now on.
             workers: How many threads fingerprint texts, with the same results; 1 to 256. They cut no words,
                 which is most of what `classic` and `keywords` do.
             expire_every_s: How often expired nodes are deleted, some after each batch, the first time that
@@ -149,16 +141,16 @@ class Dedup(Closing):
             lookup=lookup,
             memory_bytes=memory_bytes,
             most_plausible_leaves=most_plausible_leaves,
-            pins=pins,
+            overrides=overrides,
             workers=workers,
             expire_every_s=expire_every_s,
         )
-        self.reader = Reader(client, fields=fields, forest=forest, profile=profile, pins=pins)
+        self.reader = Reader(client, fields=fields, forest=forest, profile=profile, overrides=overrides)
         self._client = client
         self._profile = profile
         self._forest_name = forest
         self._articles = Articles(patient(client), fields=fields)
-        # Where articles have been written to, by name.
+        # Those that articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
         self._owner: Owner | RemoteOwner
         if sidecar is None:
@@ -362,11 +354,7 @@ class Dedup(Closing):
         ).expire()
 
     def _own(self, operation: str, advice: str) -> Owner:
-        """Return the owner, if it is in this process.
-
-        Raises:
-            SettingError: A sidecar owns the forest, which has no such operation; says what to do instead.
-        """
+        """Return the owner; raises `SettingError` with advice if that is a sidecar."""
         if isinstance(self._owner, RemoteOwner):
             raise SettingError(f"{operation}: the sidecar owns the forest; {advice}")
         return self._owner

@@ -99,9 +99,6 @@ def search_body(
     """Return the body of a search for nodes and pages.
 
     Args:
-        query: Which of them.
-        size: How many at most.
-        sort: As Elasticsearch takes it.
         versions: Whether hits have ``_id``, ``_seq_no`` and ``_primary_term`` too, which takes longer.
         repeated: Whether hits have the fields that `agrees` checks, which takes much longer.
     """

@@ -74,8 +74,6 @@ def expire(
     """Delete all expired pages and nodes; see `expiring`.
 
     Args:
-        writer: The forest's owner.
-        aging: How long nodes live.
         on_progress: Called with the number of documents checked since the last call.
     """
     done = Expired()
@@ -91,12 +89,7 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
     What is written after it was found is kept. If it is not gone on with, the next run continues.
 
     Args:
-        writer: The forest's owner.
-        aging: How long nodes live.
         living: Of a forest with a log, by what its owner has in memory. None: what the log says.
-
-    Raises:
-        ForestLost: Another process has taken the forest.
     """
     index = writer.index
     index.refresh()

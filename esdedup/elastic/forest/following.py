@@ -38,8 +38,6 @@ class LogCopy:
         """Hold nothing yet.
 
         Args:
-            relation: The profile's.
-            aging: How long nodes live.
             memory_bytes: What they may take in memory.
         """
         self.aging = aging
@@ -141,8 +139,6 @@ class Following:
         """Read nothing yet.
 
         Args:
-            client: Owned by the caller.
-            forest: Name of its index.
             memory_bytes: What the nodes may take in memory.
         """
         self._client = client

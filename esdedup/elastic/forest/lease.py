@@ -135,7 +135,6 @@ class Lease:
         """Describe a claim; `acquire` makes it.
 
         Args:
-            client: Owned by the caller.
             forest: Name of the forest's index, which must exist.
             ttl_s: How long the claim holds without a renewal.
             address: Where this process takes articles for others; None if it takes none.
@@ -203,7 +202,6 @@ class Lease:
             at_once: Renew it in any case, which shows whether the forest can be written.
 
         Raises:
-            ForestLost: Another process has taken it.
             ForestMissing: The forest was deleted.
             ServerUnavailable: The server is too slow to renew it in time.
         """

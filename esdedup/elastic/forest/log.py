@@ -73,7 +73,6 @@ class LogDocuments:
         """Return the document that has what a batch writes: a new one, or the last with more in it.
 
         Args:
-            packed: Nodes and pages.
             log: The same as a log has it. None: all of them are written whole.
             state: The forest's after the batch; None leaves it.
         """

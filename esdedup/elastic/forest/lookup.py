@@ -38,10 +38,8 @@ def gather(
 
     Args:
         search: The forest's nodes and pages, as far as a refresh has shown them.
-        arrivals: The batch.
         recent: Nodes and pages that may be newer than those that a search shows.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
-        aging: How long nodes live.
     """
     nodes, packing = Nodes(search.relation, aging), Packing(search.relation)
 
@@ -83,12 +81,7 @@ def reader_nodes(
     """Return what a reader can read of a forest's nodes: by searches, or by the articles of an index.
 
     Args:
-        forest: The forest's name.
-        meta: Its metadata.
         aging: How long its nodes live.
-        index: An index of its articles, an alias or a pattern.
-        fields: The names of the articles' fields.
-        limits: What a request may carry.
     """
     if not meta.is_log:
         return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
@@ -114,20 +107,12 @@ def look_up(
 
     Args:
         text: With or without markup.
-        index: An index of the forest's articles, an alias or a pattern.
-        fields: The names of the articles' fields.
-        forest: The forest's name.
-        profile: That the forest was made with.
         learned: What the forest has learned; brought up to date.
         pins: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
-        limits: What a request may carry.
 
     Raises:
         TextFailed: The text met a fault in the core.
-        ForestMissing: There is no such forest.
-        ForestIncomplete: A rebuild of it has not ended.
-        ForestMismatch: It was made with another profile, or in an unknown format.
     """
     meta = yield from _meta(forest, profile)
     # The owner refreshes only for its own needs.
@@ -165,17 +150,11 @@ def what_is_left_out(
 
     Args:
         text: With or without markup.
-        forest: The forest's name.
-        profile: That the forest was made with.
-        learned: What the forest has learned.
         pins: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
         is_fresh: Bring it up to date first.
 
     Raises:
-        ForestMissing: There is no such forest.
-        ForestIncomplete: A rebuild of it has not ended.
-        ForestMismatch: It was made with another profile, or in an unknown format.
         ForestDamaged: What it has learned cannot be read.
     """
     yield from _meta(forest, profile)
@@ -194,9 +173,6 @@ def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
     """Return what a forest has learned by now.
 
     Raises:
-        ForestMissing: There is no such forest.
-        ForestIncomplete: A rebuild of it has not ended.
-        ForestMismatch: It was made with another profile, or in an unknown format.
         ForestDamaged: What it has learned cannot be read.
     """
     yield from _meta(forest, profile)

@@ -70,13 +70,7 @@ class NodeSearch:
     """Reads the nodes of one forest, as far as a refresh has shown them."""
 
     def __init__(self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS) -> None:
-        """Read the nodes of one index.
-
-        Args:
-            forest: Name of the forest's index.
-            relation: The profile's.
-            limits: What a request may carry.
-        """
+        """Read the nodes of one index."""
         self.forest = forest
         self.relation = relation
         self._limits = limits

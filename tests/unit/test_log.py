@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.log import LogDocuments
-from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Codec, Entry, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import NO_TIME, Nodes, Plan, State
 from esdedup.forest.store import MemoryStore
@@ -24,7 +24,7 @@ from tests.support.arrivals import (
 from tests.support.model import Model
 
 RELATION = relation_of(CLASSIC)
-PACKING = Packing(RELATION)
+PACKING = Codec(RELATION)
 
 
 class Logged(MemoryStore):
@@ -70,7 +70,7 @@ def a_node(profile: Profile) -> StoredNode:
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_entries_are_read_as_they_were_written(profile: Profile) -> None:
-    packing, node = Packing(relation_of(profile)), a_node(profile)
+    packing, node = Codec(relation_of(profile)), a_node(profile)
     stored: list[Stored] = [node, StoredPage(node.page, node.id, 3), StoredPage(node.page, None, NO_TIME)]
     packed = [packing.pack(each) for each in stored]
     log = packing.log(packed)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.elastic.forest.stored import Packing, StoredPage
+from esdedup.elastic.forest.stored import Codec, StoredPage
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
@@ -193,7 +193,7 @@ def store() -> Watched:
 def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
     """Return the pages that a batch writes, and nothing else."""
     Forest(watched).assign(arrivals, now_ms=NOW_MS)
-    stored = [Packing(watched.relation).unpack(packed) for packed in watched.plan.written]
+    stored = [Codec(watched.relation).unpack(packed) for packed in watched.plan.written]
     assert all(isinstance(each, StoredPage) for each in stored)
     return [each for each in stored if isinstance(each, StoredPage)]
 

@@ -19,7 +19,6 @@ class Clock:
     """Reads the clock of this machine; compares it with the server's at first, and whenever it jumps."""
 
     def __init__(self, index: ForestIndex) -> None:
-        """Compare with the server of a forest; nothing is sent yet."""
         self._index = index
         # The difference between this machine's clock and its monotonic one, when the server's agreed.
         self._checked_ms: int | None = None

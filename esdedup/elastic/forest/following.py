@@ -1,4 +1,4 @@
-"""`Following`: what another process writes to a forest, read by one that may take it over."""
+"""`Follower`: what another process writes to a forest, read by one that may take it over."""
 
 import logging
 import time
@@ -129,7 +129,7 @@ _LOOK_EVERY_S = 5.0
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 
-class Following:
+class Follower:
     """Follows the log of a forest, and what is learned for it, while another process owns it.
 
     So whoever takes the forest over reads only the rest. Whatever goes wrong, it loads all.

@@ -23,6 +23,7 @@ from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.documents import unchanged
 from esdedup.elastic.forest.fence import Fence
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
 from esdedup.origins import is_loopback
@@ -328,8 +329,7 @@ class Lease:
             answer = self._client.get(index=self._forest, id=LEASE_ID)
         except NotFoundError:
             return None, {}
-        version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
-        return Claim(**answer["_source"]["lease"]), version
+        return Claim(**answer["_source"]["lease"]), unchanged(answer.body)
 
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
         """Write the lease if it still has that version; return whether it is held now."""
@@ -352,7 +352,7 @@ class Lease:
         where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}
         try:
             answer = client.index(**where, id=LEASE_ID, document=document, **condition)
-            version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+            version = unchanged(answer.body)
         except ConflictError:
             # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
             found, version = self._read()

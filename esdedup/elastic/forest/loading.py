@@ -72,11 +72,10 @@ def load_log(
 _LEFT = 500
 
 
-class BackgroundLoading:
+class BackgroundLoader:
     """Loads nodes in a thread, and then what was written meanwhile."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
-        """Begin; parameters are those of `load_nodes`."""
         self._written: list[bytes] = []
         # The `seen` from which on nodes live, when the last of that was written.
         self._live_since_ms = [live_since_ms]

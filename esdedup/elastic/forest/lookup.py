@@ -11,7 +11,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
-from esdedup.elastic.forest.stored import Packing, Stored, page_name
+from esdedup.elastic.forest.stored import Codec, Stored, page_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import AskOwner, ReadClock, Refresh, Requests
 from esdedup.errors import ForestMissing
@@ -41,7 +41,7 @@ def gather(
         recent: Nodes and pages that may be newer than those that a search shows.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
     """
-    nodes, packing = Nodes(search.relation, aging), Packing(search.relation)
+    nodes, packing = Nodes(search.relation, aging), Codec(search.relation)
 
     def load(stored: Iterable[Stored]) -> None:
         # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
@@ -65,7 +65,7 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
         search: The forest's nodes, as far as a refresh has shown them.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
     """
-    packing = Packing(search.relation)
+    packing = Codec(search.relation)
     for _ in range(_ROUNDS):
         roots, of_pages = nodes.missing()
         # In a damaged forest a root may have expired before its leaf.

@@ -10,12 +10,12 @@ from typing import Any
 from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import Closing, translated
-from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents
+from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents, unchanged
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
-from esdedup.elastic.forest.stored import Packing
+from esdedup.elastic.forest.stored import Codec
 from esdedup.errors import EsdedupError, IndexNotReady
 from esdedup.forest.model import Aging, State
 from esdedup.serial_thread import SerialThread
@@ -53,7 +53,7 @@ class ForestWriter(Closing):
         self.index = index
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
         self._thread = SerialThread("esdedup-writer")
-        self._packing = Packing(index.relation)
+        self._packing = Codec(index.relation)
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
         # Why the last write failed.
@@ -243,18 +243,7 @@ class ForestWriter(Closing):
             How many were deleted.
         """
         self.settle()
-        operations = [
-            (
-                {
-                    "delete": {
-                        "_id": hit["_id"],
-                        "if_seq_no": hit["_seq_no"],
-                        "if_primary_term": hit["_primary_term"],
-                    }
-                },
-            )
-            for hit in hits
-        ]
+        operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
         return sum(result["status"] == HTTPStatus.OK for result in results)
 

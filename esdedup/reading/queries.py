@@ -1,6 +1,6 @@
 """Parts of searches that several operations share, and articles from their hits. Pure: nothing is sent."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Any, Literal
 
@@ -35,6 +35,20 @@ def aggregation(query: Query, aggs: Query) -> Query:
 def first_and_last(fields: Fields) -> Query:
     """Return the aggregations for the first and the last time of publication."""
     return {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}}
+
+
+def first_hit(by: Order, fields: Fields, read: Sequence[str]) -> Query:
+    """Return the aggregation for the first article in order, with the fields that are read of it."""
+    return {"top_hits": {"size": 1, "sort": order(by, fields), "_source": list(read)}}
+
+
+def over_time(interval_ms: int, offset_ms: int, fields: Fields) -> Query:
+    """Return the aggregation for the number of articles in each interval; the offset is where one begins."""
+    return {
+        "field": fields.published,
+        "fixed_interval": f"{interval_ms}ms",
+        "offset": f"{offset_ms % interval_ms}ms",
+    }
 
 
 def number_of_unread() -> Query:
@@ -147,12 +161,14 @@ def fields_read(fields: Fields) -> list[str]:
     return [fields.title, fields.time, fields.source, fields.link, fields.root, fields.published]
 
 
+def signature_read(fields: Fields) -> list[str]:
+    """Return the fields that similarity is computed from."""
+    return [f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")]
+
+
 def with_signature(fields: Fields) -> list[str]:
     """Return the fields that lists show, and those that similarity is computed from."""
-    return [
-        *fields_read(fields),
-        *(f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")),
-    ]
+    return [*fields_read(fields), *signature_read(fields)]
 
 
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:

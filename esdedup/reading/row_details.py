@@ -12,7 +12,17 @@ from typing import Any
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import Hit, Order, aggregation, by_ids, fields_read, order, place_of, values_of
+from esdedup.reading.queries import (
+    Hit,
+    aggregation,
+    by_ids,
+    fields_read,
+    first_hit,
+    over_time,
+    place_of,
+    signature_read,
+    values_of,
+)
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
 from esdedup.text.normalise import visible_text
@@ -53,7 +63,7 @@ def with_details(
     ]
     texts, *answers = yield from search(
         request.index,
-        snippets_body(rows, request.query, fields=fields) | _record_read(fields),
+        snippets_body(rows, request.query, fields=fields) | {"_source": signature_read(fields)},
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
     )
     hits = texts["hits"]["hits"]
@@ -67,22 +77,16 @@ def with_details(
     different = {}
     for row in rows:
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
-        if hit and cluster and (version := _most_different(hit, cluster, fields)):
-            different[row.index, row.id] = version
+        if hit and cluster and (other := _most_different(hit, cluster, fields)):
+            different[row.index, row.id] = other
     versions = yield from _similar_articles(different, request)
-    snippets = snippets_of(rows, hits, fields=fields)
-    return tuple(
-        row.model_copy(
-            update={
-                "details": RowDetails(
-                    snippet=snippet,
-                    most_different=versions.get((row.index, row.id)),
-                    **_of_cluster(row, clusters.get(row.root or ""), fields),
-                )
-            }
-        )
-        for row, snippet in zip(rows, snippets, strict=True)
-    )
+    detailed = []
+    for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True):
+        of_cluster = _of_cluster(row, clusters.get(row.root or ""), fields)
+        version = versions.get((row.index, row.id))
+        details = RowDetails(snippet=snippet, most_different=version, **of_cluster)
+        detailed.append(row.model_copy(update={"details": details}))
+    return tuple(detailed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,7 +191,6 @@ def _cluster_name(number: int) -> str:
 
 
 def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields) -> Query:
-    version = {"size": 1, "sort": order("oldest", fields), **_record_read(fields)}
     # By key: of very many versions, a selection that does not depend on what they say.
     by_fingerprint = {
         "field": fields.fingerprint,
@@ -196,33 +199,19 @@ def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields)
         # Else hits would be collected for every version of a large cluster, and most of them thrown away.
         "collect_mode": "breadth_first",
     }
+    version = first_hit("oldest", fields, signature_read(fields))
     aggs: Query = {
-        "earliest": _first("oldest", fields),
-        "latest": _first("newest", fields),
-        "versions": {"terms": by_fingerprint, "aggs": {"version": {"top_hits": version}}},
+        "earliest": first_hit("oldest", fields, fields_read(fields)),
+        "latest": first_hit("newest", fields, fields_read(fields)),
+        "versions": {"terms": by_fingerprint, "aggs": {"version": version}},
     }
     if source_field is not None:
         terms = {"field": source_field, "size": _SOURCES, "shard_size": _SOURCES_OF_A_SHARD}
         aggs["sources"] = {"terms": terms}
     if each.interval_ms is not None:
-        aggs["spread"] = {
-            "date_histogram": {
-                "field": fields.published,
-                "fixed_interval": f"{each.interval_ms}ms",
-                "offset": f"{each.first_ms % each.interval_ms}ms",
-                "min_doc_count": 1,
-            }
-        }
+        steps = over_time(each.interval_ms, each.first_ms, fields)
+        aggs["spread"] = {"date_histogram": steps | {"min_doc_count": 1}}
     return aggs
-
-
-def _first(by: Order, fields: Fields) -> Query:
-    return {"top_hits": {"size": 1, "sort": order(by, fields), "_source": fields_read(fields)}}
-
-
-def _record_read(fields: Fields) -> Query:
-    """Return the part of a search that adds to each hit what its text is compared by."""
-    return {"_source": [f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")]}
 
 
 def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:
@@ -243,14 +232,14 @@ def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -
 def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> list[Snippet]:
     """Return the snippet of each row from the hits of that search."""
     found = {place_of(hit): hit.get("highlight", {}) for hit in hits}
-    return [_snippet(row, found.get((row.index, row.id), {}), fields) for row in rows]
-
-
-def _snippet(row: Row, highlight: dict[str, Any], fields: Fields) -> Snippet:
-    # A field may have several values.
-    title, *_ = highlight.get(fields.title) or [row.title or ""]
-    text, *_ = highlight.get(fields.text) or [""]
-    return Snippet(title=tuple(_parts(title)), text=tuple(_parts(_with_ellipses(text))))
+    snippets = []
+    for row in rows:
+        highlight = found.get((row.index, row.id), {})
+        # A field may have several values.
+        title, *_ = highlight.get(fields.title) or [row.title or ""]
+        text, *_ = highlight.get(fields.text) or [""]
+        snippets.append(Snippet(title=tuple(_parts(title)), text=tuple(_parts(_with_ellipses(text)))))
+    return snippets
 
 
 def _with_ellipses(fragment: str) -> str:
@@ -260,16 +249,12 @@ def _with_ellipses(fragment: str) -> str:
     has its full length, and begins with a small letter if its script has those.
     """
     letters = _MARKS.sub("", fragment)
-    shown = _visible(fragment)
+    # As readers see it, on one line.
+    shown = " ".join(visible_text(_REST_OF_TAG.sub(" ", fragment)).split())
     seen = _MARKS.sub("", shown)
     begins_within = letters != fragment and seen[:1].islower()
     stops_within = len(letters) >= _LENGTH and not _SENTENCE_END.search(seen)
     return "…" * begins_within + shown + "…" * stops_within
-
-
-def _visible(fragment: str) -> str:
-    """Return a part of a text as readers see it, on one line."""
-    return " ".join(visible_text(_REST_OF_TAG.sub(" ", fragment)).split())
 
 
 def _parts(marked: str) -> Iterator[TextPart]:

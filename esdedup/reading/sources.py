@@ -13,9 +13,9 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.queries import (
     aggregation,
     first_and_last,
+    first_hit,
     moment_of,
     number_of_unread,
-    order,
     root_of,
     with_signature,
 )
@@ -139,7 +139,7 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
 
     None among the names stands for articles without a source.
     """
-    earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
+    earliest = first_hit("oldest", fields, with_signature(fields))
     each = {**first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [
         {"bool": {"must_not": {"exists": {"field": source_field}}}}

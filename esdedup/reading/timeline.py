@@ -10,6 +10,7 @@ from esdedup.reading.queries import (
     fields_read,
     first_and_last,
     order,
+    over_time,
     values_of,
     within,
 )
@@ -136,12 +137,7 @@ def articles_over_time(
     query: Query, *, interval_ms: int, offset_ms: int, fields: Fields, source_field: str | None = None
 ) -> Query:
     """Return the search that counts the articles that match, and their sources, in each interval."""
-    histogram: Query = {
-        "field": fields.published,
-        "fixed_interval": f"{interval_ms}ms",
-        "offset": f"{offset_ms % interval_ms}ms",
-    }
-    steps: Query = {"date_histogram": histogram}
+    steps: Query = {"date_histogram": over_time(interval_ms, offset_ms, fields)}
     if source_field is not None:
         steps["aggs"] = {"sources": {"cardinality": {"field": source_field}}}
     return aggregation(query, {"steps": steps})

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, sync_playwright
 
 from esdedup.cli import main
-from tests.support.sample_site import SampleSite, sample_site
+from tests.support.browsing import SampleSite, sample_site
 
 LONG = "and a text that is long enough to be told from others"
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browsing import watched
-from tests.support.sample_site import LOCALES, SampleSite
+from tests.support.browsing import LOCALES, SampleSite, watched
 
 WORDS = {
     "en": {

@@ -10,10 +10,9 @@ from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
 
 from esdedup import Dedup
-from tests.support.browsing import served, watched
+from tests.support.browsing import LOCALES, SampleSite, served, watched
 from tests.support.forests import ARTICLES, feed
 from tests.support.names import Names
-from tests.support.sample_site import LOCALES, SampleSite
 
 SWITCH = {"en": "中文", "zh": "English"}
 # With the rules of WCAG, those that axe calls best practice.

@@ -21,13 +21,13 @@ from tests.support.brute_force import (
     Document,
     RandomQuery,
     expected_list,
+    list_tuned,
     newest_first,
     random_corpus,
     random_query,
 )
 from tests.support.exploring import new_random, times_effort
 from tests.support.forests import Read
-from tests.support.reading import list_tuned
 
 PAGE_SIZES = (11, 40)
 

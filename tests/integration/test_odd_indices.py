@@ -15,11 +15,10 @@ from esdedup.reading.scope import Tuning
 from esdedup.reading.search_form import narrowed, words
 from esdedup.times import time_ms
 from tests.support.asgi import request
-from tests.support.brute_force import expected_list, random_corpus, random_query
+from tests.support.brute_force import expected_list, list_tuned, random_corpus, random_query
 from tests.support.exploring import examples
 from tests.support.forests import Read
 from tests.support.names import Names
-from tests.support.reading import list_tuned
 
 
 def fill(es: Elasticsearch, index: str, articles: dict[str, dict[str, Any]], **mapping: Any) -> None:

@@ -1,17 +1,24 @@
 """The pages in a real browser, served by the command as a user starts it."""
 
 import contextlib
+import dataclasses
 import re
 import subprocess
 import sys
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
+
+from esdedup import Reader
 
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 """Windows, in pixels."""
+LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+"""What a browser wishes for, by the language that it gets."""
 
 
 @contextlib.contextmanager
@@ -54,3 +61,29 @@ def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
     assert not wrong
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleSite:
+    """Pages of an index."""
+
+    address: str
+    index: str
+    reader: Reader
+
+    def article(self, **options: str) -> str:
+        """Return the address of the page of an article of the largest cluster, neither first nor last."""
+        third = self.reader.versions(self.index, self.largest[0]).versions[2].article
+        return f"{self.address}/article?{urllib.parse.urlencode({'id': third.id} | options)}"
+
+    @property
+    def largest(self) -> list[str]:
+        """The ids of an article of each of the two largest clusters."""
+        return [row.id for row in self.reader.list(self.index, sort="similar-desc", size=2).rows]
+
+
+@contextlib.contextmanager
+def sample_site(es: Elasticsearch, url: str, index: str, forest: str) -> Iterator[SampleSite]:
+    """Serve an index of the sample's articles."""
+    with served("--index", index, "--forest", forest, "--url", url) as address:
+        yield SampleSite(address, index, Reader(es, forest=forest))

@@ -6,8 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from elasticsearch import Elasticsearch
+
+from esdedup import Fields, Page
+from esdedup.elastic.execute import execute
 from esdedup.elastic.requests import Query
 from esdedup.reading.list_request import Head, Sort
+from esdedup.reading.lists import list_rows
+from esdedup.reading.scope import Scope, Tuning
 
 Document = dict[str, Any]
 HOUR_MS = 3_600_000
@@ -157,3 +163,8 @@ def expected_list(
     return Expected(
         rows=[(first(matching[root], by_head), *numbers(root)) for root in roots], total_articles=total
     )
+
+
+def list_tuned(es: Elasticsearch, tuning: Tuning, index: str, **options: Any) -> Page:
+    """Return a page as `Reader.list` does, with other sizes: few articles reach every method of counting."""
+    return execute(es, list_rows(Scope(fields=Fields(), tuning=tuning), index, **options))

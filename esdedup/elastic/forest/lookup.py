@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
@@ -96,7 +96,7 @@ def look_up(
     forest: str,
     profile: Profile,
     learned: LearnedCopy,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     site: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Requests[tuple[Assignment, bool]]:
@@ -108,7 +108,7 @@ def look_up(
     Args:
         text: With or without markup.
         learned: What the forest has learned; brought up to date.
-        pins: Those of the process that feeds the forest.
+        overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
 
     Raises:
@@ -126,8 +126,8 @@ def look_up(
         decided: Assignment | None = yield AskOwner(text=text, site=site)
         if decided is not None:
             return decided, True
-    omit = learned.omit_on(pins)(site)
-    fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit).checked()
+    passage_filter = learned.filter_on(overrides)(site)
+    fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     live_since_ms = status.live_since_ms(status.aging)
     search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
@@ -142,7 +142,7 @@ def what_is_left_out(
     forest: str,
     profile: Profile,
     learned: LearnedCopy,
-    pins: Pins,
+    overrides: Overrides,
     site: str | None,
     is_fresh: bool,
 ) -> Requests[LeftOut]:
@@ -150,7 +150,7 @@ def what_is_left_out(
 
     Args:
         text: With or without markup.
-        pins: Those of the process that feeds the forest.
+        overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
         is_fresh: Bring it up to date first.
 
@@ -162,7 +162,7 @@ def what_is_left_out(
         return left_out(text, _nothing, max_length=profile.max_text_length)
     if is_fresh:
         yield from learned.update(forest)
-    return left_out(text, learned.omit_on(pins)(site), max_length=profile.max_text_length)
+    return left_out(text, learned.filter_on(overrides)(site), max_length=profile.max_text_length)
 
 
 def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:

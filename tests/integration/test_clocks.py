@@ -1,4 +1,4 @@
-"""Time: clocks that are wrong move no forest's time, and what has expired is deleted and never lives again."""
+"""Time: wrong clocks move no forest's time, and what has expired is deleted and never lives again."""
 
 import dataclasses
 import time

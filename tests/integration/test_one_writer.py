@@ -1,4 +1,4 @@
-"""One process at a time writes to a forest, whatever happens to it and whenever; and what a block refuses it."""
+"""One process at a time writes to a forest, whatever happens to it; and what a block refuses it."""
 
 import dataclasses
 import io

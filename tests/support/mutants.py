@@ -45,14 +45,14 @@ MUTANTS = [
     # boilerplate/
     Mutant(
         "the first page of the former period is forgotten a period too early",
-        "core/src/boilerplate/window.rs",
+        "core/src/boilerplate/memory.rs",
         "page >= self.former_from",
         "page > self.former_from",
         ("unit/test_boilerplate.py", "unit/test_learning.py"),
     ),
     Mutant(
         "an override for all sites beats the one for a page's own site",
-        "core/src/boilerplate/overrides.rs",
+        "core/src/boilerplate/judge.rs",
         "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
         "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
         ("unit/test_overrides.py", "unit/test_boilerplate.py"),
@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     Mutant(
         "an article's date that is less than a day ahead does not move the forest's time",
-        "core/src/forest/aging.rs",
+        "core/src/forest/laws.rs",
         "time_ms <= now_ms.saturating_add(DAY_MS)",
         "time_ms <= now_ms",
         ("integration/test_clocks.py",),
@@ -228,7 +228,7 @@ MUTANTS = [
     ),
     Mutant(
         "a rebuild replaces a forest by one of another forest's articles, and adopts their roots",
-        "esdedup/maintenance/belonging.py",
+        "esdedup/maintenance/records.py",
         "if known <= most_known * len(sample):",
         "if known < most_known * len(sample):",
         ("integration/test_maintenance.py",),

@@ -17,7 +17,7 @@ from esdedup.ingest.arrive import arrive
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.signatures import NOW_MS, Held, random_ones
 from esdedup import sample
-from esdedup.elastic.forest.stored import Packing, StoredNode
+from esdedup.elastic.forest.stored import Codec, StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -192,7 +192,7 @@ def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
 def _opening_bytes(profile: Profile, count: int) -> float:
     """Load nodes as from Elasticsearch; return the memory that takes beyond what they take in the end."""
     relation, random = relation_of(profile), np.random.default_rng(6)
-    packing, nodes = Packing(relation), Nodes(relation, AGING)
+    packing, nodes = Codec(relation), Nodes(relation, AGING)
     before = peak_bytes()
     for start in range(0, count, MAX_HITS):
         signatures = random_ones(profile, min(MAX_HITS, count - start), random)

@@ -21,7 +21,7 @@ from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Packing, StoredNode, page_name
+from esdedup.elastic.forest.stored import Codec, StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Forest
@@ -102,7 +102,7 @@ def _row(table: str, case: str, predicted: float, measured: float, unit: str) ->
 
 def _fill(url: str, count: int) -> None:
     """Write so many nodes as the owner writes them, without deciding about them: all are roots."""
-    packing = Packing(relation_of(VERIFIED))
+    packing = Codec(relation_of(VERIFIED))
     with connect(url) as client, ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING) as store:
         for nodes in _nodes(count):
             store.writer.begin([packing.pack(each) for each in nodes])

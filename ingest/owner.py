@@ -21,7 +21,7 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.client import is_inherited
 from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.elastic.forest.following import Following
+from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.errors import EsdedupError, SettingError
@@ -142,7 +142,7 @@ class Owner(Closing):
         self._check_process = check_process
         self._on_new = on_new
         self._store: ElasticStore | None = None
-        self._following = Following(client, forest=forest, memory_bytes=settings.most_followed_bytes)
+        self._following = Follower(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
             profile,
             overrides=settings.overrides,

@@ -51,7 +51,6 @@ def send_bulk(
     """Send operations until each is settled; return their results, in order.
 
     Args:
-        client: Owned by the caller.
         operations: May each be repeated.
         task: What is being done, phrased to follow "cannot".
         is_settled: Whether a result needs no error. Not asked for an operation that a busy server refused.

@@ -77,11 +77,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
 
 
 def client_of(
-    url: str,
-    *,
-    user: tuple[str, str] | None = None,
-    api_key: str | None = None,
-    ca_certs: Path | None = None,
+    url: str, *, user: tuple[str, str] | None = None, api_key: str | None = None, ca_certs: Path | None = None
 ) -> Elasticsearch:
     """Return a client; parameters as for `connect`. Nothing is sent yet.
 
@@ -98,11 +94,7 @@ def client_of(
 
 
 def connect_async(
-    url: str,
-    *,
-    user: tuple[str, str] | None = None,
-    api_key: str | None = None,
-    ca_certs: Path | None = None,
+    url: str, *, user: tuple[str, str] | None = None, api_key: str | None = None, ca_certs: Path | None = None
 ) -> AsyncElasticsearch:
     """Return an asynchronous client; parameters as for `client_of`. Nothing is sent yet.
 

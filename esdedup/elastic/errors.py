@@ -83,7 +83,6 @@ def refused(task: str, body: dict[str, Any], *, status: int, index: str | None =
     Args:
         task: What was being done, phrased to follow "cannot".
         body: The response to that search, or the item.
-        status: Its HTTP status.
         index: The index, alias or pattern of the request, if there is one.
     """
     return _refused(task, _reason(body) or "the server gives no reason", body, status, index)

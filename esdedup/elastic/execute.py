@@ -97,14 +97,12 @@ def execute(
     """Execute an operation; return its result.
 
     Args:
-        client: Owned by the caller.
         requests: The operation.
         known: What was asked before; None to ask everything each time.
         ask_owner: Answers what the forest's owner is asked; None if it is not in this process.
 
     Raises:
         ClientForked: The process before a fork has used the client.
-        ServerError: Elasticsearch does not answer, or refuses.
     """
     refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
@@ -134,7 +132,6 @@ async def execute_async(
 
     Raises:
         ClientForked: The process before a fork has used the client.
-        ServerError: Elasticsearch does not answer, or refuses.
     """
     refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
@@ -171,11 +168,7 @@ def _next_request(
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
-    """Yield the hits of a search page by page, waiting for each. Parameters as for `first_page`.
-
-    Raises:
-        ServerError: Elasticsearch does not answer, or refuses.
-    """
+    """Yield the hits of a search page by page, waiting for each. Parameters as for `first_page`."""
     page = execute(client, first_page(index, body))
     try:
         if page.hits:

@@ -32,7 +32,7 @@ BUSY_STATUSES = frozenset({429, 502, 503, 504})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a request to a forest's index may carry, and when avoiding a common key pays."""
+    """What a request to a forest's index may carry, and when avoiding a frequent key pays."""
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS
@@ -43,11 +43,11 @@ class Limits:
     # Documents that a store writes before it refreshes the index: it need not keep them in memory then, and
     # statistics are not far behind.
     recent_nodes: int = 20_000
-    # A key is common only if more nodes than this have it.
-    common_nodes: int = 1_000
-    # Searching for this many finer keys, to avoid a common one, costs as much as reading one node.
+    # A key is frequent only if more nodes than this have it.
+    frequent_nodes: int = 1_000
+    # Searching for this many finer keys, to avoid a frequent one, costs as much as reading one node.
     finer_keys_per_node: int = 8
-    # Keys remembered as common.
+    # Keys remembered as frequent.
     remembered_keys: int = 100_000
     # Nodes whose keys are checked in one query.
     checked_nodes: int = 1_000

@@ -54,11 +54,7 @@ ANALYZERS = {
 
 
 def code_of(language: str) -> str:
-    """Return which of `ANALYZERS` a language is; ``zh-CN`` is ``zh``, since regions seldom matter.
-
-    Raises:
-        SettingError: It is none.
-    """
+    """Return which of `ANALYZERS` a language is; ``zh-CN`` is ``zh``, since regions seldom matter."""
     tag = str(language).lower()
     code = next((each for each in (tag, tag.partition("-")[0]) if each in ANALYZERS), None)
     if code is None:
@@ -69,11 +65,7 @@ def code_of(language: str) -> str:
 
 
 def analyzer_of(language: str) -> str:
-    """Return the name of the analyzer for a language.
-
-    Raises:
-        SettingError: There is none.
-    """
+    """Return the name of the analyzer for a language."""
     return ANALYZERS[code_of(language)]
 
 
@@ -87,8 +79,6 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
     """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields.
 
     Args:
-        mapping: As it was.
-        fields: The names.
         forest: The forest that it belongs to; None: as it was.
     """
     meta: dict[str, Any] = mapping.get("_meta", {})
@@ -115,7 +105,6 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
     """Return the names of the articles' fields in some indices.
 
     Args:
-        mappings: Of the indices.
         given: The caller's; they take precedence. None: those that the indices keep. An index that keeps
             none has the usual names.
 
@@ -231,7 +220,6 @@ def article_index(
     fields that an index may have, or give a field a type that keeps other articles out.
 
     Args:
-        fields: The articles'.
         shards: None: the server's default.
         route_by_root: Require a routing, and record in the mapping that it is the article's root.
         language: Of titles and texts, which the mapping records; None: words are found as they are written.
@@ -282,11 +270,7 @@ def is_routed_by_root(mapping: dict[str, Any]) -> bool:
 
 
 def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
-    """Make sure that none of these indices is a forest.
-
-    Raises:
-        IndexNotReady: One is.
-    """
+    """Make sure that none of these indices is a forest."""
     for index, mapping in mappings.items():
         if "format" in mapping.get("_meta", {}).get("esdedup", {}):
             raise IndexNotReady(
@@ -296,11 +280,7 @@ def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
 
 
 def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that none of these indices is a forest, or has a mapping that no added field would mend.
-
-    Raises:
-        IndexNotReady: One is, or has.
-    """
+    """Make sure that none of these indices is a forest, or has a mapping that no added field would mend."""
     refuse_forests(mappings)
     for index, mapping in mappings.items():
         found, source = mapping_of(mapping, fields.dedup), mapping.get("_source", {})
@@ -320,11 +300,7 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
 
 
 def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that the articles' own fields have mappings with which they can be stored and searched.
-
-    Raises:
-        IndexNotReady: One has not.
-    """
+    """Make sure that the articles' own fields have mappings with which they can be stored and searched."""
     words = {fields.text, fields.title}
     for index, mapping in mappings.items():
         for name in _own_properties(fields):

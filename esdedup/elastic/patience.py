@@ -64,7 +64,7 @@ class _PatientTransport:
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
         refuse_inherited(self._client)
-        waiting = _Waiting(self._patience_s)
+        waiting = _WaitLog(self._patience_s)
         answer: elastic_transport.TransportApiResponse = retrying(
             tenacity.retry_if_exception(_is_transient),
             tenacity.retry_if_result(_is_busy),
@@ -75,7 +75,7 @@ class _PatientTransport:
         return answer
 
 
-class _Waiting:
+class _WaitLog:
     """Logs that a request waits, and that it waits no more."""
 
     def __init__(self, patience_s: float) -> None:

@@ -17,7 +17,7 @@ from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, read_learned
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
-from esdedup.elastic.forest.stored import Packing, Stored
+from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
@@ -53,7 +53,7 @@ def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE
 
 
 def _write(writer: ForestWriter, stored: Iterable[Stored], write_batch: int) -> None:
-    packing = Packing(writer.index.relation)
+    packing = Codec(writer.index.relation)
     for chunk in chunks(list(stored), write_batch):
         writer.write([packing.pack(each) for each in chunk])
 

@@ -204,7 +204,7 @@ LOW_LIMITS = Limits(
     max_clauses=2,
     bulk_documents=2,
     recent_nodes=4,
-    common_nodes=1,
+    frequent_nodes=1,
     finer_keys_per_node=10**9,
 )
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from esdedup import CLASSIC, Dedup
 from esdedup.elastic.forest import following as module
 from esdedup.elastic.forest import log as log_module
-from esdedup.elastic.forest.following import Following
+from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.loading import load_log
 from esdedup.elastic.forest.log import EVERY_LOG
@@ -65,16 +65,16 @@ def taken(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[int, ...] | No
     return last
 
 
-def follow(following: Following) -> None:
+def follow(following: Follower) -> None:
     while following.follow():
         pass
 
 
-def following(es: Elasticsearch, forest: str, *, memory_bytes: int = PLENTY) -> Following:
-    return Following(es, forest=forest, memory_bytes=memory_bytes)
+def following(es: Elasticsearch, forest: str, *, memory_bytes: int = PLENTY) -> Follower:
+    return Follower(es, forest=forest, memory_bytes=memory_bytes)
 
 
-def opened(es: Elasticsearch, forest: str, followed: Following | None = None, **how: Any) -> ElasticStore:
+def opened(es: Elasticsearch, forest: str, followed: Follower | None = None, **how: Any) -> ElasticStore:
     return ElasticStore(
         es, **{"forest": forest, "profile": CLASSIC, "aging": AGING, "followed": followed, **how}
     )

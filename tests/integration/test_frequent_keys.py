@@ -193,7 +193,7 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
 def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
     """All the nodes of a common key are near: narrowing it down must leave every one of them."""
     profile = CLASSIC
-    limits = Limits(finer_keys_per_node=10**9, common_nodes=1, max_hits=50)
+    limits = Limits(finer_keys_per_node=10**9, frequent_nodes=1, max_hits=50)
     store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
     forest = Forest(store)
     centre = 0x0123456789ABCDEF

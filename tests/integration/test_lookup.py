@@ -65,7 +65,7 @@ def test_a_text_is_looked_up_whole_where_boilerplate_is_kept(
 
 def test_limits_and_common_keys_do_not_change_the_answer(es: Elasticsearch, index_name: Names) -> None:
     index, forest = feed_sample(es, index_name, VERIFIED, lookup="search")
-    low = Limits(max_terms=300, max_hits=3, max_clauses=2, common_nodes=3, finer_keys_per_node=10**9)
+    low = Limits(max_terms=300, max_hits=3, max_clauses=2, frequent_nodes=3, finer_keys_per_node=10**9)
     kinds = set()
     for article in ARTICLES[::50]:
         text = f"{article['text']} And something more was said about it at the end."

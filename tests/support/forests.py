@@ -18,7 +18,7 @@ from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.log import EVERY_LOG, LogDocument, read_last_number
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_PAGE
-from esdedup.elastic.forest.stored import Packing, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Codec, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
@@ -129,7 +129,7 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
     """Behind the back of every law."""
     index = ForestIndex.find(es, forest)
     if index.log is not None:
-        packing = Packing(index.relation)
+        packing = Codec(index.relation)
         _write_log(es, index, packing.log(map(packing.pack, changed)), State())
         return
     for each in changed:
@@ -144,7 +144,7 @@ def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
             es.delete(index=forest, id=each, refresh=True)
         return
     index.run(index.log.update())
-    packing = Packing(index.relation)
+    packing = Codec(index.relation)
     left = [packing.pack(each) for each in index.log.all() if each.document_id not in document_ids]
     state = index.status().state
     for hit in es.search(index=forest, query=EVERY_LOG, size=10_000, source=False)["hits"]["hits"]:

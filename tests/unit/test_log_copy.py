@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from esdedup.elastic.forest.following import LogCopy
 from esdedup.elastic.forest.log import LogDocument, LogDocuments
-from esdedup.elastic.forest.stored import Packing
+from esdedup.elastic.forest.stored import Codec
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import NO_TIME, Nodes, State
 from esdedup.neighbours.relation import relation_of
@@ -28,7 +28,7 @@ from tests.support.arrivals import (
 )
 
 RELATION = relation_of(CLASSIC)
-PACKING = Packing(RELATION)
+PACKING = Codec(RELATION)
 PLENTY = 2**30
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.log import LogDocuments
-from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Codec, Entry, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
@@ -205,7 +205,7 @@ def store() -> Watched:
 def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
     """Return the pages that a batch writes, and nothing else."""
     Forest(watched).assign(arrivals, now_ms=NOW_MS)
-    stored = [Packing(watched.relation).unpack(packed) for packed in watched.plan.written]
+    stored = [Codec(watched.relation).unpack(packed) for packed in watched.plan.written]
     assert all(isinstance(each, StoredPage) for each in stored)
     return [each for each in stored if isinstance(each, StoredPage)]
 
@@ -270,7 +270,7 @@ def test_slow_clusters_are_forgotten() -> None:
     assert counted.add(joined("large", 1)) == [("large", MOST_PLAUSIBLE_LEAVES)]
 
 
-PACKING = Packing(RELATION)
+PACKING = Codec(RELATION)
 
 
 class Logged(MemoryStore):
@@ -316,7 +316,7 @@ def a_node(profile: Profile) -> StoredNode:
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_entries_are_read_as_they_were_written(profile: Profile) -> None:
-    packing, node = Packing(relation_of(profile)), a_node(profile)
+    packing, node = Codec(relation_of(profile)), a_node(profile)
     stored: list[Stored] = [node, StoredPage(node.page, node.id, 3), StoredPage(node.page, None, NO_TIME)]
     packed = [packing.pack(each) for each in stored]
     log = packing.log(packed)

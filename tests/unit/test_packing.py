@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.documents import agrees, documents, search_body, stored_of
-from esdedup.elastic.forest.stored import Packing, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Codec, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import relation_of
@@ -39,7 +39,7 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
 @given(profiles_and_stored())
 def test_what_is_packed_is_read_again(drawn: tuple[Profile, Stored]) -> None:
     profile, stored = drawn
-    packing = Packing(relation_of(profile))
+    packing = Codec(relation_of(profile))
     packed = packing.pack(stored)
     assert packing.unpack(packed) == stored
     # In base 64; cut short, it is nothing.

@@ -30,10 +30,7 @@ class ArticleNodes:
 
         Args:
             index: An index, alias or pattern.
-            fields: The names of the articles' fields.
             profile: The label of the forest's; articles of others are left out.
-            relation: The profile's.
-            aging: How long nodes live.
         """
         self.relation = relation
         self._index = index

@@ -2,10 +2,11 @@
 
 The same search finds what remembers a page: its own document, or that of the node which it made.
 
-A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that are
+A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Nodes that are
 near and have an asked key of two blocks differ little in the other bits, so some hundreds of finer keys find
 all of them (`terms_around`). The search asks for nodes that have the
-common key and one of these. It learns which keys are common when a page of hits is full, and remembers them.
+frequent key and one of these. It learns which keys are frequent when a page of hits is full, and remembers
+them.
 """
 
 import collections
@@ -26,7 +27,7 @@ from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fingerprint.bands import NODES, around_counts, terms_around
 from esdedup.neighbours.relation import Relation
 
-# How many times a search may start over because keys turn out to be common.
+# How many times a search may start over because keys turn out to be frequent.
 _RESTARTS = 3
 # How many of the most frequent keys of a full page are counted.
 _SUSPECTS = 100
@@ -36,13 +37,13 @@ _Clause = tuple[int, Query]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Sought:
+class _Targets:
     """The keys, ids and pages to search for."""
 
     simhashes: list[int]
     # The keys that are asked for each simhash.
     keys: list[list[str]]
-    # The keys of minhashes. None is ever common: its nodes are bounded (`Agreement.max_postings`).
+    # The keys of minhashes. None is ever frequent: its nodes are bounded (`Agreement.max_postings`).
     exact_keys: list[str]
     # A node that is indexed under nothing is found by its id alone.
     ids: list[str]
@@ -59,14 +60,14 @@ class _Sought:
 
 
 class CandidateSearch:
-    """Searches one forest's index, and remembers which of its keys are common."""
+    """Searches one forest's index, and remembers which of its keys are frequent."""
 
     def __init__(self, *, forest: str, relation: Relation, limits: Limits) -> None:
         self._forest = forest
         self._relation = relation
         self._limits = limits
         # Common keys stay in the set, even when their nodes expire.
-        self._common: set[str] = set()
+        self._frequent: set[str] = set()
 
     def find(
         self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
@@ -78,7 +79,7 @@ class CandidateSearch:
         representatives = np.unique(self._relation.representatives(signatures))
         are_exact = self._relation.are_exact(representatives)
         simhashes = representatives[~are_exact]
-        sought = _Sought(
+        targets = _Targets(
             simhashes=simhashes.tolist(),
             keys=NODES.terms(simhashes),
             exact_keys=NODES.exact_terms(representatives[are_exact]),
@@ -87,28 +88,28 @@ class CandidateSearch:
         )
         filters = live_filter(live_since_ms)
         restarts = _RESTARTS
-        while (found := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
+        while (found := (yield from self._read(targets, filters, may_stop=restarts > 0))) is None:
             restarts -= 1
         return found
 
     def _read(
-        self, sought: _Sought, filters: list[Query], *, may_stop: bool
+        self, targets: _Targets, filters: list[Query], *, may_stop: bool
     ) -> Requests[list[Stored] | None]:
-        """Read the candidates. If `may_stop`, return None once keys turn out to be common."""
+        """Read the candidates. If `may_stop`, return None once keys turn out to be frequent."""
         found: list[Stored] = []
-        for query in self._queries(sought, filters):
-            page, is_full = yield from self._first_page(query, sought)
+        for query in self._queries(targets, filters):
+            page, is_full = yield from self._first_page(query, targets)
             if is_full:
-                if may_stop and (yield from self._learn(page, sought)):
+                if may_stop and (yield from self._learn(page, targets)):
                     return None
                 page = yield from self._all(query)
             found += page
         return found
 
-    def _first_page(self, query: Query, sought: _Sought) -> Requests[tuple[list[Stored], bool]]:
+    def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[Stored], bool]]:
         """Return what is on the first page of hits, nearly always the only one, and whether it is full."""
-        # If a few signatures have more candidates than this, one of their keys is probably common.
-        expected = self._limits.common_nodes * max(len(sought.ids), len(sought.pages))
+        # If a few signatures have more candidates than this, one of their keys is probably frequent.
+        expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.pages))
         size = min(self._limits.max_hits, expected)
         (answer,) = yield from search(self._forest, search_body(query, size=size))
         hits = answer["hits"]["hits"]
@@ -118,15 +119,15 @@ class CandidateSearch:
         hits = yield from all_hits(self._forest, search_body(query, size=self._limits.max_hits))
         return stored_of(hits, self._relation)
 
-    def _queries(self, sought: _Sought, filters: list[Query]) -> Iterator[Query]:
+    def _queries(self, targets: _Targets, filters: list[Query]) -> Iterator[Query]:
         """Yield queries that together match every candidate."""
         clauses = (
-            *((len(ids), {"ids": {"values": ids}}) for ids in chunks(sought.ids, self._limits.max_hits)),
-            *self._terms("page", sought.pages),
-            *self._terms("keys", sought.exact_keys),
-            *self._clauses_by_key(sought),
+            *((len(ids), {"ids": {"values": ids}}) for ids in chunks(targets.ids, self._limits.max_hits)),
+            *self._terms("page", targets.pages),
+            *self._terms("keys", targets.exact_keys),
+            *self._clauses_by_key(targets),
         )
-        for group in (clauses, self._clauses_by_common_key(sought)):
+        for group in (clauses, self._clauses_by_frequent_key(targets)):
             for several in self._packed(group):
                 yield {"bool": {"filter": [{"bool": {"should": several}}, *filters]}}
 
@@ -149,48 +150,48 @@ class CandidateSearch:
             terms = {"terms": {field: some}}
             yield len(some), {"bool": {"must": terms, **also}} if also else terms
 
-    def _clauses_by_key(self, sought: _Sought) -> Iterator[_Clause]:
-        """Yield clauses for the keys that are not common, leaving out nodes that have a common key too.
+    def _clauses_by_key(self, targets: _Targets) -> Iterator[_Clause]:
+        """Yield clauses for the keys that are not frequent, leaving out nodes that have a frequent key too.
 
         Such nodes are found by finer keys if they are near.
         """
-        by_common: dict[frozenset[str], set[str]] = collections.defaultdict(set)
-        for keys in sought.keys:
-            by_common[frozenset(self._common.intersection(keys))].update(keys)
-        for common, asked in by_common.items():
-            yield from self._terms("keys", sorted(asked - common), **_excluding(common))
+        by_frequent: dict[frozenset[str], set[str]] = collections.defaultdict(set)
+        for keys in targets.keys:
+            by_frequent[frozenset(self._frequent.intersection(keys))].update(keys)
+        for frequent, asked in by_frequent.items():
+            yield from self._terms("keys", sorted(asked - frequent), **_excluding(frequent))
 
-    def _clauses_by_common_key(self, sought: _Sought) -> Iterator[_Clause]:
-        """Yield clauses for the nodes that have a common key and one of the finer keys.
+    def _clauses_by_frequent_key(self, targets: _Targets) -> Iterator[_Clause]:
+        """Yield clauses for the nodes that have a frequent key and one of the finer keys.
 
-        A finer key alone would not do, since it may be another common key.
+        A finer key alone would not do, since it may be another frequent key.
         """
-        by_common: dict[str, list[int]] = collections.defaultdict(list)
-        for simhash, keys in zip(sought.simhashes, sought.keys, strict=True):
-            for key in self._common.intersection(keys):
-                by_common[key].append(simhash)
-        for key, simhashes in sorted(by_common.items()):
+        by_frequent: dict[str, list[int]] = collections.defaultdict(list)
+        for simhash, keys in zip(targets.simhashes, targets.keys, strict=True):
+            for key in self._frequent.intersection(keys):
+                by_frequent[key].append(simhash)
+        for key, simhashes in sorted(by_frequent.items()):
             finer = {term for simhash in simhashes for term in terms_around(simhash, key)}
             yield from self._terms("keys", sorted(finer), filter={"term": {"keys": key}})
 
-    def _learn(self, page: list[Stored], sought: _Sought) -> Requests[bool]:
-        """Learn from a full page which keys are common; return whether any were not known before."""
+    def _learn(self, page: list[Stored], targets: _Targets) -> Requests[bool]:
+        """Learn from a full page which keys are frequent; return whether any were not known before."""
         nodes = [each for each in page if isinstance(each, StoredNode)]
         shared = collections.Counter(itertools.chain.from_iterable(keys_of(nodes, self._relation, NODES)))
-        finer_counts = sought.finer_counts()
+        finer_counts = targets.finer_counts()
         # One page may mislead; the index has exact counts.
         suspects = heapq.nlargest(_SUSPECTS, finer_counts, key=lambda key: shared[key])
         node_counts = yield from count_by_key(self._forest, suspects)
-        common = {
+        frequent = {
             key
             for key in suspects
-            if node_counts[key] > self._limits.common_nodes
+            if node_counts[key] > self._limits.frequent_nodes
             and node_counts[key] * self._limits.finer_keys_per_node > finer_counts[key]
         }
-        new = common - self._common
-        if len(self._common) > self._limits.remembered_keys:
-            self._common.clear()
-        self._common |= new
+        new = frequent - self._frequent
+        if len(self._frequent) > self._limits.remembered_keys:
+            self._frequent.clear()
+        self._frequent |= new
         return bool(new)
 
 

@@ -19,18 +19,12 @@ class Clock:
     """Reads the clock of this machine; compares it with the server's at first, and whenever it jumps."""
 
     def __init__(self, index: ForestIndex) -> None:
-        """Compare with the server of a forest; nothing is sent yet."""
         self._index = index
         # The difference between this machine's clock and its monotonic one, when the server's agreed.
         self._checked_ms: int | None = None
 
     def now_ms(self) -> int:
-        """Return the time, milliseconds since 1970.
-
-        Raises:
-            ClockMismatch: The server's clock differs by more than a day.
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
+        """Return the time, milliseconds since 1970."""
         now_ms = int(time.time() * 1000)
         offset_ms = now_ms - int(time.monotonic() * 1000)
         if self._checked_ms is None or abs(offset_ms - self._checked_ms) > _JUMP_MS:
@@ -39,21 +33,14 @@ class Clock:
         return now_ms
 
     def latest_ms(self) -> int:
-        """Return the latest time that a forest can have now: three days more than the clock shows.
-
-        Raises:
-            ClockMismatch: The server's clock differs by more than a day.
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
+        """Return the latest time that a forest can have now: three days more than the clock shows."""
         return self.now_ms() + _MOST_AHEAD_MS
 
     def check(self, state: State) -> int:
         """Make sure that a forest's time is not in the future; return the time.
 
         Raises:
-            ClockMismatch: The server's clock differs by more than a day.
             ForestAhead: The forest's time is in the future.
-            ServerError: Elasticsearch does not answer, or refuses.
         """
         now_ms = self.now_ms()
         if state.time_ms > now_ms + _MOST_AHEAD_MS:

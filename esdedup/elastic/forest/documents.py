@@ -6,10 +6,10 @@ Each other page that is remembered, with a node or with none, has a document of 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from esdedup.elastic.forest.stored import Packing, Signed, Stored, StoredNode, StoredPage, of_field
+from esdedup.elastic.forest.stored import Codec, Signed, Stored, StoredNode, StoredPage, of_field
 from esdedup.fingerprint.bands import NODES, Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
@@ -32,7 +32,7 @@ _REPEATED: list[Any] = [
 ]
 
 
-def stored_in(hit: Hit, packing: Packing) -> Stored | None:
+def stored_in(hit: Hit, packing: Codec) -> Stored | None:
     """Read a node or page from a hit of `search_body`; None if it is neither, or damaged."""
     found = next(map(packing.unpack, packed_of([hit])), None)
     # Hits have an id if it was asked for.
@@ -47,7 +47,7 @@ def packed_of(hits: Iterable[Hit]) -> list[bytes]:
 
 def stored_of(hits: Iterable[Hit], relation: Relation) -> list[Stored]:
     """Read nodes and pages from hits of `search_body`, leaving out damaged ones."""
-    packing = Packing(relation)
+    packing = Codec(relation)
     return [found for hit in hits if (found := stored_in(hit, packing)) is not None]
 
 
@@ -83,9 +83,14 @@ def json_documents(packed: Sequence[bytes], relation: Relation) -> list[JsonDocu
 
 def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
     """Convert nodes and pages to documents."""
-    packing = Packing(relation)
+    packing = Codec(relation)
     written = json_documents([packing.pack(each) for each in stored], relation)
     return [(document_id, json.loads(source)) for document_id, source in written]
+
+
+def unchanged(document: Mapping[str, Any]) -> dict[str, int]:
+    """Return the parameters that make a request fail if a document has been written since it was read so."""
+    return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
 
 
 def search_body(
@@ -99,9 +104,6 @@ def search_body(
     """Return the body of a search for nodes and pages.
 
     Args:
-        query: Which of them.
-        size: How many at most.
-        sort: As Elasticsearch takes it.
         versions: Whether hits have ``_id``, ``_seq_no`` and ``_primary_term`` too, which takes longer.
         repeated: Whether hits have the fields that `agrees` checks, which takes much longer.
     """

@@ -8,7 +8,7 @@ from esdedup.elastic.forest.documents import chunks, packed_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
-from esdedup.elastic.forest.stored import Packing, StoredNode
+from esdedup.elastic.forest.stored import Codec, StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
@@ -74,8 +74,6 @@ def expire(
     """Delete all expired pages and nodes; see `expiring`.
 
     Args:
-        writer: The forest's owner.
-        aging: How long nodes live.
         on_progress: Called with the number of documents checked since the last call.
     """
     done = Expired()
@@ -91,12 +89,7 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
     What is written after it was found is kept. If it is not gone on with, the next run continues.
 
     Args:
-        writer: The forest's owner.
-        aging: How long nodes live.
         living: Of a forest with a log, by what its owner has in memory. None: what the log says.
-
-    Raises:
-        ForestLost: Another process has taken the forest.
     """
     index = writer.index
     index.refresh()
@@ -135,7 +128,7 @@ def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
     """Yield documents of a log in which all was expired, what was needed again, and what goes with them."""
-    packing = Packing(index.relation)
+    packing = Codec(index.relation)
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):
             # One by one: what cannot be read in one of them must not hide what comes after it.
@@ -147,7 +140,7 @@ def _expired_logs(
             yield list(hits), kept, Expired(**gone, kept=len(kept))
 
 
-def _count(packed: Iterable[bytes], packing: Packing) -> Expired:
+def _count(packed: Iterable[bytes], packing: Codec) -> Expired:
     """Count leaves, roots and pages."""
     stored = [each for some in packed if (each := packing.unpack(some)) is not None]
     roots = sum(isinstance(each, StoredNode) and each.is_root for each in stored)

@@ -1,4 +1,4 @@
-"""`Following`: what another process writes to a forest, read by one that may take it over."""
+"""`Follower`: what another process writes to a forest, read by one that may take it over."""
 
 import logging
 import time
@@ -38,8 +38,6 @@ class LogCopy:
         """Hold nothing yet.
 
         Args:
-            relation: The profile's.
-            aging: How long nodes live.
             memory_bytes: What they may take in memory.
         """
         self.aging = aging
@@ -131,7 +129,7 @@ _LOOK_EVERY_S = 5.0
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 
-class Following:
+class Follower:
     """Follows the log of a forest, and what is learned for it, while another process owns it.
 
     So whoever takes the forest over reads only the rest. Whatever goes wrong, it loads all.
@@ -141,8 +139,6 @@ class Following:
         """Read nothing yet.
 
         Args:
-            client: Owned by the caller.
-            forest: Name of its index.
             memory_bytes: What the nodes may take in memory.
         """
         self._client = client

@@ -39,9 +39,6 @@ class ForestIndex:
 
         Args:
             client: Owned by the caller; should be `patient`.
-            name: Of the index.
-            meta: The metadata of the index.
-            limits: What a request may carry.
         """
         self.client = client
         self.name = name
@@ -67,8 +64,6 @@ class ForestIndex:
 
         Raises:
             ForestMissing: There is none.
-            ForestIncomplete: A rebuild of it has not ended.
-            ForestMismatch: That index is not a forest, or has an unknown format.
         """
         client = patient(client)
         meta = execute(client, read_meta(name))
@@ -91,13 +86,10 @@ class ForestIndex:
 
         Args:
             client: Owned by the caller; should be `patient`.
-            name: Of the index.
             profile: That the forest must have.
             lookup: How nodes are found. None: as the forest has it, a new one in memory.
-            limits: What a request may carry.
 
         Raises:
-            ForestIncomplete: A rebuild of it has not ended.
             ForestMismatch: It was made with another profile or lookup, or in an unknown format.
         """
         index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
@@ -114,11 +106,7 @@ class ForestIndex:
     def make(
         cls, client: Elasticsearch, name: str, *, meta: Meta, limits: Limits = DEFAULT_LIMITS
     ) -> "ForestIndex":
-        """Find a forest of any profile, even an incomplete one; create it if there is none.
-
-        Raises:
-            ForestMismatch: That index is not a forest, or has an unknown format.
-        """
+        """Find a forest of any profile, even an incomplete one; create it if there is none."""
         client = patient(client)
         found = execute(client, read_meta(name))
         if found is None:
@@ -134,11 +122,7 @@ class ForestIndex:
         return cls(client, name=name, meta=found, limits=limits)
 
     def run(self, requests: Requests[_Result]) -> _Result:
-        """Execute an operation, such as one of `search`, and return its result.
-
-        Raises:
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
+        """Execute an operation, such as one of `search`, and return its result."""
         return execute(self.client, requests)
 
     def status(self, *, latest_ms: int | None = None) -> ForestStatus:
@@ -154,18 +138,11 @@ class ForestIndex:
         return self.run(read_ordered_since(self.name))
 
     def hit_pages(
-        self,
-        query: Query,
-        *,
-        sort: Sequence[Any] = ("_doc",),
-        versions: bool = False,
-        repeated: bool = False,
+        self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False, repeated: bool = False
     ) -> Iterator[Hits]:
         """Yield all nodes and pages that match as hits, some at a time, as the index was when this began.
 
         Args:
-            query: Which documents.
-            sort: As Elasticsearch takes it.
             versions: Whether hits have ``_id``, ``_seq_no`` and ``_primary_term`` too.
             repeated: Whether hits have the fields that `agrees` checks.
         """

@@ -288,7 +288,6 @@ def teach(boilerplate: Boilerplate, found: Sequence[LearnedRecord], *, forest: s
     Args:
         boilerplate: Knows what the documents before them say, or nothing.
         found: As `read_learned` returned them.
-        forest: The forest's name.
 
     Raises:
         ForestDamaged: One does not follow the one before, or documents before them are missing.

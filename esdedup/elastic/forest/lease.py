@@ -23,6 +23,7 @@ from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.documents import unchanged
 from esdedup.elastic.forest.fence import Fence
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
 from esdedup.origins import is_loopback
@@ -135,7 +136,6 @@ class Lease:
         """Describe a claim; `acquire` makes it.
 
         Args:
-            client: Owned by the caller.
             forest: Name of the forest's index, which must exist.
             ttl_s: How long the claim holds without a renewal.
             address: Where this process takes articles for others; None if it takes none.
@@ -203,7 +203,6 @@ class Lease:
             at_once: Renew it in any case, which shows whether the forest can be written.
 
         Raises:
-            ForestLost: Another process has taken it.
             ForestMissing: The forest was deleted.
             ServerUnavailable: The server is too slow to renew it in time.
         """
@@ -330,8 +329,7 @@ class Lease:
             answer = self._client.get(index=self._forest, id=LEASE_ID)
         except NotFoundError:
             return None, {}
-        version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
-        return Claim(**answer["_source"]["lease"]), version
+        return Claim(**answer["_source"]["lease"]), unchanged(answer.body)
 
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
         """Write the lease if it still has that version; return whether it is held now."""
@@ -354,7 +352,7 @@ class Lease:
         where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}
         try:
             answer = client.index(**where, id=LEASE_ID, document=document, **condition)
-            version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+            version = unchanged(answer.body)
         except ConflictError:
             # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
             found, version = self._read()

@@ -16,26 +16,16 @@ from esdedup.serial_thread import SerialThread
 
 
 def load_nodes(
-    index: ForestIndex,
-    *,
-    aging: Aging,
-    live_since_ms: int,
-    memory_bytes: int,
-    is_ended: Callable[[], bool],
+    index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
     """Load all that lives, as far as a refresh has shown it; None if it takes too much memory.
 
     More may be loaded after it.
 
     Args:
-        index: The forest's.
-        aging: How long nodes live.
         live_since_ms: The `seen` from which on (inclusive) they do.
         memory_bytes: The most that they may take.
         is_ended: Asked now and then; whether nobody wants them any more. Then the result is None.
-
-    Raises:
-        ServerError: Elasticsearch does not answer, or refuses.
     """
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
@@ -58,15 +48,12 @@ def load_log(
     """Load all that lives of a forest's log.
 
     Args:
-        index: The forest's.
-        aging: How long nodes live.
         live_since_ms: The `seen` from which on (inclusive) they do.
         memory_bytes: The most that they may take.
         on_read: Called now and then.
 
     Raises:
         ForestFull: They take more.
-        ServerError: Elasticsearch does not answer, or refuses.
     """
     nodes = Nodes(index.relation, aging)
     for hits in index.log_pages():
@@ -85,11 +72,10 @@ def load_log(
 _LEFT = 500
 
 
-class BackgroundLoading:
+class BackgroundLoader:
     """Loads nodes in a thread, and then what was written meanwhile."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
-        """Begin; parameters are those of `load_nodes`."""
         self._written: list[bytes] = []
         # The `seen` from which on nodes live, when the last of that was written.
         self._live_since_ms = [live_since_ms]
@@ -97,14 +83,7 @@ class BackgroundLoading:
         self._thread = SerialThread("esdedup-loading")
         written, since_ms, is_ended = self._written, self._live_since_ms, self._ended.is_set
         self._loaded: Future[Nodes | None] = self._thread.begin(
-            lambda: _load(
-                index,
-                written,
-                since_ms,
-                aging=aging,
-                memory_bytes=memory_bytes,
-                is_ended=is_ended,
-            )
+            lambda: _load(index, written, since_ms, aging=aging, memory_bytes=memory_bytes, is_ended=is_ended)
         )
         # The thread does not know this object.
         weakref.finalize(self, self._ended.set).atexit = False

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from esdedup.elastic.forest.documents import JsonDocument, packed_of, search_body
-from esdedup.elastic.forest.stored import Packing, as_field
+from esdedup.elastic.forest.stored import Codec, as_field
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.forest.model import NO_TIME, State
@@ -55,8 +55,7 @@ class LogDocument(NamedTuple):
 class LogDocuments:
     """Makes the documents of a log, for the forest's owner."""
 
-    def __init__(self, packing: Packing, *, last: int) -> None:
-        """Go on after the document of that number, 0 for none."""
+    def __init__(self, packing: Codec, *, last: int) -> None:
         self._packing = packing
         self._last = LogDocument(last + 1)
 
@@ -73,7 +72,6 @@ class LogDocuments:
         """Return the document that has what a batch writes: a new one, or the last with more in it.
 
         Args:
-            packed: Nodes and pages.
             log: The same as a log has it. None: all of them are written whole.
             state: The forest's after the batch; None leaves it.
         """

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from esdedup.elastic.forest.documents import Hit, packed_of
 from esdedup.elastic.forest.log import FIELD, log_body
 from esdedup.elastic.forest.search import NodeCounts, Scan
-from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.forest.stored import Codec, Entry, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.pages import Hits, each_page
 from esdedup.elastic.requests import Requests
@@ -28,10 +28,9 @@ class LogNodes:
     """
 
     def __init__(self, *, forest: str, relation: Relation) -> None:
-        """Read nothing yet."""
         self.relation = relation
         self._forest = forest
-        self._packing = Packing(relation)
+        self._packing = Codec(relation)
         # The number of the last document, which may have grown when it is read again, and what it had.
         self._number, self._read = 0, 0
         self._nodes: dict[str, bytes] = {}

@@ -11,7 +11,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
-from esdedup.elastic.forest.stored import Packing, Stored, page_name
+from esdedup.elastic.forest.stored import Codec, Stored, page_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import AskOwner, ReadClock, Refresh, Requests
 from esdedup.errors import ForestMissing
@@ -38,12 +38,10 @@ def gather(
 
     Args:
         search: The forest's nodes and pages, as far as a refresh has shown them.
-        arrivals: The batch.
         recent: Nodes and pages that may be newer than those that a search shows.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
-        aging: How long nodes live.
     """
-    nodes, packing = Nodes(search.relation, aging), Packing(search.relation)
+    nodes, packing = Nodes(search.relation, aging), Codec(search.relation)
 
     def load(stored: Iterable[Stored]) -> None:
         # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
@@ -67,7 +65,7 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
         search: The forest's nodes, as far as a refresh has shown them.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
     """
-    packing = Packing(search.relation)
+    packing = Codec(search.relation)
     for _ in range(_ROUNDS):
         roots, of_pages = nodes.missing()
         # In a damaged forest a root may have expired before its leaf.
@@ -83,12 +81,7 @@ def reader_nodes(
     """Return what a reader can read of a forest's nodes: by searches, or by the articles of an index.
 
     Args:
-        forest: The forest's name.
-        meta: Its metadata.
         aging: How long its nodes live.
-        index: An index of its articles, an alias or a pattern.
-        fields: The names of the articles' fields.
-        limits: What a request may carry.
     """
     if not meta.is_log:
         return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
@@ -114,20 +107,12 @@ def look_up(
 
     Args:
         text: With or without markup.
-        index: An index of the forest's articles, an alias or a pattern.
-        fields: The names of the articles' fields.
-        forest: The forest's name.
-        profile: That the forest was made with.
         learned: What the forest has learned; brought up to date.
         overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
-        limits: What a request may carry.
 
     Raises:
         TextFailed: The text met a fault in the core.
-        ForestMissing: There is no such forest.
-        ForestIncomplete: A rebuild of it has not ended.
-        ForestMismatch: It was made with another profile, or in an unknown format.
     """
     meta = yield from _meta(forest, profile)
     # The owner refreshes only for its own needs.
@@ -165,17 +150,11 @@ def what_is_left_out(
 
     Args:
         text: With or without markup.
-        forest: The forest's name.
-        profile: That the forest was made with.
-        learned: What the forest has learned.
         overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
         is_fresh: Bring it up to date first.
 
     Raises:
-        ForestMissing: There is no such forest.
-        ForestIncomplete: A rebuild of it has not ended.
-        ForestMismatch: It was made with another profile, or in an unknown format.
         ForestDamaged: What it has learned cannot be read.
     """
     yield from _meta(forest, profile)
@@ -194,9 +173,6 @@ def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
     """Return what a forest has learned by now.
 
     Raises:
-        ForestMissing: There is no such forest.
-        ForestIncomplete: A rebuild of it has not ended.
-        ForestMismatch: It was made with another profile, or in an unknown format.
         ForestDamaged: What it has learned cannot be read.
     """
     yield from _meta(forest, profile)

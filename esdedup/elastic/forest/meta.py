@@ -66,11 +66,7 @@ class Meta:
 
 
 def read_meta(name: str) -> Requests[Meta | None]:
-    """Read the metadata of a forest's index; None if there is no index of that name.
-
-    Raises:
-        ForestMismatch: That index is not a forest, or has an unknown format.
-    """
+    """Read the metadata of a forest's index; None if there is no index of that name."""
     mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=name)
     if not mappings:
         return None

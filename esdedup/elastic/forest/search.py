@@ -22,7 +22,7 @@ from esdedup.elastic.forest.documents import (
     stored_in,
     stored_of,
 )
-from esdedup.elastic.forest.stored import Packing, Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.forest.stored import Codec, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
@@ -70,17 +70,10 @@ class NodeSearch:
     """Reads the nodes of one forest, as far as a refresh has shown them."""
 
     def __init__(self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS) -> None:
-        """Read the nodes of one index.
-
-        Args:
-            forest: Name of the forest's index.
-            relation: The profile's.
-            limits: What a request may carry.
-        """
         self.forest = forest
         self.relation = relation
         self._limits = limits
-        self._packing = Packing(relation)
+        self._packing = Codec(relation)
         self._candidates = CandidateSearch(forest=forest, relation=relation, limits=limits)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:

@@ -39,7 +39,6 @@ def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[Forest
     """Read a forest's status. Only nodes that a refresh has made visible count.
 
     Args:
-        forest: Name of its index.
         latest_ms: Later times are left out, as if those arrivals had brought none. None: none is.
     """
     stored = State(**(yield from _read(forest, STATE_ID)))

@@ -12,16 +12,16 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired, expire, expiring
-from esdedup.elastic.forest.following import Following
+from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, read_learned
-from esdedup.elastic.forest.loading import BackgroundLoading, load_log
+from esdedup.elastic.forest.loading import BackgroundLoader, load_log
 from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.lookup import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
-from esdedup.elastic.forest.stored import Packing, Stored
+from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.errors import ForestFull, ServerError
@@ -69,7 +69,7 @@ class ElasticStore(Closing):
         address: str | None = None,
         lookup: Lookup | None = None,
         memory_bytes: int = 2**30,
-        followed: Following | None = None,
+        followed: Follower | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Open the forest, or create it if there is none, and take its lease.
@@ -118,14 +118,14 @@ class ElasticStore(Closing):
         self._memory_bytes = memory_bytes
         # What the nodes may take before a warning.
         self._plenty_bytes = memory_bytes * 4 // 5
-        self._packing = Packing(self.relation)
+        self._packing = Codec(self.relation)
         self._recent: dict[str, Stored] = {}
         # How many documents no refresh has shown.
         self._unshown = 0
         self._nodes: Nodes | None = None
         # The plans that may not be durable, as many as steps of these nodes.
         self._unsettled: collections.deque[Plan] = collections.deque()
-        self._loading: BackgroundLoading | None = None
+        self._loading: BackgroundLoader | None = None
         with self.writer.released_on_error():
             self._begin_loading(wait_s=_SHORT_LOADING_S, followed=followed)
 
@@ -318,7 +318,7 @@ class ElasticStore(Closing):
         while nodes.depth > depth:
             nodes.undo()
 
-    def _begin_loading(self, *, wait_s: float, followed: Following | None = None) -> None:
+    def _begin_loading(self, *, wait_s: float, followed: Follower | None = None) -> None:
         """Begin to load all nodes into memory, if they may be there; load those of a log."""
         self._end_loading()
         index, aging, live_since_ms = self._index, self.aging, self._live_since_ms()
@@ -336,7 +336,7 @@ class ElasticStore(Closing):
                 )
             self._nodes = nodes
         elif self._memory_bytes:
-            self._loading = BackgroundLoading(
+            self._loading = BackgroundLoader(
                 index, aging=aging, live_since_ms=live_since_ms, memory_bytes=self._memory_bytes
             )
             self._take_loaded(wait_s=wait_s)

@@ -129,11 +129,10 @@ def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredN
     return leaf._replace(id=root_id, root=root_id, signature=signature, page="", page_seen_ms=NO_TIME)
 
 
-class Packing:
+class Codec:
     """Packs and unpacks the nodes of one relation, and pages. Ids are packed as bytes, pages as numbers."""
 
     def __init__(self, relation: Relation) -> None:
-        """Pack nodes with signatures of this relation."""
         size = self.id_bytes = relation.id_bytes
         # Fields in the order of `StoredNode`, but for the signature, which comes last.
         self._node = struct.Struct(f"<{size}s{size}sqqqQq{relation.dtype.itemsize}s")

@@ -10,12 +10,12 @@ from typing import Any
 from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import Closing, translated
-from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents
+from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents, unchanged
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
-from esdedup.elastic.forest.stored import Packing
+from esdedup.elastic.forest.stored import Codec
 from esdedup.errors import EsdedupError, IndexNotReady
 from esdedup.forest.model import Aging, State
 from esdedup.serial_thread import SerialThread
@@ -43,19 +43,17 @@ class ForestWriter(Closing):
         """Take the lease, and make all earlier writes visible to searches.
 
         Args:
-            index: The forest's.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
             address: Where this process takes articles for others; None if it takes none.
 
         Raises:
             ForestBusy: Another process owns the forest.
-            ServerError: Elasticsearch does not answer, or refuses.
         """
         self.index = index
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
         self._thread = SerialThread("esdedup-writer")
-        self._packing = Packing(index.relation)
+        self._packing = Codec(index.relation)
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
         # Why the last write failed.
@@ -123,10 +121,6 @@ class ForestWriter(Closing):
 
         Args:
             at_once: Write it anew in any case, which shows whether the forest can be written.
-
-        Raises:
-            ForestLost: Another process has taken it.
-            ServerError: Elasticsearch does not answer, or refuses.
         """
         self._lease.renew(at_once=at_once)
 
@@ -138,7 +132,6 @@ class ForestWriter(Closing):
         Writing the same again changes nothing.
 
         Raises:
-            ForestLost: Another process has taken the forest.
             ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
                 that order.
         """
@@ -155,10 +148,7 @@ class ForestWriter(Closing):
         """Begin to write as `write` does, in a thread.
 
         Args:
-            packed: Nodes and pages.
             log: The same, as a log has it. None: if the forest has one, it gets all of them whole.
-            state: The forest's.
-            learned: Documents.
 
         Returns:
             What waits for it, and raises as `write` does.
@@ -232,22 +222,14 @@ class ForestWriter(Closing):
         return [*([state_document(state)] if state else []), *written]
 
     def write_ordered_since(self, seq: int) -> None:
-        """Record that the order of nodes up to `seq` is unreliable from now on.
-
-        Raises:
-            ForestLost: Another process has taken the forest.
-        """
+        """Record that the order of nodes up to `seq` is unreliable from now on."""
         self._write_own(ordered_since_document(seq))
 
     def write_aging(self, aging: Aging, *, dead_before_ms: int) -> None:
         """Set how long nodes live.
 
         Args:
-            aging: From now on.
             dead_before_ms: Nodes whose `seen` is before this have expired, however long nodes live now.
-
-        Raises:
-            ForestLost: Another process has taken the forest.
         """
         self._write_own(aging_document(aging, dead_before_ms=dead_before_ms))
 
@@ -259,23 +241,9 @@ class ForestWriter(Closing):
 
         Returns:
             How many were deleted.
-
-        Raises:
-            ForestLost: Another process has taken the forest.
         """
         self.settle()
-        operations = [
-            (
-                {
-                    "delete": {
-                        "_id": hit["_id"],
-                        "if_seq_no": hit["_seq_no"],
-                        "if_primary_term": hit["_primary_term"],
-                    }
-                },
-            )
-            for hit in hits
-        ]
+        operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
         return sum(result["status"] == HTTPStatus.OK for result in results)
 
@@ -291,11 +259,7 @@ class ForestWriter(Closing):
             self._send(task, operations, self._is_written, require_alias=True)
 
     def _send(
-        self,
-        task: str,
-        operations: Sequence[Operation],
-        is_settled: Callable[[Result], bool],
-        **options: Any,
+        self, task: str, operations: Sequence[Operation], is_settled: Callable[[Result], bool], **options: Any
     ) -> list[Result]:
         self._lease.renew()
         return send_bulk(

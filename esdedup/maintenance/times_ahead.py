@@ -13,10 +13,8 @@ from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.records import Record, Records
-from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 from esdedup.times import iso
-
-_AHEAD = "the clock was ahead; a repair sets it back"
 
 
 class TimesAhead:
@@ -135,6 +133,5 @@ def _latest_ms(stored: Stored) -> int:
 
 
 def _violation(subject: str, time_ms: int) -> Violation:
-    return RepairableViolation(
-        kind=ViolationKind.TIME_AHEAD, subject=subject, detail=f"{iso(time_ms)}; {_AHEAD}", remedy=Remedy()
-    )
+    detail = f"{iso(time_ms)}; the clock was ahead; a repair sets it back"
+    return repairable(ViolationKind.TIME_AHEAD, subject, detail, Remedy())

@@ -37,7 +37,7 @@ help:
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
 	@echo "make docs              the documents as a site, in build/site"
-	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
+	@echo "make benchmarks        measure what build/benchmarks.json lacks: some hours; it goes on where it was stopped"
 	@echo "make screenshots       photograph the pages for the documents"
 	@echo "make messages          bring the catalogue of the interface up to date with the pages"
 	@echo "make client            the client for TypeScript, made anew from the description of the API (needs npm)"
@@ -118,7 +118,7 @@ messages: env
 docs: env
 	$(BIN)/python -m docs.site
 
-# What benchmarks/results.json does not have yet for this code on this machine; see benchmarks/README.md.
+# What build/benchmarks.json does not have yet for this code on this machine; see benchmarks/README.md.
 benchmarks: env
 	$(BIN)/python -m benchmarks all
 

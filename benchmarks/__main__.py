@@ -100,6 +100,10 @@ def main(
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the rows as numbers to this file.")
     ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option("--costs", help="Write unit costs to this file, for `esdedup plan --costs`."),
+    ] = None,
     plot_file: Annotated[
         Path | None,
         typer.Option("--plot", help="Draw what thresholds or angle finds to this PNG or SVG file."),
@@ -110,7 +114,7 @@ def main(
     if names != [_ALL]:
         chosen = names
     else:
-        kept = results.load()
+        kept = results.load(results.MEASURED)
         chosen = [
             name
             for name in _BENCHMARKS
@@ -127,9 +131,15 @@ def main(
         found = _BENCHMARKS[name](run)
         rows.show(found)
         measured += found
+        result = _result(run, found, took_s=time.monotonic() - started)
+        if costs is not None and name in unit_costs.MEASURE:
+            unit_costs.write({name: result}, costs)
         if keep and name not in _NOT_KEPT:
-            results.save(results.load() | {name: _result(run, found, took_s=time.monotonic() - started)})
-            render.write_documents()
+            if name in unit_costs.MEASURE:
+                unit_costs.write({name: result}, unit_costs.PATH)
+            kept = results.load(results.MEASURED) | {name: result}
+            results.save(kept, results.MEASURED)
+            render.write_documents(kept)
     if json is not None:
         rows.write(measured, json)
     curves = [row for row in measured if isinstance(row, Detection) and row.table == thresholds.TABLE]

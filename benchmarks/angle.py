@@ -18,7 +18,7 @@ from benchmarks.run import Run
 from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import KEYWORDS
-from esdedup.fingerprint.simhash import distance_bits, weighted_simhashes
+from esdedup.fingerprint.simhash import weighted_simhashes
 from esdedup.text.hashing import MURMUR3
 from esdedup.text.weights import WEIGHT_SCALE
 
@@ -93,7 +93,7 @@ def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.
             weighted_simhashes(hashes, np.rint(each * WEIGHT_SCALE).astype(np.int64), np.zeros(1, np.int64))
             for each in (one, other)
         ]
-        differing += int(distance_bits(*simhashes)[0])
+        differing += int(np.bitwise_count(simhashes[0] ^ simhashes[1])[0])
     return differing / (WIDTH * pairs)
 
 
@@ -117,7 +117,7 @@ def _articles(count: int) -> Iterator[Angle]:
     for one, other in combinations(range(len(texts)), 2):
         product = sum(weight * weights[other].get(word, 0.0) for word, weight in weights[one].items())
         degrees = float(np.degrees(np.arccos(min(1.0, product / (lengths[one] * lengths[other])))))
-        distance = int(distance_bits(simhashes[one], simhashes[other]))
+        distance = int(np.bitwise_count(simhashes[one] ^ simhashes[other]))
         pairs.setdefault(int(degrees // _JOINED_DEGREES), []).append((degrees, distance))
     for _, joined in sorted(pairs.items()):
         degrees, distance = np.mean(joined, axis=0).tolist()

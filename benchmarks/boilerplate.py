@@ -8,18 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import server
-from benchmarks.processes import give_back_memory, resident_bytes
+from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.client import connect
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.mappings import forest_index
-from esdedup.plan.measure import in_new_process
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 
 _FOREST = "benchmark-boilerplate"
 _TABLE = "boilerplate"
@@ -64,13 +62,12 @@ def _fill(url: str, scale: float) -> dict[str, float]:
         while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
             boilerplate.begin()
             chosen = random.integers(0, _SITES, _BATCH)
-            lesson = Lesson(
-                boilerplate,
+            boilerplate.omit(
+                _passages(sites[chosen], random),
+                random.integers(1, 2**64, _BATCH, np.uint64),
                 sites=map(str, chosen),
-                articles=(str(number) for number in range(pages, pages + _BATCH)),
+                articles=map(str, range(pages, pages + _BATCH)),
             )
-            ids = random.integers(1, 2**64, _BATCH, np.uint64)
-            lesson.omit(_passages(sites[chosen], random), ids)
             documents = log.add(boilerplate.changes())
             boilerplate.keep()
             pages += _BATCH

@@ -1,12 +1,10 @@
-"""The tables of docs/capacity.md: what `esdedup plan` calculates from the kept unit costs."""
+"""The tables of docs/capacity.md: what `esdedup plan` calculates from the unit costs in the package."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from benchmarks import unit_costs
-from benchmarks.results import Result
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.plan.costs import CostsFile
+from esdedup.plan.costs import SHIPPED, shipped
 from esdedup.plan.model import Plan, Workload, plan
 
 _ARTICLES_A_DAY = (1e6, 1e7, 1e8)
@@ -14,13 +12,10 @@ _DAYS = (30, 365)
 _GB = 1e9
 
 
-def capacity(kept: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the lines of the tables, as Markdown; none if there are no unit costs."""
-    text = unit_costs.shipped_file(kept)
-    if text is None:
-        return
-    held = CostsFile.read(text, name="the file of results")
-    costs = held.of(VERIFIED, name="the file of results")
+def capacity() -> Iterator[str]:
+    """Yield the lines of the tables, as Markdown."""
+    held = shipped()
+    costs = held.of(VERIFIED, name=SHIPPED)
     plans = [
         plan(Workload(articles_a_day=articles, retention_days=days), VERIFIED, costs, held.learned)
         for articles, days in itertools.product(_ARTICLES_A_DAY, _DAYS)

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from elasticsearch import Elasticsearch, helpers
 
+from benchmarks.signatures import Signatures, random_ones
 from esdedup import Dedup
 from esdedup.fields import partition_of
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import Signatures, random_ones
 from esdedup.times import iso
 
 Numbers = npt.NDArray[np.int64]

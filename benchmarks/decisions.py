@@ -9,12 +9,11 @@ from benchmarks import articles, detectors
 from benchmarks.rows import Row, processor_s
 from benchmarks.run import Run
 from benchmarks.score import Score
+from benchmarks.signatures import Signatures, arrivals_of, as_nodes, random_ones
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import Signatures, arrivals_of, random_ones
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 _BATCH = 1_000
 _KEYWORD_COUNTS = (20, 40, 80)
@@ -66,7 +65,7 @@ def hot(run: Run) -> list[Row]:
     count, random = run.size(_MILLION), np.random.default_rng(1)
     index = NeighbourIndex(relation_of(CLASSIC))
     for _ in range(0, count, _FILLED_AT_ONCE):
-        index.add(random.integers(0, 2**32, min(_FILLED_AT_ONCE, count), np.uint64))
+        index.add(random.integers(0, 2**32, min(_FILLED_AT_ONCE, count), np.uint64).tobytes())
     batches = [random.integers(0, 2**32, _BATCH, np.uint64) for _ in range(5)]
     spent_s = [processor_s(lambda batch=batch: index.find_pairs(batch)) for batch in batches]
     case = f"search of {_BATCH:,} among {count:,} simhashes that share 32 bits"
@@ -82,7 +81,7 @@ def _last_batch_s(profile: Profile) -> float:
     def batch() -> Signatures:
         signatures = random_ones(profile, _BATCH, random)
         signatures["representatives"][:, 1] = 2
-        return relation.mark_indexed(signatures, relation.are_distinct(signatures))
+        return as_nodes(signatures)
 
     for _ in range(0, _WITH_FOOTER, _BATCH):
         forest.assign(arrivals_of(batch()), now_ms=0)

@@ -16,7 +16,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import memory
+from esdedup.forest import store
 
 
 def clustered(articles: Articles, profile: Profile) -> Roots:
@@ -47,7 +47,7 @@ def never_learning(articles: Articles, profile: Profile) -> Roots:
     """Cluster as if each page were the first one of its site, and of every other."""
     # No block of pages is ever full, so none is learned from.
     endless = functools.partial(Boilerplate, block_pages=len(articles) + 1)
-    with mock.patch.object(memory, "Boilerplate", endless):
+    with mock.patch.object(store, "Boilerplate", endless):
         return clustered(articles, profile)
 
 

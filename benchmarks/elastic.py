@@ -9,8 +9,11 @@ import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
 from benchmarks import server
+from benchmarks.measure import Sizes
+from benchmarks.measure_server import bytes_a_document, bytes_of
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
+from benchmarks.signatures import NOW_MS, Held, Signatures
 from esdedup.elastic.forest.documents import Document, documents
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode
@@ -18,9 +21,6 @@ from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.measure import Sizes
-from esdedup.plan.measure_server import bytes_a_document, bytes_of
-from esdedup.plan.signatures import NOW_MS, Held, Signatures
 
 _MILLION = 1_000_000
 _BATCH = 1_000

@@ -18,7 +18,6 @@ from benchmarks.rows import Row, more_is_better, processor_s
 from benchmarks.run import Run
 from benchmarks.steps import microseconds_by_step
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT, Profile
@@ -61,8 +60,9 @@ class _Ours:
         boilerplate = Boilerplate()
         for at in range(0, len(texts), size):
             boilerplate.begin()
-            omit = Lesson(boilerplate).omit
-            signatures = self._fingerprinter.fingerprint(texts[at : at + size], omit=omit).signatures
+            signatures = self._fingerprinter.fingerprint(
+                texts[at : at + size], omit=boilerplate.omit
+            ).signatures
             boilerplate.keep()
             self._relation.ids(signatures)
             self._relation.terms(signatures.tobytes(), ARTICLES, are_indexed=False)

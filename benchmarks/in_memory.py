@@ -8,13 +8,11 @@ import numpy as np
 
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
-from benchmarks.signatures import as_bytes
+from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import NOW_MS, Held
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 _BATCH, _BATCHES = 1_000, 300
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
@@ -102,7 +100,7 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
     peers = {name: peer(name) for name in PEERS}
     for at in range(0, len(held), _FILLED_AT_ONCE):
         some = held.signatures[at : at + _FILLED_AT_ONCE]
-        index.add(some)
+        index.add(some.tobytes())
         forest.assign(held.arrivals(at, at + len(some)), now_ms=NOW_MS)
         for each in peers.values():
             each.add(as_bytes(profile, some))
@@ -115,7 +113,9 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
         batch = held.batch(_BATCH, random)
         arrivals, view = held.arrivals_after(batch, number), as_bytes(profile, batch)
         ours_s[_WHOLE].append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=NOW_MS)))
-        ours_s[_INDEX].append(duration_s(lambda batch=batch: (index.find_pairs(batch), index.add(batch))))
+        ours_s[_INDEX].append(
+            duration_s(lambda batch=batch: (index.find_pairs(batch), index.add(batch.tobytes())))
+        )
         for name, each in peers.items():
             theirs_s[name].append(
                 duration_s(lambda each=each, view=view: (each.range_search(view, RADIUS), each.add(view)))

@@ -5,16 +5,14 @@ from datetime import timedelta
 
 import numpy as np
 
-from benchmarks.processes import give_back_memory, resident_bytes
+from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row, less_is_better
 from benchmarks.run import Run
-from benchmarks.signatures import as_bytes
+from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.measure import in_new_process
-from esdedup.plan.signatures import NOW_MS, Held
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 5_000

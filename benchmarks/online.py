@@ -11,20 +11,18 @@ from esdedup.ingest.batches import BATCH_SIZE
 
 from benchmarks import articles, online_peers, steps
 from benchmarks.articles import Articles, Records
+from benchmarks.processes import in_new_process
 from benchmarks.rows import Row, Shown, processor_s
 from benchmarks.run import Run
 from benchmarks.score import Roots, Score
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.fields import Fields
-from esdedup.fingerprint.by_halves import ByHalves
-from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.fingerprinter import ByHalves, Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
 from esdedup.forest.nodes import Nodes
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.measure import in_new_process
 from esdedup.sites import site_of
 from esdedup.text.parsed import ParsedTexts
 
@@ -37,7 +35,12 @@ _IN_BATCHES, _SINGLY = "batches of 1,000", "one at a time"
 # None of these functions calls another one.
 STEPS: steps.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
-    "learning": [(Boilerplate, "begin"), (Lesson, "omit"), (Lesson, "changes"), (Boilerplate, "keep")],
+    "learning": [
+        (Boilerplate, "begin"),
+        (Boilerplate, "omit"),
+        (Boilerplate, "changes"),
+        (Boilerplate, "keep"),
+    ],
     "deciding": [(Nodes, "assign"), (Nodes, "keep")],
 }
 

@@ -10,9 +10,14 @@ import numpy as np
 from elasticsearch import Elasticsearch
 
 from benchmarks import server
+from benchmarks.measure import AGING, Sizes, us_of_batches
+from benchmarks.measure_server import bytes_of
 from benchmarks.month.arrivals import Month
+from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.rows import Row
 from benchmarks.run import Run
+from benchmarks.signatures import NOW_MS, Held
+from benchmarks.unit_costs import measure
 from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
@@ -22,14 +27,10 @@ from esdedup.elastic.forest.stored import StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import PerText, UnitCosts
-from esdedup.plan.machine import peak_bytes
-from esdedup.plan.measure import AGING, Sizes, in_new_process, measure, us_of_batches
-from esdedup.plan.measure_server import bytes_of, measure_server
 from esdedup.plan.model import BATCH, kept_bytes
-from esdedup.plan.signatures import NOW_MS, Held
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FOREST = "benchmark-plan"
@@ -67,11 +68,10 @@ def plan_large(run: Run) -> list[Row]:
 
 
 def _rows(table: str, run: Run, count: int) -> list[Row]:
-    """Measure unit costs as `esdedup plan --measure` does, then the forest."""
+    """Measure unit costs, then the forest."""
     with server.client(run, lifetime_s=6 * 3_600, heap="2g") as client:
         url = server.url_of(client)
-        costs = measure(VERIFIED)
-        stored = measure_server(VERIFIED, costs.deciding, functools.partial(connect, url))
+        costs = measure(VERIFIED, functools.partial(connect, url), Sizes())
         client.options(ignore_status=404).indices.delete(index=_FOREST)
         try:
             in_new_process(_fill, url, count)
@@ -86,9 +86,9 @@ def _rows(table: str, run: Run, count: int) -> list[Row]:
     found = [
         ("memory of nodes and pages", kept / _MEGABYTE, opened.kept_bytes / _MEGABYTE, "MB"),
         ("memory to open the forest, at most", opening / _MEGABYTE, opened.grown_bytes / _MEGABYTE, "MB"),
-        ("disk of the forest", count * stored.node_bytes / _MEGABYTE, disk_bytes / _MEGABYTE, "MB"),
+        ("disk of the forest", count * costs.server.node_bytes / _MEGABYTE, disk_bytes / _MEGABYTE, "MB"),
         ("deciding an arrival", us, deciding_us, "µs"),
-        ("an arrival by the whole protocol", us + stored.us_a_commit, opened.owner_us, "µs"),
+        ("an arrival by the whole protocol", us + costs.server.us_a_commit, opened.owner_us, "µs"),
     ]
     rows = [_row(table, f"{count:,} nodes, {what}", *values) for what, *values in found]
     return [*rows, *_fingerprinting(table, costs)]
@@ -180,14 +180,14 @@ def _of_texts(
     texts = [each["text"] for each in articles]
     sites = [each["source"] for each in articles]
     length, fingerprinter = fmean(map(len, texts)), Fingerprinter(VERIFIED)
-    lesson = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
+    learning = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
     kept_whole = Fingerprinter(VERIFIED.with_changes(keep_boilerplate=True))
 
     def us(work: Fingerprinter, omit: bool) -> float:
         # Tables are read when they are first needed.
         work.fingerprint(texts[:1])
         started = time.process_time()
-        work.fingerprint(texts, omit=lesson.omit if omit else None)
+        work.fingerprint(texts, omit=learning if omit else None)
         return (time.process_time() - started) / len(texts) * 1e6
 
     def both(one: PerText, other: PerText) -> float:

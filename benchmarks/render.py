@@ -1,12 +1,13 @@
-"""The file of results as documents: all its tables, and those that README quotes.
+"""The rows of results that documents quote, and these documents.
 
 Needs none of the packages that are compared.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from benchmarks import capacity, results, unit_costs
+from benchmarks import capacity, results
 from benchmarks.articles import SETS
 from benchmarks.lookup import document as lookup
 from benchmarks.lookup.rows import REAL, UNIFORM
@@ -51,6 +52,11 @@ _COSTS = {
     "takeover": ("", ""),
     "reading-list": ("newest, everything, 1,000,000 articles, p50", ""),
 }
+# Tables that documents quote as a whole, or describe.
+_WHOLE = {
+    *("layouts", "layouts-calculated", "layouts-elastic", "search-language", "plan-large"),
+    *("month", "month: is it flat?"),
+}
 # What README shows of both.
 _SHORT_METHODS = {
     "quality": ("verified (default)", "classic"),
@@ -69,7 +75,7 @@ def document(kept: Results) -> str:
     """Return all results as Markdown."""
     parts = [
         "# Results\n",
-        "Made by `make benchmarks` from `benchmarks/results.json`, not written by hand. "
+        "The rows that documents quote, made by `make benchmarks` from `results.json`, not by hand. "
         "[README.md](README.md) says what is measured.\n",
     ]
     for name, result in kept.items():
@@ -87,10 +93,37 @@ def quoted(text: str, kept: Results) -> str:
     return _BLOCK.sub(lambda found: found[1] + "\n".join(_BLOCKS[found[2]](kept)) + "\n" + found[3], text)
 
 
-def write_documents() -> None:
-    kept = results.load()
-    if (shipped := unit_costs.shipped_file(kept)) is not None:
-        unit_costs.PATH.write_text(shipped, encoding="utf-8")
+def quoted_rows(measured: Results) -> dict[str, Result]:
+    """Return the rows that documents quote."""
+    found = {}
+    for name, result in measured.items():
+        tables = {
+            table: chosen
+            for table, rows in result.tables.items()
+            if (chosen := [row for row in rows if _is_quoted(table, row)])
+        }
+        if tables:
+            found[name] = dataclasses.replace(result, tables=tables)
+    return found
+
+
+def _is_quoted(table: str, row: Cells) -> bool:
+    return (
+        table in _WHOLE
+        or row.get("method") in _METHODS.get(table, ())
+        or (table in _COSTS and _is_cost(table, row))
+    )
+
+
+def _is_cost(table: str, row: Cells) -> bool:
+    part_of_case, part_of_peer = _COSTS[table]
+    return bool(row["ours"]) and part_of_case in row["case"] and part_of_peer in row["against"]
+
+
+def write_documents(measured: Results) -> None:
+    """Take over the rows of results that documents quote, and make the documents anew."""
+    kept = results.load(results.QUOTED) | quoted_rows(measured)
+    results.save(kept, results.QUOTED)
     DOCUMENT.write_text(document(kept), encoding="utf-8")
     for path in QUOTING:
         path.write_text(quoted(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
@@ -136,9 +169,9 @@ def _cost(kept: Results) -> Iterator[str]:
     yield _row(["", "esdedup", "peer", "", "the peer"])
     yield "|" + "---|" * len(columns)
     tables = {name: rows for result in kept.values() for name, rows in result.tables.items()}
-    for name, (part_of_case, part_of_peer) in _COSTS.items():
+    for name in _COSTS:
         for row in tables.get(name, []):
-            if row["ours"] and part_of_case in row["case"] and part_of_peer in row["against"]:
+            if _is_cost(name, row):
                 yield _row([row[column] for column in columns])
 
 
@@ -175,7 +208,7 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality-in-short": _quality_in_short,
     "cost": _cost,
     "cost-in-short": _cost_in_short,
-    "capacity": capacity.capacity,
+    "capacity": lambda _: capacity.capacity(),
     "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
     "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
     "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),

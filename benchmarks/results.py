@@ -1,6 +1,7 @@
-"""The file of results: the tables of each benchmark, with where, when and with what they were measured.
+"""The results of benchmarks: tables, with where, when and with what they were measured.
 
-README and the other documents quote this file alone; see `render`.
+What is measured on this machine is kept in `build`, and is an artefact of a release. The rows of it that
+documents quote are in `results.json`; see `render`.
 """
 
 import dataclasses
@@ -9,14 +10,16 @@ import hashlib
 import importlib.metadata
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from esdedup.plan.machine import machine
+from benchmarks.processes import machine
 
 ROOT = Path(__file__).parents[1]
-PATH = ROOT / "benchmarks/results.json"
+QUOTED = ROOT / "benchmarks/results.json"
+MEASURED = ROOT / "build/benchmarks.json"
 # What decides a measurement.
 _CODE = (
     "core/src/**/*.rs",
@@ -82,7 +85,7 @@ class Result:
     tables: Mapping[str, Sequence[Cells]]
 
 
-def load(path: Path = PATH) -> dict[str, Result]:
+def load(path: Path) -> dict[str, Result]:
     """Return the results by the names of benchmarks; nothing if there is no file yet."""
     if not path.exists():
         return {}
@@ -93,10 +96,14 @@ def load(path: Path = PATH) -> dict[str, Result]:
     }
 
 
-def save(results: Mapping[str, Result], path: Path = PATH) -> None:
+def save(results: Mapping[str, Result], path: Path) -> None:
+    """Write results, a row a line."""
     held = {name: dataclasses.asdict(each) for name, each in results.items()}
+    text = json.dumps(held, indent=1, ensure_ascii=False) + "\n"
+    text = re.sub(r"\{[^{}]*\}", lambda row: re.sub(r"\n\s*", " ", row[0]), text)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 
 

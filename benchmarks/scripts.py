@@ -10,10 +10,10 @@ import opencc
 from benchmarks import articles
 from benchmarks.rows import Row
 from benchmarks.run import Run
+from benchmarks.signatures import as_nodes
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 _BATCH = 1_000
 # OpenCC's configurations: characters alone, and also the words that Taiwan uses.
@@ -127,7 +127,7 @@ def _near_each_other(texts: list[str], others: list[str]) -> float:
         one = fingerprinter.fingerprint(texts[at : at + _BATCH])
         other = fingerprinter.fingerprint(others[at : at + _BATCH])
         index = NeighbourIndex(relation)
-        index.add(relation.mark_indexed(one.signatures, relation.are_distinct(one.signatures)))
+        index.add(as_nodes(one.signatures).tobytes())
         positions, rows = index.find_pairs(other.signatures)
         own = rows[rows == positions]
         near += int(one.exists[own].sum())

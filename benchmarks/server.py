@@ -11,7 +11,6 @@ from elasticsearch import Elasticsearch
 from benchmarks.run import Run
 from esdedup import node
 from esdedup.elastic.client import connect
-from esdedup.plan.measure_server import version_of
 
 
 @contextlib.contextmanager
@@ -35,3 +34,9 @@ def client(run: Run | None = None, *, lifetime_s: float, heap: str = "1g") -> It
 def url_of(client: Elasticsearch) -> str:
     """Return the address of a server, for another process to connect with."""
     return next(iter(client.transport.node_pool.all())).base_url
+
+
+def version_of(client: Elasticsearch) -> str:
+    """Return the version of a server, or those of its nodes."""
+    versions = client.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
+    return " and ".join(versions)

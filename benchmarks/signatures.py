@@ -1,11 +1,208 @@
-"""Random signatures as faiss wants them."""
+"""Random signatures of any profile, and arrivals among them like real ones."""
+
+import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.signature import (
+    BINS,
+    MINHASH,
+    PLACES,
+    REPRESENTATIVES,
+    SIGNATURE,
+    WORDS,
+    Fingerprints,
+)
+from esdedup.forest import Arrivals
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import Signatures
+
+Signatures = npt.NDArray[Any]
+
+# Of the labelled articles, up to 5.5% have a page that came before, up to 6.7% join a cluster, and up to
+# 0.04% may join several. More of the latter two, which are the slow ones, are taken here.
+_COPIES, _NEAR_COPIES, _BETWEEN_TWO = 0.055, 0.2, 0.002
+# The share of what is held that has a sibling: another root, to which something between both is near too.
+_SIBLINGS = 0.02
+_SIBLING_BITS = 5
+_BETWEEN_BITS = 2
+# Of an article's representatives; the others are minhashes.
+_SENTENCES = 2
+# The share in a near copy; far less than would make whole texts disagree.
+_CHANGED_BINS = 0.2
+_KEPT_REPRESENTATIVES = 0.5
+# Of an article of average length.
+_LETTERS = 1_000
+# What is held has come in ten days, and then a thousand articles come every half hour: so much is seen again
+# later than the hour to which `seen` is rounded, and nothing expires.
+_HELD_MS = 10 * 24 * 3_600_000
+_ARRIVAL_MS = 1_800
+NOW_MS = 2 * _HELD_MS
+"""A clock that is ahead of all of these times."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Held:
+    """What a forest holds before a measurement."""
+
+    profile: Profile
+    signatures: Signatures
+    # Those at the beginning have siblings, as many at the end.
+    siblings: int
+
+    @classmethod
+    def random(
+        cls, profile: Profile, count: int, random: np.random.Generator, *, are_biased: bool = False
+    ) -> "Held":
+        """Make random signatures.
+
+        Args:
+            profile: Whose.
+            count: How many.
+            random: Decides.
+            are_biased: Of profiles without sketches: whether each bit has its own chance to be 1, 0.3 to 0.7.
+        """
+        siblings = int(count * _SIBLINGS)
+        signatures = _biased(count, random) if are_biased else random_ones(profile, count, random)
+        originals = signatures[:siblings]
+        if profile.agreement is None:
+            signatures[count - siblings :] = originals ^ np.uint64((1 << _SIBLING_BITS) - 1)
+        else:
+            signatures["sketch"][count - siblings :] = _changed(originals["sketch"], random)
+        return cls(profile=profile, signatures=signatures, siblings=siblings)
+
+    def __len__(self) -> int:
+        return len(self.signatures)
+
+    def arrivals(self, start: int, stop: int) -> Arrivals:
+        """Return some of them as they came."""
+        times_ms = np.arange(start, stop) * _HELD_MS // len(self)
+        return _arrivals(self.signatures[start:stop], times_ms)
+
+    def batch(self, count: int, random: np.random.Generator) -> Signatures:
+        """Make signatures of arrivals after these: copies, near copies, some between two roots; most new."""
+        copies, near, between = (round(count * share) for share in (_COPIES, _NEAR_COPIES, _BETWEEN_TWO))
+        batch = random_ones(self.profile, count, random)
+        batch[:copies] = random.choice(self.signatures, copies)
+        self._make_near(batch[copies : copies + near], random)
+        if self.siblings:
+            self._put_between(batch[copies + near : copies + near + max(1, between)], random)
+        # As they come, so that none of these are together.
+        return random.permutation(batch)
+
+    def arrivals_after(self, batch: Signatures, number: int) -> Arrivals:
+        """Return a batch as it arrives: the `number`-th of this size, from 0."""
+        first = number * len(batch)
+        return _arrivals(batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
+
+    def _make_near(self, batch: Signatures, random: np.random.Generator) -> None:
+        """Move each to one to three bits from something held, which it resembles."""
+        originals, count = random.choice(self.signatures, len(batch)), len(batch)
+        # Not the lowest bit, which tells simhashes from minhashes.
+        flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(1, 64, (count, 3), np.uint64), axis=1)
+        if self.profile.agreement is None:
+            batch[:] = originals ^ flips
+            return
+        kept = random.random((count, REPRESENTATIVES)) < _KEPT_REPRESENTATIVES
+        np.copyto(batch["representatives"], originals["representatives"], where=kept)
+        batch["representatives"][:, 0] = originals["representatives"][:, 0] ^ flips
+        batch["sketch"] = _changed(originals["sketch"], random)
+
+    def _put_between(self, batch: Signatures, random: np.random.Generator) -> None:
+        """Move each to where it is near two roots."""
+        chosen = random.integers(0, self.siblings, len(batch))
+        one, other = self.signatures[chosen], self.signatures[len(self) - self.siblings + chosen]
+        if self.profile.agreement is None:
+            batch[:] = one ^ np.uint64((1 << _BETWEEN_BITS) - 1)
+            return
+        batch["representatives"][:, 0] = one["representatives"][:, 0]
+        batch["representatives"][:, 1] = other["representatives"][:, 1]
+        batch["sketch"] = one["sketch"]
+
+
+def _biased(count: int, random: np.random.Generator) -> Signatures:
+    signs = random.random((count, 64), np.float32) < random.uniform(0.3, 0.7, 64)
+    simhashes: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
+    return simhashes
+
+
+def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Signatures:
+    """Make random signatures, which have nothing in common."""
+    if profile.agreement is None:
+        return random.integers(0, 2**64, count, np.uint64)
+    signatures = np.zeros(count, profile.signature_dtype)
+    signatures["representatives"] = random.integers(0, 2**64, (count, REPRESENTATIVES), np.uint64)
+    signatures["representatives"][:, :_SENTENCES] &= ~MINHASH
+    signatures["representatives"][:, _SENTENCES:] |= MINHASH
+    signatures["sketch"] = _packed(random.integers(1, 16, (count, BINS), np.uint8))
+    signatures["letters"] = signatures["runs"] = _LETTERS
+    return as_nodes(signatures)
+
+
+def as_nodes(signatures: Signatures, indexed: npt.NDArray[np.bool_] | None = None) -> Signatures:
+    """Return signatures as nodes have them: indexed under given representatives, ``(n, s)``, or all distinct.
+
+    Simhashes of `classic` and `keywords` stay as they are.
+    """
+    if signatures.dtype != SIGNATURE:
+        return signatures
+    if indexed is None:
+        indexed = are_distinct(signatures["representatives"])
+    marked = signatures.copy()
+    marked["indexed"] = (indexed * PLACES).sum(axis=1)
+    return marked
+
+
+def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
+    first = np.ones(simhashes.shape, bool)
+    for place in range(1, simhashes.shape[1]):
+        first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)
+    return first
+
+
+def arrivals_of(signatures: Signatures) -> Arrivals:
+    """Let signatures arrive, all at the time 0."""
+    return _arrivals(signatures, np.zeros(len(signatures), np.int64))
+
+
+def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arrivals:
+    count = len(signatures)
+    fingerprints = Fingerprints(
+        signatures=signatures,
+        exists=np.ones(count, bool),
+        letters=np.zeros(count, np.int64),
+        are_cut=np.zeros(count, bool),
+        pages=_pages(signatures),
+        faults=np.full(count, "", object),
+    )
+    return Arrivals.of(fingerprints, times_ms=times_ms.tolist())
+
+
+def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:
+    """Give each distinct signature a page of its own."""
+    words = np.ascontiguousarray(signatures).view(np.uint64).reshape(len(signatures), -1)
+    odd = np.random.default_rng(1).integers(0, 2**63, words.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
+    pages: npt.NDArray[np.uint64] = (words * odd).sum(axis=1, dtype=np.uint64)
+    return pages
+
+
+def _changed(sketches: npt.NDArray[np.uint64], random: np.random.Generator) -> npt.NDArray[np.uint64]:
+    """Return sketches of which some bins have other codes."""
+    are_changed = _packed(
+        (random.random((len(sketches), BINS)) < _CHANGED_BINS).astype(np.uint8) * np.uint8(15)
+    )
+    others = _packed(random.integers(1, 16, (len(sketches), BINS), np.uint8))
+    changed: npt.NDArray[np.uint64] = sketches & ~are_changed | others & are_changed
+    return changed
+
+
+def _packed(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    pairs = codes[:, 0::2] << np.uint8(4) | codes[:, 1::2]
+    packed: npt.NDArray[np.uint64] = np.ascontiguousarray(pairs).view(np.uint64).reshape(len(codes), WORDS)
+    return packed
 
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:

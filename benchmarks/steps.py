@@ -8,9 +8,9 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.rows import processor_s
-from esdedup.boilerplate.lesson import Lesson
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.bands import Layout
-from esdedup.fingerprint.by_halves import ByHalves
+from esdedup.fingerprint.fingerprinter import ByHalves
 from esdedup.neighbours.relation import Relation
 from esdedup.text.parsed import ParsedTexts
 
@@ -18,7 +18,7 @@ Steps = Mapping[str, Sequence[tuple[Any, str]]]
 """The functions of each step, by what they belong to and by name; none of them calls another one."""
 STEPS: Steps = {
     "parse": [(ParsedTexts, "of")],
-    "boilerplate": [(Lesson, "omit")],
+    "boilerplate": [(Boilerplate, "omit")],
     "signatures": [(ByHalves, "fingerprints")],
     "ids": [(Relation, "ids")],
     "keys": [(Layout, "terms")],

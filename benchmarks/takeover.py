@@ -12,10 +12,10 @@ from benchmarks import server
 from benchmarks.ingest import FOREST
 from benchmarks.rows import Row
 from benchmarks.run import Run
+from benchmarks.signatures import NOW_MS, Held
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging, Forest
-from esdedup.plan.signatures import NOW_MS, Held
 from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
 _MILLION = 1_000_000

@@ -2,22 +2,26 @@
 
 import dataclasses
 import functools
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from elasticsearch import Elasticsearch
+
 from benchmarks import server
+from benchmarks.measure import Sizes, measure_memory
+from benchmarks.measure_server import measure_server
 from benchmarks.results import ROOT, Cells, Result
 from benchmarks.run import Run
 from esdedup.elastic.client import connect
 from esdedup.fingerprint.bands import NODES
-from esdedup.fingerprint.profile import PROFILES
-from esdedup.plan.costs import CostsFile, LearnedCosts, Measured, UnitCosts
-from esdedup.plan.measure import Sizes, measure
-from esdedup.plan.measure_server import measure_server
-from esdedup.plan.shipped import NAME
+from esdedup.fingerprint.profile import PROFILES, Profile
+from esdedup.plan.costs import SHIPPED, CostsFile, LearnedCosts, Measured, UnitCosts, costs_key, shipped
 
-PATH = ROOT / "esdedup/plan" / NAME
+PATH = ROOT / "esdedup/plan" / SHIPPED
+MEASURE = ("unit-costs", "boilerplate")
+"""The benchmarks that measure them."""
+
 _TABLE = "unit-costs"
 _MEGABYTE = 1e6
 # More would not be true of another run.
@@ -30,13 +34,11 @@ class Cost:
 
     table: str
     profile: str
-    layout: str
     cost: str
     value: float
 
     def cells(self) -> dict[str, str]:
-        value = f"{self.value:.{_DIGITS}g}"
-        return {"profile": self.profile, "layout": self.layout, "cost": self.cost, "value": value}
+        return {"profile": self.profile, "cost": self.cost, "value": f"{self.value:.{_DIGITS}g}"}
 
 
 def unit_costs(run: Run) -> Sequence[Cost]:
@@ -46,43 +48,48 @@ def unit_costs(run: Run) -> Sequence[Cost]:
     with server.client(run, lifetime_s=7_200) as client:
         connecting = functools.partial(connect, server.url_of(client))
         for profile in PROFILES.values():
-            costs = measure(profile, sizes=sizes)
-            stored = measure_server(profile, costs.deciding, connecting, sizes=sizes)
-            costs = costs.model_copy(update={"server": stored})
+            costs = measure(profile, connecting, sizes)
             found += [
-                Cost(table=_TABLE, profile=profile.name, layout=costs.layout, cost=cost, value=value)
+                Cost(table=_TABLE, profile=profile.name, cost=cost, value=value)
                 for cost, value in _flat(costs.model_dump(exclude={"profile", "layout"}))
             ]
     return found
 
 
-def shipped_file(kept: Mapping[str, Result]) -> str | None:
-    """Return the file of the package as the results have it; None if they do not have the costs."""
-    if _TABLE not in kept or "boilerplate" not in kept:
-        return None
-    nested: dict[str, dict[str, Any]] = {}
-    for row in kept[_TABLE].tables[_TABLE]:
-        if row["layout"] != NODES.name:
-            continue
+def measure(profile: Profile, connecting: Callable[[], Elasticsearch], sizes: Sizes) -> UnitCosts:
+    """Measure the costs of a profile in a minute or two, in indices of its own, which are deleted."""
+    in_memory = measure_memory(profile, sizes)
+    stored = measure_server(profile, in_memory["deciding"], connecting, sizes)
+    return UnitCosts(profile=costs_key(profile), layout=NODES.name, **in_memory, server=stored)
+
+
+def write(results: Mapping[str, Result], path: Path) -> None:
+    """Write a file of costs: those that it has, or else the package, but for what was measured."""
+    found = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)) if path.exists() else shipped()
+    if _TABLE in results:
+        costs = tuple(_costs(results[_TABLE].tables[_TABLE]))
+        found = found.model_copy(update={"measured": _measured(results[_TABLE]), "costs": costs})
+    if "boilerplate" in results:
+        rows = results["boilerplate"].tables["boilerplate"]
+        learned = LearnedCosts(
+            measured=_measured(results["boilerplate"]),
+            memory_bytes=_megabytes(rows, "the tables"),
+            disk_bytes=_megabytes(rows, "on disk"),
+        )
+        found = found.model_copy(update={"learned": learned})
+    path.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _costs(rows: Sequence[Cells]) -> Iterator[UnitCosts]:
+    by_profile: dict[str, dict[str, Any]] = {}
+    for row in rows:
         *parents, last = row["cost"].split(".")
-        costs = nested.setdefault(row["profile"], {})
+        costs = by_profile.setdefault(row["profile"], {})
         for parent in parents:
             costs = costs.setdefault(parent, {})
         costs[last] = float(row["value"])
-    learned, boilerplate = kept["boilerplate"], kept["boilerplate"].tables["boilerplate"]
-    found = CostsFile(
-        measured=_measured(kept[_TABLE]),
-        costs=tuple(
-            UnitCosts.model_validate({"profile": profile, "layout": NODES.name, **costs})
-            for profile, costs in nested.items()
-        ),
-        learned=LearnedCosts(
-            measured=_measured(learned),
-            memory_bytes=_megabytes(boilerplate, "the tables"),
-            disk_bytes=_megabytes(boilerplate, "on disk"),
-        ),
-    )
-    return json.dumps(found.model_dump(), indent=1, ensure_ascii=False) + "\n"
+    for profile, costs in by_profile.items():
+        yield UnitCosts.model_validate({"profile": profile, "layout": NODES.name, **costs})
 
 
 def _flat(costs: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float]]:

@@ -14,7 +14,7 @@ from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.forest import Aging, Arrivals, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.hashing import murmur64
 

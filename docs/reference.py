@@ -35,7 +35,7 @@ FURTHER = (
     "esdedup.neighbours.explanation",
     "esdedup.fingerprint.bands",
     "esdedup.text.segmenters",
-    "esdedup.text.dictionary",
+    "esdedup.text.segmenters",
     "esdedup.text.weights",
 )
 # Headings of docstrings, as pages show them.

@@ -16,7 +16,7 @@ The names are in `__init__.pyi`. What they take and return besides is public in 
   `esdedup.neighbours.explanation`: parts of results;
 - `esdedup.reading.list_request`: the values of a list's parameters;
 - `esdedup.fingerprint.bands`: layouts of keys;
-- `esdedup.text.segmenters`, `dictionary`, `weights` and `hashing` beside it: how words are cut, weighed and
+- `esdedup.text.segmenters`, `weights` and `hashing` beside it: how words are cut, weighed and
   hashed;
 - `esdedup.web`: `create_app`.
 

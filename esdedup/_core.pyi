@@ -142,7 +142,7 @@ class Learner:
         articles: Sequence[str | None],
         overrides: Overrides,
     ) -> bytes:
-        """Return which passages of pages are left out, bool, and learn from these pages; see `Lesson.omit`.
+        """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.omit`.
 
         Args:
             passages: Of the pages, as `Parsed.passages`.

@@ -38,17 +38,7 @@ def checked(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
 
 
 def check_type(name: str, value: object, hint: Any, *, taker: str) -> None:
-    """Make sure that an argument is of the right type.
-
-    Args:
-        name: Of the argument.
-        value: The argument.
-        hint: As in a signature.
-        taker: Who needs it.
-
-    Raises:
-        SettingError: It is not.
-    """
+    """Raise `SettingError`, which names the taker of the argument, unless that is of the type of the hint."""
     if not _fits(value, hint):
         # Its value may be secret.
         raise SettingError(f"{name} is {_named(type(value))}; {taker} needs {' or '.join(_expected(hint))}")

@@ -1,4 +1,6 @@
-"""Every error that programs can catch. What a sidecar refuses over HTTP has its errors there, in `sidecar/`.
+"""Every error that programs can catch.
+
+What a server of ours refuses over HTTP is raised as a `Refused` (`serving/refusals.py`), and answered there.
 
 Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name
 parameters; the command line adds advice about its options.
@@ -12,9 +14,9 @@ EsdedupError
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
-├── ProcessDied              a process that measures has died; the same may be repeated
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
+│   │   └── ServerBusy       it was too busy for a part of a request
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
 ├── ForestError              the forest cannot be used                          .forest
@@ -38,37 +40,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-
-__all__ = [
-    "ArticleNotFound",
-    "ArticleRejected",
-    "ClientForked",
-    "ClockMismatch",
-    "EsdedupError",
-    "FieldsNotFound",
-    "ForestAhead",
-    "ForestBusy",
-    "ForestDamaged",
-    "ForestError",
-    "ForestExists",
-    "ForestFull",
-    "ForestIncomplete",
-    "ForestLost",
-    "ForestMismatch",
-    "ForestMissing",
-    "ForestOwner",
-    "IndexBlocked",
-    "IndexNotReady",
-    "NodeError",
-    "PageTooDeep",
-    "ProcessDied",
-    "ServerError",
-    "ServerUnavailable",
-    "SettingError",
-    "SidecarError",
-    "SidecarUnavailable",
-    "TextFailed",
-]
 
 
 class EsdedupError(Exception):
@@ -190,10 +161,6 @@ class ClockMismatch(EsdedupError):
         self.server_ms = server_ms
 
 
-class ProcessDied(EsdedupError):
-    """A process that measures has died. Do it again."""
-
-
 class ServerError(EsdedupError):
     """Elasticsearch answered with an error.
 
@@ -210,6 +177,10 @@ class ServerError(EsdedupError):
 
 class ServerUnavailable(ServerError):
     """No server answers, or it is not Elasticsearch, or it is too busy."""
+
+
+class ServerBusy(ServerUnavailable):
+    """The server was too busy for a part of a request."""
 
 
 class IndexBlocked(ServerError):

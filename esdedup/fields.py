@@ -216,7 +216,7 @@ def refuse_surrogates(text: str, *, name: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        reason = "contains half a character (a lone surrogate), which UTF-8 cannot encode"
+        reason = "contains a lone surrogate, which UTF-8 cannot encode"
         raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
 
 

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 _Result = TypeVar("_Result")
 _Jobs = queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
 
-
 # Of all threads.
 _unfinished: set[Future[Any]] = set()
 _EXIT_S = 5.0
@@ -23,27 +22,21 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 
 class SerialThread:
-    """Begins with its first job, and ends when nobody holds this object.
+    """Begins with its first job, and ends when this object is garbage.
 
     It is a daemon: a job that waits for a server that does not answer keeps no process from ending for more
     than some seconds.
     """
 
     def __init__(self, name: str) -> None:
-        """Start nothing yet.
-
-        Args:
-            name: Of the thread.
-        """
         self._name = name
         self._jobs: _Jobs = queue.SimpleQueue()
         self._is_started = False
 
     def begin(self, job: Callable[[], _Result]) -> Future[_Result]:
-        """Do a job after all that were given before; it is done even if nobody waits for it.
+        """Do a job after all that were given before; it is done even if its result is not awaited.
 
-        Returns:
-            What waits for its result, or raises what it raised.
+        Returns what waits for its result, or raises what it raised.
         """
         done: Future[_Result] = Future()
         # It cannot be cancelled.

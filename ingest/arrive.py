@@ -7,14 +7,14 @@ from typing import NamedTuple
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Arrivals, Assignment, Decided, Forest
+from esdedup.forest import Arrivals, Assignment, Decision, Forest
 
 
 class Arrived(NamedTuple):
     """What a forest has decided for the texts of a batch."""
 
     fingerprints: Fingerprints
-    decided: Decided
+    decided: Decision
 
 
 def arrive(
@@ -40,10 +40,10 @@ def arrive(
         sites: One per text; None if not known.
         articles: Likewise, their ids.
     """
-    lesson = forest.begin(pins=pins, sites=sites, articles=articles)
-    fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
+    omit = forest.begin(pins=pins, sites=sites, articles=articles)
+    fingerprints = fingerprinter.fingerprint(texts, omit=omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
-    return Arrived(fingerprints, forest.decide(arrivals, now_ms=now_ms, lesson=lesson))
+    return Arrived(fingerprints, forest.decide(arrivals, now_ms=now_ms))
 
 
 def look_up(
@@ -60,9 +60,9 @@ def look_up(
     Raises:
         TextFailed: The text met a fault in the core.
     """
-    lesson = forest.begin(pins=pins, sites=[site])
+    omit = forest.begin(pins=pins, sites=[site])
     try:
-        fingerprints = fingerprinter.fingerprint([text], omit=lesson.omit).checked()
+        fingerprints = fingerprinter.fingerprint([text], omit=omit).checked()
         (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
     finally:
         forest.abandon()

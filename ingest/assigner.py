@@ -15,7 +15,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
 from esdedup.forest.growth import Growth
 from esdedup.forest.model import NO_TIME
-from esdedup.forest.store import at_once
+from esdedup.forest.store import completed
 from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
@@ -58,7 +58,7 @@ class Assigner:
             forest: Of this profile.
             now_ms: The clock.
         """
-        batch = AssignedBatch([], at_once())
+        batch = AssignedBatch([], completed())
         for start in range(0, len(articles), _PART):
             part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
             batch = AssignedBatch(batch.articles + part.articles, part.written)
@@ -71,12 +71,7 @@ class Assigner:
             TextFailed: The text met a fault in the core.
         """
         return look_up(
-            text,
-            site=site,
-            fingerprinter=self._fingerprinter,
-            forest=forest,
-            now_ms=now_ms,
-            pins=self._pins,
+            text, site=site, fingerprinter=self._fingerprinter, forest=forest, now_ms=now_ms, pins=self._pins
         )
 
     def _assign_part(
@@ -110,11 +105,7 @@ class Assigner:
 
 
 def _warn_of_leaps(
-    articles: Sequence[ArticleAction],
-    assignments: Sequence[Assignment],
-    *,
-    time_before_ms: int,
-    aging: Aging,
+    articles: Sequence[ArticleAction], assignments: Sequence[Assignment], *, time_before_ms: int, aging: Aging
 ) -> None:
     """Log a warning for each article that moved the forest's time by more than the retention.
 

@@ -99,12 +99,7 @@ class _Reader(Generic[_Item]):
     """Collects the next batch in a thread, because reading may block for as long as nothing comes."""
 
     def __init__(
-        self,
-        items: Iterable[_Item],
-        *,
-        most: int,
-        size_of: Callable[[_Item], int],
-        flush_interval_s: float,
+        self, items: Iterable[_Item], *, most: int, size_of: Callable[[_Item], int], flush_interval_s: float
     ) -> None:
         self._items = items
         self._flush_interval_s = flush_interval_s

@@ -18,7 +18,7 @@ from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage, site_of
 from esdedup.times import time_ms

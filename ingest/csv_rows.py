@@ -5,8 +5,9 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 
-from esdedup.ingest.opening import NumberedLines
-
+# A line with its number.
+_Line = tuple[int, bytes]
+_QUOTE_NOT_CLOSED = "a quote is not closed"
 _DELIMITERS = ",;\t|"
 _TAB = "\t"
 # No name of a field is as long, contains a bracket or a quote, or is a number.
@@ -45,7 +46,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def rows(
-    lines: NumberedLines, names: list[str], delimiter: str, *, max_bytes: int
+    lines: Iterator[_Line], names: list[str], delimiter: str, *, max_bytes: int
 ) -> Iterator[tuple[int, dict[str, str] | str, int]]:
     """Yield the rows as articles, or the reason why one is not an article.
 
@@ -56,16 +57,16 @@ def rows(
     their own, provided that they look like rows; else they are rejected together with it.
 
     Args:
-        lines: Read up to the header.
+        lines: What follows the header, numbered.
         names: The fields.
         delimiter: Between two cells.
         max_bytes: A longer row is not an article.
     """
     # One limit for the process; the lines themselves limit a row.
     csv.field_size_limit(max_bytes)
-    source = _RereadableLines(lines, max_bytes)
+    again: collections.deque[_Line] = collections.deque()
     while True:
-        row = _RowLines(source, max_bytes)
+        row = _Row(again, lines, max_bytes)
         try:
             cells = next(csv.reader(row, delimiter=delimiter, strict=True), None)
         except (_TooLongError, csv.Error) as error:
@@ -77,24 +78,25 @@ def rows(
                 return
             if not (delimiter == _TAB and _are_rows(row.lines[1:], names, delimiter)):
                 if cells:
-                    yield row.number, _article(cells, names, row.lines), row.size_bytes
+                    yield row.lines[0][0], _article(cells, names, row.lines), row.size_bytes
                 continue
             # Texts hardly ever contain tabs.
             reason, rejected = "has a quote that is closed in another row", row.lines
         if _are_rows(rejected[1:], names, delimiter):
             rejected = rejected[:1]
-        source.read_again(row.lines[len(rejected) :])
-        yield row.number, f"is not CSV{_extent(rejected)}: {reason}", sum(len(line) for _, line in rejected)
+        again.extendleft(reversed(row.lines[len(rejected) :]))
+        size_bytes = sum(len(line) for _, line in rejected)
+        yield rejected[0][0], f"is not CSV{_extent(rejected)}: {reason}", size_bytes
 
 
-def _are_rows(lines: Sequence["_Line"], names: list[str], delimiter: str) -> bool:
+def _are_rows(lines: Sequence[_Line], names: list[str], delimiter: str) -> bool:
     """Return whether most of these lines have as many cells as there are fields."""
     filled = [line for _, line in lines if line.strip()]
     fitting = sum(line.count(delimiter.encode()) == len(names) - 1 for line in filled)
     return 2 * fitting > len(filled)
 
 
-def _article(cells: list[str], names: list[str], lines: Sequence["_Line"]) -> dict[str, str] | str:
+def _article(cells: list[str], names: list[str], lines: Sequence[_Line]) -> dict[str, str] | str:
     if any("\udc80" <= letter <= "\udcff" for cell in cells if not cell.isascii() for letter in cell):
         return "is not UTF-8"
     if len(cells) != len(names):
@@ -106,59 +108,30 @@ def _reason(error: Exception) -> str:
     return "a quote is closed in the middle of a cell" if "expected after" in str(error) else str(error)
 
 
-def _extent(lines: Sequence["_Line"]) -> str:
+def _extent(lines: Sequence[_Line]) -> str:
     return f" (to line {lines[-1][0]})" if len(lines) > 1 else ""
-
-
-# A line with its number.
-_Line = tuple[int, bytes]
-_QUOTE_NOT_CLOSED = "a quote is not closed"
 
 
 class _TooLongError(Exception):
     """A row is too long."""
 
 
-class _RereadableLines:
-    """Lines, some of which may be read again."""
+class _Row:
+    """The lines of one row, kept until it is complete: first those that are read again."""
 
-    def __init__(self, lines: NumberedLines, max_bytes: int) -> None:
-        self._lines = lines
-        self._max_bytes = max_bytes
-        self._again: collections.deque[_Line] = collections.deque()
-
-    def read(self) -> _Line | None:
-        """Return the next line; of one that is too long so much that it shows. None at the end."""
-        if self._again:
-            return self._again.popleft()
-        line = self._lines.read_new(max_bytes=self._max_bytes)
-        return (self._lines.number, line) if line else None
-
-    def read_again(self, lines: Sequence[_Line]) -> None:
-        """Continue with these lines, which have been read last."""
-        self._again.extendleft(reversed(lines))
-
-
-class _RowLines:
-    """The lines of one row, kept until it is complete."""
-
-    def __init__(self, source: _RereadableLines, max_bytes: int) -> None:
+    def __init__(self, again: collections.deque[_Line], lines: Iterator[_Line], max_bytes: int) -> None:
         self.lines: list[_Line] = []
         self.size_bytes = 0
         self.is_at_end = False
-        self._source = source
+        self._again = again
+        self._following = lines
         self._max_bytes = max_bytes
 
-    @property
-    def number(self) -> int:
-        """Of its first line."""
-        return self.lines[0][0]
-
-    def __iter__(self) -> "_RowLines":
+    def __iter__(self) -> "_Row":
         return self
 
     def __next__(self) -> str:
-        line = self._source.read()
+        line = self._again.popleft() if self._again else next(self._following, None)
         if line is None:
             self.is_at_end = True
             raise StopIteration

@@ -11,9 +11,9 @@ from typing import Protocol, cast
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.opening import name_of
+from esdedup.ingest.records import name_of
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected, SettingError, TextFailed
 from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -68,17 +68,17 @@ def learn(
 def _learn_batch(
     batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
 ) -> int:
-    lesson = forest.begin(
+    omit = forest.begin(
         pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
-        lesson.omit(parsed.passages, parsed.pages)
+        omit(parsed.passages, parsed.pages)
         faults += parsed.core.faults
     for page, fault in zip(batch, faults, strict=True):
         if fault:
             log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    return forest.learn(lesson)
+    return forest.learn()
 
 
 def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:
@@ -241,3 +241,24 @@ def refuse_to_keep(profile: Profile) -> None:
     """
     if profile.keep_boilerplate:
         raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")
+
+
+def read_pins(path: Path | None, *, keep_boilerplate: bool) -> Pins:
+    """Return the pins in a file, none if no file is named.
+
+    Args:
+        path: JSON Lines.
+        keep_boilerplate: Whether nothing is left out of fingerprints, so that pins would mean nothing.
+
+    Raises:
+        SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
+    """
+    if path is None:
+        return NO_PINS
+    try:
+        with path.open("rb") as lines:
+            pins = Pins.of_lines(lines, name=str(path))
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+    refuse_useless(pins, keep_boilerplate=keep_boilerplate)
+    return pins

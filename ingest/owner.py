@@ -241,6 +241,6 @@ class Owner(Closing):
                 memory_bytes=settings.most_bytes,
                 followed=self._following,
             )
-            if self._store.state().seq == 0:
+            if self._store.state.seq == 0:
                 self._on_new()
         return self._store

@@ -1,28 +1,37 @@
-"""Recognises JSON Lines, a JSON array or CSV, and reads the articles in it one by one.
+"""Opens files of articles and recognises JSON Lines, a JSON array or CSV, plain or gzip.
 
 One article is in memory at a time, and none beyond a limit: a longer one is skipped without being kept.
 """
 
 import codecs
+import contextlib
 import dataclasses
+import gzip
+import io
+import itertools
 import json
 import re
+import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from esdedup.ingest import csv_rows
 from esdedup.ingest.json_values import refuse_unstorable
-from esdedup.ingest.opening import NumberedLines, name_of, opened
 
 from esdedup.elastic.limits import MAX_JSON_DEPTH
-from esdedup.errors import ArticleRejected
+from esdedup.errors import ArticleRejected, SettingError
 
+STANDARD_INPUT = Path("-")
 MAX_ARTICLE_BYTES = 20_000_000
 """Of an article in a file, with all its fields. Longer than a long book; reading one takes up to ten times as
 much memory."""
 
+_GZIP_MAGIC = b"\x1f\x8b"
+_BUFFER_BYTES = 1 << 16
+# A long line is read in pieces, so that it is never held whole.
+_PIECE_BYTES = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # In this order: one begins another.
 _WIDE_MARKS = {
@@ -50,6 +59,34 @@ class Record:
     size_bytes: int
 
 
+def name_of(path: Path) -> str:
+    """Return the name of an input in messages."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def total_bytes(paths: Iterable[Path]) -> int | None:
+    """Return the total size of the files; None if one has no size, such as standard input."""
+    sizes = [path.stat().st_size if path.is_file() else None for path in paths]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def check_readable(paths: Iterable[Path]) -> None:
+    """Raise `SettingError` unless all files can be opened, before any is read."""
+    files = list(paths)
+    if files.count(STANDARD_INPUT) > 1:
+        raise SettingError("standard input can be read only once")
+    for path in files:
+        if path == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise SettingError("standard input is closed")
+        elif not path.is_fifo():  # opening and closing a pipe would end its writer
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                raise SettingError(f"cannot read {path}: {error.strerror}") from error
+
+
 def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Record | ArticleRejected]:
     """Yield the articles of a file in order, and a rejection for each that cannot be read.
 
@@ -61,7 +98,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Rec
     """
     name, lines = name_of(path), None
     try:
-        with opened(path, on_bytes) as stream:
+        with _opened(path, on_bytes) as stream:
             if (encoding := _wide_encoding(stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES])) is not None:
                 yield ArticleRejected(
                     f"{name}:1",
@@ -78,6 +115,67 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Rec
         yield ArticleRejected(f"{name}:{number}", f"cannot be read from here on: {reason}")
 
 
+@contextlib.contextmanager
+def _opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.BufferedReader]:
+    # Without Python's own buffer, whose lock a thread that waits for input would hold when the process ends.
+    with (
+        getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+        if path == STANDARD_INPUT
+        else path.open("rb", buffering=0)
+    ) as raw:
+        counted = io.BufferedReader(_CountingReader(raw, on_bytes), _BUFFER_BYTES)
+        is_gzip = counted.peek(2)[:2] == _GZIP_MAGIC
+        yield gzip.GzipFile(fileobj=counted) if is_gzip else counted  # type: ignore[misc]
+
+
+class _CountingReader(io.RawIOBase):
+    """Reports how many bytes are read."""
+
+    def __init__(self, raw: BinaryIO, on_bytes: Callable[[int], None]) -> None:
+        self._raw = raw
+        self._on_bytes = on_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._raw.read(len(buffer))
+        buffer[: len(data)] = data
+        self._on_bytes(len(data))
+        return len(data)
+
+
+class NumberedLines:
+    """Reads a stream line by line.
+
+    Attributes:
+        number: Of the line that was read last, from 1.
+        is_at_end_of_line: Whether that line was read to its end.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.number = 0
+        self.is_at_end_of_line = True
+        self._stream = stream
+
+    def read(self, max_bytes: int = _PIECE_BYTES) -> bytes:
+        """Return the next line, or so much of it; the next call goes on with it. Empty at the end."""
+        line = self._stream.readline(max_bytes)
+        self.number += self.is_at_end_of_line and bool(line)
+        self.is_at_end_of_line = line.endswith(b"\n")
+        return line
+
+    def whole(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
+        """Yield each line with its number; of one that is longer than that, a byte more."""
+        while True:
+            while not self.is_at_end_of_line and self.read():
+                pass
+            line = self.read(max_bytes + 1)
+            if not line:
+                return
+            yield self.number, line
+
+
 def _wide_encoding(begin: bytes) -> str | None:
     """Return the encoding of a text whose characters have several bytes each; None if it is another one."""
     for mark, encoding in _WIDE_MARKS.items():
@@ -91,11 +189,13 @@ def _wide_encoding(begin: bytes) -> str | None:
 
 
 def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleRejected]:
-    line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES).removeprefix(_BYTE_ORDER_MARK)
+    numbered = lines.whole(MAX_ARTICLE_BYTES)
+    number, line = next(numbered, (1, b""))
+    line = line.removeprefix(_BYTE_ORDER_MARK)
     while line and not line.strip():
-        line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES)
+        number, line = next(numbered, (number, b""))
     if header := csv_rows.header(line):
-        for number, row, size_bytes in csv_rows.rows(lines, *header, max_bytes=MAX_ARTICLE_BYTES):
+        for number, row, size_bytes in csv_rows.rows(numbered, *header, max_bytes=MAX_ARTICLE_BYTES):
             place = f"{name}:{number}"
             if isinstance(row, str):
                 yield ArticleRejected(place, row)
@@ -105,11 +205,11 @@ def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleReject
     if _BEGINS_ARRAY.match(line):
         for number, element in _elements(lines, line):
             yield _record(element, f"{name}:{number}")
-        line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES)
-    while line:
+    else:
+        numbered = itertools.chain([(number, line)], numbered)
+    for number, line in numbered:
         if line.strip():
-            yield _record(line if len(line) <= MAX_ARTICLE_BYTES else None, f"{name}:{lines.number}")
-        line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES)
+            yield _record(line if len(line) <= MAX_ARTICLE_BYTES else None, f"{name}:{number}")
 
 
 def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
@@ -151,14 +251,11 @@ class _ConstantError(ValueError):
 
 
 def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the elements of an array, each with the number of the line on which it begins.
+    """Yield the elements of an array that begins on `line`, each with the number of its first line.
 
-    They are not parsed, only their ends are found, so that a damaged one costs no other. Of one that is too
-    long, None is yielded. What follows the array on its last line is one more element, unless it is blank.
-    `line`, which was read last, is the beginning of the array.
-
-    Raises:
-        EOFError: The stream ends before the array does.
+    A streaming parser such as ijson loses all that follows a damaged element; here only the ends of elements
+    are found, so that a damaged one costs no other. One that is too long is None. What follows the array on
+    its last line is one more element, unless it is blank.
     """
     splitter = _Splitter(MAX_ARTICLE_BYTES)
     line = line[line.index(b"[") + 1 :]

@@ -15,7 +15,7 @@ from esdedup.ingest.files import read_articles
 from esdedup.ingest.load import Load
 
 from benchmarks.day.crawl import RETENTION
-from benchmarks.processes import resident_bytes
+from benchmarks.processes import in_new_process, resident_bytes
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
@@ -24,7 +24,6 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging
 from esdedup.maintenance.stats import LearnedStats, learned_stats
-from esdedup.plan.measure import in_new_process
 
 Root = str | None
 

@@ -33,7 +33,7 @@ _SIZES = ("1,000,000", "100,000")
 
 def draw(folder: Path, kind: str = "svg") -> None:
     """Write the figures to a folder, as files of a kind, such as SVG."""
-    kept = results.load()
+    kept = results.load(results.QUOTED)
     measured = kept["layouts"].tables["layouts"]
     calculated = kept["layouts"].tables["layouts-calculated"]
     elastic = [

@@ -21,8 +21,7 @@ from benchmarks.lookup.schemes import (
 from benchmarks.rows import duration_s
 from benchmarks.run import Run
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 TABLE = "layouts"
 SIZES = (100_000, 1_000_000, 10_000_000)
@@ -76,7 +75,7 @@ def _ours(kind: str, held: Fingerprints, draw: fingerprints.Draw) -> Lookup:
 
     def fill() -> None:
         for at in range(0, len(held), _ADDED_AT_ONCE):
-            index.add(held[at : at + _ADDED_AT_ONCE])
+            index.add(held[at : at + _ADDED_AT_ONCE].tobytes())
 
     def search(batch: Fingerprints) -> Found:
         positions, rows = index.find_pairs(batch)

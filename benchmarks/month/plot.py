@@ -65,7 +65,7 @@ def _style(panel: Axes, title: str, *, has_legend: bool) -> None:
 
 def main(path: Annotated[Path, typer.Argument(help="A PNG or SVG file.")] = PATH) -> None:
     """Draw the month as it was kept."""
-    kept = results.load()
+    kept = results.load(results.QUOTED)
     if TABLE not in kept:
         raise typer.BadParameter("there is no month in the file of results: run it with --keep")
     draw(kept[TABLE].tables[TABLE], path)

@@ -1,12 +1,17 @@
 """`Boilerplate`: what the pages of a forest have taught so far."""
 
 import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup._core import Learner
 from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.text.parsed import OmitOn, Passages
 
 # More pages at once take less time each, and are learned from later.
 _BLOCK_PAGES = 64
@@ -42,7 +47,7 @@ class Boilerplate:
     It forgets what was seen neither in the present period nor in the one before. So its memory is limited,
     and a redesigned site is learned anew.
 
-    Changes are made in steps, such as batches: `begin`, then `Lesson.omit` or `apply`, then `keep` or `undo`.
+    Changes are made in steps, such as batches: `begin`, then `omit` or `apply`, then `keep` or `undo`.
     A step may contain others. Each call happens wholly or not at all, whatever signals arrive.
     """
 
@@ -55,7 +60,7 @@ class Boilerplate:
         most_foreign_pages: int = _MOST_FOREIGN_PAGES,
         period_records: int = _PERIOD_RECORDS,
     ) -> None:
-        """Know nothing yet.
+        """Know nothing.
 
         Args:
             block_pages: How many pages are learned from together; at least 1.
@@ -73,11 +78,6 @@ class Boilerplate:
             most_foreign_pages=most_foreign_pages,
             period_records=period_records,
         )
-
-    @property
-    def last_learned_page(self) -> int:
-        """The number of the last page that was learned from."""
-        return self.learner.last_learned_page
 
     @property
     def last_page(self) -> int:
@@ -101,6 +101,45 @@ class Boilerplate:
     def learned(self) -> Hashes:
         """Return the hashes of all passages that are boilerplate."""
         return np.frombuffer(self.learner.learned(), np.uint64)
+
+    def omit(
+        self,
+        passages: Passages,
+        pages: Hashes,
+        *,
+        pins: Pins = NO_PINS,
+        sites: Iterable[str | None] = itertools.repeat(None),
+        articles: Iterable[str | None] = itertools.repeat(None),
+    ) -> Bools:
+        """Return which passages of pages to leave out, bool ``(n,)``, and learn from these pages.
+
+        A page that was seen before teaches nothing.
+
+        Args:
+            passages: Of the pages.
+            pages: The ids of the pages, uint64 ``(text_count,)``.
+            pins: What counts instead for the passages that they name.
+            sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
+            articles: Likewise, their ids: the page of an article may change and come again.
+        """
+        omitted = self.learner.filter(
+            (
+                passages.hashes.tobytes(),
+                passages.letters.tobytes(),
+                passages.are_prose.tobytes(),
+                passages.have_figures.tobytes(),
+                passages.texts.tobytes(),
+            ),
+            pages.tobytes(),
+            list(itertools.islice(sites, len(pages))),
+            list(itertools.islice(articles, len(pages))),
+            pins.overrides,
+        )
+        return np.frombuffer(omitted, np.bool_)
+
+    def learn_rest(self) -> None:
+        """Learn from the pages of a block that is not full, as if no others would come."""
+        self.learner.learn_rest()
 
     @property
     def has_begun(self) -> bool:
@@ -137,3 +176,8 @@ class Boilerplate:
             ValueError: It began after something else.
         """
         self.learner.apply(changes.core)
+
+
+def omit_untaught(pins: Pins = NO_PINS) -> OmitOn:
+    """Return what leaves out of first pages lists, and what is pinned as boilerplate."""
+    return lambda site: functools.partial(Boilerplate().omit, pins=pins, sites=itertools.repeat(site))

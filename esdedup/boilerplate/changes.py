@@ -119,9 +119,9 @@ def _columns(content: bytes) -> list[bytes]:
     columns: list[bytes] = []
     for (dtype, width), length in zip(COLUMNS.values(), struct.unpack_from(_LENGTHS, body), strict=True):
         columns.append(body[at : at + length])
+        at += length
         if length % (np.dtype(dtype).itemsize * (width or 1)):
             raise ValueError("its columns have other lengths")
-        at += length
     if at != len(body):
         raise ValueError("its columns have other lengths")
     return columns
@@ -133,11 +133,8 @@ def _columns_of_archive(content: bytes) -> list[bytes]:
             arrays = {name: archive[name] for name in COLUMNS}
     except Exception as error:  # damaged archives fail in many ways
         raise ValueError("it cannot be read") from error
-    if not all(_is_right(arrays[name], *column) for name, column in COLUMNS.items()):
-        raise ValueError("its arrays have other types or shapes")
+    for name, (dtype, width) in COLUMNS.items():
+        array, row = arrays[name], () if width is None else (width,)
+        if array.dtype != dtype or array.ndim == 0 or array.shape[1:] != row:
+            raise ValueError("its arrays have other types or shapes")
     return [array.tobytes() for array in arrays.values()]
-
-
-def _is_right(array: npt.NDArray[Any], dtype: type[np.generic], width: int | None) -> bool:
-    """Return whether an array has that type, and one dimension, or a second one with so many columns."""
-    return array.dtype == dtype and array.ndim > 0 and array.shape[1:] == (() if width is None else (width,))

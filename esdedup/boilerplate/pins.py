@@ -11,13 +11,11 @@ import html
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from esdedup._core import Overrides
 from esdedup.errors import SettingError
 from esdedup.sites import site_name
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import ParsedTexts, Passages
 
 # A text without these has no markup.
 _MARKUP = frozenset("<&")
@@ -145,27 +143,24 @@ def refuse_useless(pins: Pins, *, keep_boilerplate: bool) -> None:
 
 def _pin(line: bytes, name: str) -> Pin:
     try:
-        values = json.loads(line.decode())
+        return _of_values(json.loads(line.decode()))
     except UnicodeDecodeError as error:
         raise SettingError(f"{name}: is not UTF-8 (byte {error.start + 1})") from error
     except json.JSONDecodeError as error:
         raise SettingError(f"{name}: is not JSON: {error.msg} at character {error.pos + 1}") from error
-    except (ValueError, RecursionError) as error:
-        raise SettingError(f"{name}: is not valid JSON: {error}") from error
-    if not isinstance(values, Mapping):
-        raise SettingError(f"{name}: is JSON, but not an object")
-    return _of_values(values, name)
-
-
-def _of_values(values: Mapping[str, Any], name: str) -> Pin:
-    known = [field.name for field in dataclasses.fields(Pin)]
-    unknown = [each for each in values if each not in known]
-    if unknown:
-        raise SettingError(f"{name}: {unknown[0]!r:.60} is none of {', '.join(known)}")
-    try:
-        return Pin(**values)
     except SettingError as error:
         raise SettingError(f"{name}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"{name}: is not valid JSON: {error}") from error
+
+
+def _of_values(values: object) -> Pin:
+    if not isinstance(values, Mapping):
+        raise SettingError("is JSON, but not an object")
+    known = [field.name for field in dataclasses.fields(Pin)]
+    if unknown := [each for each in values if each not in known]:
+        raise SettingError(f"{unknown[0]!r:.60} is none of {', '.join(known)}")
+    return Pin(**values)
 
 
 def _scope(pin: Pin) -> tuple[bool, str | None]:

@@ -18,7 +18,7 @@ from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, first_look, looks
-from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.ingest.records import check_readable, total_bytes
 
 
 @command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")

@@ -23,7 +23,7 @@ from esdedup.fields import Fields
 from esdedup.forest import Kind
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.reading.reader import Reader
 
 _INDEX = "demo"

@@ -11,7 +11,7 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.output import left_out_lines, passage, print_stage, printable
 from esdedup.cli.texts import read_text
-from esdedup.ingest.opening import check_readable
+from esdedup.ingest.records import check_readable
 from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
 from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
 from esdedup.reading.explanation import explain as explain_texts

@@ -18,7 +18,7 @@ from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, looks
 from esdedup.ingest.load import Load
-from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.ingest.records import check_readable, total_bytes
 
 # Soon enough for people, and seldom enough to cost nothing.
 _FLUSH_INTERVAL_S = 5.0

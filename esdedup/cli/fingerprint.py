@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from esdedup.boilerplate.untaught import omit_untaught
+from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say_cut
@@ -22,11 +22,10 @@ from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import from_hex
-from esdedup.ingest.opening import STANDARD_INPUT
+from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import asked_terms, terms
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
@@ -104,7 +103,7 @@ class _Description:
         """Describe a raw text, from some site, without what is to be left out of it."""
         profile, representatives = explainer.profile, explainer.representatives(text, site)
         values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
-        keys, asked = (of(values, relation, ARTICLES) for of in (terms, asked_terms))
+        keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))
         return cls(
             profile=profile,
             fingerprint=explainer.fingerprint(text, site),

@@ -12,7 +12,7 @@ from esdedup.errors import FieldsNotFound, SettingError
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import Learning, refuse_to_keep, texts_of
-from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES
 

@@ -258,7 +258,7 @@ class Fingerprinting(Words):
         Raises:
             SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
         """
-        from esdedup.ingest.pins_file import read_pins
+        from esdedup.ingest.learn import read_pins
 
         return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
 

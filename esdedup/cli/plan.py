@@ -1,37 +1,24 @@
 """`esdedup plan`: what a stream of articles needs."""
 
-import contextlib
-import functools
-import tempfile
-from collections.abc import Iterator
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.extras import MODULES, is_installed
-from esdedup.cli.messages import say
-from esdedup.cli.plan_tables import plan_for_programs, print_plan
 from esdedup.errors import SettingError
-from esdedup.fingerprint.profile import Profile
-from esdedup.plan.costs import CostsFile
-from esdedup.plan.model import Workload, plan
-from esdedup.plan.shipped import NAME, shipped
-
-if TYPE_CHECKING:
-    from esdedup.plan.measure_server import Connect
+from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
+from esdedup.plan.figures import Figure, figures
+from esdedup.plan.model import Plan, Workload, plan
 
 _WORKLOAD = "Workload"
-_COSTS = "Unit costs"
 _GB = 1e9
-_LIFETIME_S = 1_800
 
 
 @command("plan", example="esdedup plan --articles-a-day 1e6 --retention-days 30")
 def plan_command(
-    context: typer.Context,
     *,
     articles_a_day: Annotated[
         float,
@@ -82,30 +69,16 @@ def plan_command(
             rich_help_panel=_WORKLOAD,
         ),
     ] = Workload.owner_bytes / _GB,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            help="Measure unit costs on this machine, in a minute or two: with --url in indices of its own "
-            "there, which are deleted; else with an embedded Elasticsearch.",
-            rich_help_panel=_COSTS,
-        ),
-    ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", help="With --measure: write them to this file.", rich_help_panel=_COSTS),
-    ] = None,
     costs: Annotated[
         Path | None,
         typer.Option(
             "--costs",
-            help="Plan with the unit costs in this file. Default: those of the package.",
-            rich_help_panel=_COSTS,
+            help="Plan with the unit costs in this file, as `python -m benchmarks unit-costs --costs FILE` "
+            "in the sources of esdedup writes it. Default: those of the package.",
         ),
     ] = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
-    server: options.Server,
 ) -> None:
     """Calculate nodes, memory, disk, cores and requests, and how many forests a stream of articles needs.
 
@@ -121,66 +94,12 @@ def plan_command(
         peak=peak,
         owner_bytes=owner_memory_gb * _GB,
     )
-    if measure and costs is not None:
-        raise SettingError("--measure and --costs contradict each other: give one of them")
-    if save is not None and not measure:
-        raise SettingError("--save goes with --measure: nothing else is there to save")
-    if measure:
-        source = context.get_parameter_source("server_url")
-        is_given = source is not None and source.name != "DEFAULT"
-        found, name = _measured(profile, server if is_given else None), "this measurement"
-        if save is not None:
-            _save(found, save)
-    elif costs is not None:
-        found, name = _read(costs), str(costs)
-    else:
-        found, name = shipped(), NAME
+    found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
     planned = plan(workload, profile, found.of(profile, name=name), found.learned)
     if json:
-        output.print_json(plan_for_programs(planned, found))
+        output.print_json(_for_programs(planned, found))
     else:
-        print_plan(planned, found, name=name)
-
-
-def _measured(profile: Profile, server: options.Server | None) -> CostsFile:
-    """Measure with the given server, or an embedded one."""
-    from esdedup.plan.measure import measure, measured_here
-    from esdedup.plan.measure_server import measure_server, version_of
-
-    with _connecting(server) as connect:
-        with connect() as client:
-            version = version_of(client)
-        say("measuring fingerprints, decisions and memory")
-        costs = measure(profile)
-        say("measuring disk and requests in Elasticsearch")
-        stored = measure_server(profile, costs.deciding, connect)
-    costs = costs.model_copy(update={"server": stored})
-    return shipped().with_costs(measured_here(version), [costs])
-
-
-@contextlib.contextmanager
-def _connecting(server: options.Server | None) -> Iterator["Connect"]:
-    """Yield what connects to the server, or to an embedded one if none is given."""
-    if server is not None:
-        yield server.connect
-        return
-    if not is_installed("node"):
-        raise SettingError(
-            f"measuring disk needs a server: give --url, or install the packages of an embedded one "
-            f"({', '.join(MODULES['node'])}): pip install 'esdedup[node]'"
-        )
-    from esdedup import node
-    from esdedup.elastic.client import connect
-
-    with contextlib.ExitStack() as stack:
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        say("starting an embedded Elasticsearch")
-        progress = stack.enter_context(output.download_progress())
-        url = node.start(
-            data, port=0, heap="1g", lifetime_s=_LIFETIME_S, with_parent=True, progress=progress
-        ).url
-        stack.callback(node.stop, data)
-        yield functools.partial(connect, url)
+        _print_plan(planned, found, name=name)
 
 
 def _read(path: Path) -> CostsFile:
@@ -193,8 +112,94 @@ def _read(path: Path) -> CostsFile:
     return CostsFile.read(text, name=str(path))
 
 
-def _save(costs: CostsFile, path: Path) -> None:
-    try:
-        path.write_text(costs.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SettingError(f"cannot write the unit costs to {path}: {error.strerror}") from error
+def _for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
+    """Return a plan as JSON values."""
+    return {
+        "workload": dataclasses.asdict(plan.workload),
+        "profile": plan.profile.label,
+        "layout": plan.costs.layout,
+        "calculated": {each.name: each.value for each in figures(plan)},
+        "limited_by": plan.why,
+        "unit_costs": {
+            **plan.costs.model_dump(),
+            "measured": costs.measured.model_dump(),
+            "learned": costs.learned.model_dump(),
+        },
+    }
+
+
+def _print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
+    """Print a plan, and the costs of that name that it was calculated from."""
+    screen, workload = output.console(), plan.workload
+    screen.print(
+        f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "
+        f"({workload.edited:.0%} of these edited), "
+        f"{workload.mean_length:,.0f} characters, kept {workload.retention_days:g} days; "
+        f"{plan.profile.label}, {plan.costs.layout}\n"
+    )
+    output.print_table(
+        screen,
+        "calculated",
+        ("", "", "from"),
+        [(each.title, _shown(each), each.basis) for each in figures(plan)],
+    )
+    output.print_table(screen, "measured unit costs", ("", ""), _costs(plan))
+    screen.print(f"measured on {_where(costs.measured)} ({name})", highlight=False, markup=False)
+    if not plan.profile.keep_boilerplate:
+        screen.print(
+            f"what boilerplate takes, on {_where(costs.learned.measured)}", highlight=False, markup=False
+        )
+
+
+def _costs(plan: Plan) -> list[tuple[str, ...]]:
+    costs, server, learned = plan.costs, plan.costs.server, plan.learned
+    by_length = costs.whole if plan.profile.keep_boilerplate else costs.without_boilerplate
+    rows: list[tuple[str, ...]] = [
+        (
+            "fingerprint of an article",
+            f"{by_length.us_a_text:,.1f} µs + {by_length.us_a_character * 1e3:,.1f} µs/1,000 characters",
+        ),
+        (
+            "deciding an arrival",
+            f"{costs.deciding.us_at_first:,.1f} µs at {costs.deciding.first_nodes:,} nodes + "
+            f"{costs.deciding.us_a_doubling:,.1f} µs/doubling, up to {costs.deciding.measured_nodes:,}",
+        ),
+        ("committing an arrival", f"{server.us_a_commit:,.1f} µs"),
+        ("memory of a node", f"{costs.node_bytes:,.0f} bytes"),
+        ("memory of a process", f"{costs.process_bytes / 1e6:,.0f} MB"),
+        (
+            "memory while opening a forest",
+            f"{costs.opening_bytes / 1e6:,.0f} MB + {costs.opening_bytes_a_node:,.0f} bytes/node",
+        ),
+        (
+            "disk of a node, a page, an article's dedup",
+            f"{server.node_bytes:,.0f}, {server.page_bytes:,.0f}, {server.article_bytes:,.0f} bytes",
+        ),
+        ("requests a batch", f"{server.requests_a_batch:,.1f}"),
+    ]
+    if not plan.profile.keep_boilerplate:
+        omitting = costs.omitting
+        rows[1:1] = [
+            (
+                "looking for boilerplate",
+                f"{omitting.us_a_text:,.1f} µs + {omitting.us_a_character * 1e3:,.1f} µs/1,000 characters",
+            ),
+            (
+                "boilerplate at most",
+                f"{learned.memory_bytes / 1e6:,.0f} MB of memory, {learned.disk_bytes / 1e6:,.0f} MB of disk",
+            ),
+        ]
+    return rows
+
+
+def _where(measured: Measured) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in measured.versions.items())
+    return f"{measured.on}: {measured.machine}; {versions}"
+
+
+def _shown(figure: Figure) -> str:
+    """Return a number with three digits that count."""
+    value = figure.value
+    decimals = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
+    number = f"{round(value, 3 - len(str(int(value)))) if value >= 1_000 else value:,.{decimals}f}"
+    return f"{number}{'' if figure.unit in ('', '/s') else ' '}{figure.unit}"

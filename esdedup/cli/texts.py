@@ -7,8 +7,7 @@ from pathlib import Path
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
-from esdedup.ingest.opening import STANDARD_INPUT, name_of
-from esdedup.ingest.records import MAX_ARTICLE_BYTES
+from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, name_of
 from esdedup.sites import RawPage, site_of
 
 # A text that begins like this is taken for JSON.

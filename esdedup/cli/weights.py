@@ -15,8 +15,8 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.opening import check_readable, total_bytes
-from esdedup.ingest.weigh import Weighing
+from esdedup.ingest.records import check_readable, total_bytes
+from esdedup.ingest.word_files import Weighing
 
 
 @command("weights", example="esdedup weights news.jsonl --output weights.json")

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.errors import is_blocked
 from esdedup.elastic.given_client import refuse_inherited
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.errors import ServerUnavailable
+from esdedup.errors import ServerBusy
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
@@ -25,10 +25,6 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 # What is over sooner is not worth a line.
 _UNREMARKABLE_S = 1.0
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
-
-
-class PartlyRefused(ServerUnavailable):
-    """The server was too busy for a part of a request."""
 
 
 def retrying(
@@ -52,7 +48,7 @@ def retrying(
 
 def retry_while_refused(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
     """Decorate a function that may be repeated: repeat it while the server refuses a part of it."""
-    return retrying(tenacity.retry_if_exception_type(PartlyRefused)).wraps(function)
+    return retrying(tenacity.retry_if_exception_type(ServerBusy)).wraps(function)
 
 
 class _PatientTransport:

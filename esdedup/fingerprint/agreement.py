@@ -1,6 +1,7 @@
 """When two whole texts agree: the second test of the profile `verified`, after a representative in common."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +9,9 @@ import numpy.typing as npt
 from esdedup import _core
 from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Signatures
+from esdedup.text.parsed import ParsedTexts
+
+Bools = npt.NDArray[np.bool_]
 
 # Pairs of thresholds of which the first must not exceed the second.
 _ASCENDING = (
@@ -16,20 +20,6 @@ _ASCENDING = (
     ("least_resemblance", "tiny_resemblance"),
     # Otherwise containment would never decide.
     ("contained_resemblance", "most_resemblance"),
-)
-
-# In the order in which the crate takes them.
-_COMPARED = (
-    "least_resemblance",
-    "most_resemblance",
-    "short_letters",
-    "tiny_resemblance",
-    "tiny_runs",
-    "root_slack",
-    "least_contained",
-    "contained_letters",
-    "contained_runs",
-    "contained_resemblance",
 )
 
 
@@ -88,8 +78,9 @@ class Agreement:
 
     @property
     def core(self) -> tuple[tuple[float, ...], int]:
-        """The rules as the crate takes them: what compares two texts, in its order, and `max_postings`."""
-        return tuple(getattr(self, name) for name in _COMPARED), self.max_postings
+        """The rules as the crate takes them: what compares two texts, in this order, and `max_postings`."""
+        _, *compared, max_postings = dataclasses.astuple(self)
+        return tuple(compared), max_postings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +100,7 @@ class Comparison:
 
     @classmethod
     def of(cls, one: Signatures, other: Signatures, rules: Agreement) -> "Comparison":
-        """Compare signatures, ``(n,)`` each, row by row; `may_join` tells whether `one` may join `other`.
+        """Compare signatures, ``(n,)`` each, row by row; `may_join`: whether `one` may join `other`.
 
         Joining needs less resemblance than agreeing does, since a text also agrees with a member of the
         cluster. A text that contains the root may join it; one that the root contains may not, since two
@@ -118,6 +109,63 @@ class Comparison:
         # The distance is no part of this.
         columns = _core.Relation(0, rules.core).compare(one.tobytes(), other.tobytes())
         dtypes = (float, float, float, bool, bool, bool)
-        return cls(
-            *(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)),
+        return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """The shares that sketches estimate, counted over runs of tokens: 0 to 1.
+
+    Runs with a number count several times, as they do in a sketch.
+    """
+
+    # The share of all distinct runs that both texts have.
+    resemblance: float
+    # The same for runs without a number; None if neither text has any.
+    resemblance_of_words: float | None
+    # The share of the smaller text that is in the other one.
+    contained: float
+    # The share of each text's runs that have a number.
+    number_shares: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, one: tuple[ParsedTexts, Bools], other: tuple[ParsedTexts, Bools], *, number_weight: int
+    ) -> "Overlap":
+        """Compare two texts; each must have a letter or digit.
+
+        Args:
+            one: The one text alone, and which of its passages are left out, bool ``(passages,)``.
+            other: The same for the other text.
+            number_weight: How many times a run with a number counts.
+        """
+        (parsed, omitted), (parsed_other, omitted_of_other) = one, other
+        ((of_words, of_numbers),) = parsed.core.overlap(
+            omitted.tobytes(), parsed_other.core, omitted_of_other.tobytes()
         )
+        words, numbers = _RunCounts(*of_words), _RunCounts(*of_numbers)
+        runs = _RunCounts(
+            *(each + number_weight * number for each, number in zip(words, numbers, strict=True))
+        )
+        return cls(
+            resemblance=runs.shared / runs.of_either,
+            resemblance_of_words=words.shared / words.of_either if words.of_either else None,
+            contained=runs.shared / min(runs.of_one, runs.of_other),
+            number_shares=(
+                number_weight * numbers.of_one / runs.of_one,
+                number_weight * numbers.of_other / runs.of_other,
+            ),
+        )
+
+
+class _RunCounts(NamedTuple):
+    """How many distinct runs both texts have, the one text, and the other text."""
+
+    shared: int
+    of_one: int
+    of_other: int
+
+    @property
+    def of_either(self) -> int:
+        """How many distinct runs the two texts have together."""
+        return self.of_one + self.of_other - self.shared

@@ -1,6 +1,7 @@
 """Simhashes of weighted words: the words of a text's longest sentence, or the heaviest of the whole text."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -8,13 +9,14 @@ import numpy.typing as npt
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import weighted_simhashes
-from esdedup.fingerprint.vocabulary import Vocabulary
-from esdedup.text.groups import are_first
+from esdedup.text.hashing import TokenHash
 from esdedup.text.parsed import ParsedTexts
-from esdedup.text.weights import WEIGHT_SCALE
+from esdedup.text.weights import WEIGHT_SCALE, Weighting
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+
+_VOCABULARY_LIMIT = 500_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class Feature:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Words:
+class _WeighedWords:
     """The words of a batch of texts, one text after the other: int64 ``(t,)`` each."""
 
     # Rows of the vocabulary.
@@ -49,7 +51,7 @@ class ByWords:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._is_whole_text = profile.representation == "keywords"
-        self._vocabulary = Vocabulary(profile.weighting, profile.token_hash)
+        self._vocabulary = _Vocabulary(profile.weighting, profile.token_hash)
 
     def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
@@ -58,8 +60,7 @@ class ByWords:
         signatures = np.zeros(len(parsed), np.uint64)
         exists = np.zeros(len(parsed), bool)
         if len(words.rows):
-            starts = are_first(words.texts).nonzero()[0]
-            present = words.texts[starts]
+            present, starts = np.unique(words.texts, return_index=True)
             hashes = self._vocabulary.hashes[words.rows]
             signatures[present] = weighted_simhashes(hashes, words.weights, starts)
             exists[present] = True
@@ -100,12 +101,12 @@ class ByWords:
             )
         return passages, np.frombuffer(letters, np.int64), faults
 
-    def _features(self, passages: list[str], letters: Ints) -> _Words:
+    def _features(self, passages: list[str], letters: Ints) -> _WeighedWords:
         """Return the words that decide the simhashes of texts."""
         words = self._weighed_words(passages, letters)
         return self._heaviest(words) if self._is_whole_text else words
 
-    def _weighed_words(self, passages: list[str], letters: Ints) -> _Words:
+    def _weighed_words(self, passages: list[str], letters: Ints) -> _WeighedWords:
         """Return the words that have a weight in each text's passage, one entry per occurrence."""
         cuts = [
             self._profile.segmenter.cut(passage) if enough else []
@@ -116,14 +117,14 @@ class ByWords:
         owners = np.repeat(np.arange(len(cuts)), [len(words) for words in cuts])
         # Punctuation and white space weigh nothing.
         is_weighed = weights > 0
-        return _Words(
+        return _WeighedWords(
             rows=rows[is_weighed],
             counts=np.ones(np.count_nonzero(is_weighed), np.int64),
             weights=weights[is_weighed],
             texts=owners[is_weighed],
         )
 
-    def _heaviest(self, words: _Words) -> _Words:
+    def _heaviest(self, words: _WeighedWords) -> _WeighedWords:
         """Keep each text's heaviest words, one entry per word; ties go to the lower hash."""
         vocabulary = self._vocabulary
         (texts, rows), counts = np.unique(np.stack((words.texts, words.rows)), axis=1, return_counts=True)
@@ -132,4 +133,56 @@ class ByWords:
         sorted_texts = texts[order]
         rank = np.arange(len(order)) - np.searchsorted(sorted_texts, sorted_texts)
         kept = order[rank < self._profile.keyword_count]
-        return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
+        return _WeighedWords(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
+
+
+class _Vocabulary:
+    """The hashes and weights of all words seen so far.
+
+    Starts over when it gets very large; that changes only the rows of words.
+    """
+
+    def __init__(self, weighting: Weighting, token_hash: TokenHash) -> None:
+        self._weighting = weighting
+        self._token_hash = token_hash
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._words: list[str] = []
+        # By row, with room for more: the hash, and the weight of one occurrence in units of
+        # 1 / `WEIGHT_SCALE`, 0 for a word without letters or digits.
+        self.hashes = np.zeros(1024, np.uint64)
+        self.weights = np.zeros(1024, np.int64)
+
+    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the row of each word: int64 ``(n,)``. Rows are valid until the next call."""
+        if len(self._rows) > _VOCABULARY_LIMIT:
+            self._clear()
+        words = list(words)
+        known = self._rows
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        if new:
+            self._learn(new)
+        return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+
+    def word(self, row: int) -> str:
+        """Return the word in a row."""
+        return self._words[row]
+
+    def _learn(self, words: list[str]) -> None:
+        # Before anything is changed: a function of the user's may fail.
+        hashes = self._token_hash.of(words)
+        weights = [
+            round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0
+            for word in words
+        ]
+        first = len(self._words)
+        self._rows.update(zip(words, range(first, first + len(words)), strict=True))
+        self._words += words
+        if len(self._words) > len(self.weights):
+            size = 2 * len(self._words)
+            self.hashes = np.concatenate((self.hashes[:first], np.zeros(size - first, np.uint64)))
+            self.weights = np.concatenate((self.weights[:first], np.zeros(size - first, np.int64)))
+        self.hashes[first : len(self._words)] = hashes
+        self.weights[first : len(self._words)] = weights

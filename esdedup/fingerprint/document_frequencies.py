@@ -22,7 +22,7 @@ class DocumentFrequencies:
     """Counts in how many texts each word occurs: some 100 bytes of memory for each different word."""
 
     def __init__(self, segmenter: Segmenter, *, max_text_length: int) -> None:
-        """Begin with no texts.
+        """Count in no text so far.
 
         Args:
             segmenter: Cuts the texts into words, as it will for fingerprints.

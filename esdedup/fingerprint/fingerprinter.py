@@ -1,17 +1,16 @@
 """From texts to their signatures under a profile, a batch at a time."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.by_halves import ByHalves
+from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import Fingerprints
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit, Passages
+from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
+from esdedup.text.parsed import Omit, ParsedTexts, Passages
 
 WORKERS = 2
 """How many threads fingerprint texts, unless another number is given: the most that a small machine has."""
@@ -39,6 +38,40 @@ class _Method(Protocol):
 
     def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
         """Return the passages that represent one text."""
+
+
+class ByHalves:
+    """Computes the signatures of profiles with an agreement. Keeps no state."""
+
+    needs_text = False
+
+    def __init__(self, profile: Profile, agreement: Agreement) -> None:
+        """Use the settings of `profile`; `agreement` is the profile's, known not to be None."""
+        self._min_letters = profile.min_letters
+        self._max_sentence_length = profile.max_sentence_length
+        self._number_weight = agreement.number_weight
+
+    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
+        signatures, exists, letters, faults = parsed.core.signatures(
+            omitted.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
+        )
+        return Fingerprints.of(
+            parsed,
+            signatures=np.frombuffer(signatures, SIGNATURE),
+            exists=np.frombuffer(exists, bool),
+            letters=np.frombuffer(letters, np.int64),
+            faults=faults,
+        )
+
+    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:  # noqa: ARG002
+        """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
+        return []
+
+    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+        """Return the longest sentence of each half of one text, up to where hashing stops."""
+        (passages,) = parsed.core.longest_of_halves(omitted.tobytes(), self._max_sentence_length)
+        return [each.strip() for each in passages]
 
 
 class Fingerprinter:
@@ -71,8 +104,8 @@ class Fingerprinter:
                 if the profile keeps boilerplate.
         """
         omit = self._allowed(omit)
-        return self._joined(
-            self._method.fingerprints(parsed, parsed.omitted(omit)) for parsed in self.parsed(texts)
+        return Fingerprints.joined(
+            [self._method.fingerprints(parsed, parsed.omitted(omit)) for parsed in self.parsed(texts)]
         )
 
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
@@ -113,15 +146,12 @@ class Fingerprinter:
             texts, max_length=self.profile.max_text_length, keep_text=keep_text, threads=self._threads
         )
 
-    def _joined(self, parts: Iterable[Fingerprints]) -> Fingerprints:
-        return Fingerprints.joined(list(parts), self.profile.signature_dtype)
-
     def _allowed(self, omit: Omit | None) -> Omit | None:
         return None if self.profile.keep_boilerplate else omit
 
 
 def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]:
-    """Cut a batch into slices with some texts and characters for each thread; each has at least one text."""
+    """Cut a batch into slices with some texts and characters for each thread; only a lone one is empty."""
     start = characters = 0
     for at, text in enumerate(texts):
         characters += len(text)
@@ -130,5 +160,4 @@ def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]
         ):
             yield texts[start:at]
             start, characters = at, len(text)
-    if len(texts) > start:
-        yield texts[start:]
+    yield texts[start:]

@@ -81,7 +81,6 @@ class Profile:
             known = ", ".join(get_args(Representation))
             raise SettingError(f"representation is {self.representation!r}; it must be one of {known}")
         self._check_ranges()
-        self._check_lengths()
         self._check_agreement()
         self._check_words()
 
@@ -100,7 +99,6 @@ class Profile:
                 allowed = f"at least {least}" if most == float("inf") else f"from {least} to {most:,}"
                 raise SettingError(f"{name} is {value}; it must be {allowed}")
 
-    def _check_lengths(self) -> None:
         # For "halves" the two are not comparable: a sentence's length counts words.
         if self.representation != "halves" and self.max_sentence_length < self.min_letters:
             raise SettingError(
@@ -177,18 +175,19 @@ class Profile:
         Raises:
             SettingError: A value is out of range, or contradicts the profile.
         """
-        return dataclasses.replace(
-            self,
-            keyword_count=self.keyword_count if keyword_count is None else keyword_count,
-            weighting=self.weighting if weighting is None else weighting,
-            segmenter=self.segmenter if segmenter is None else segmenter,
-            token_hash=self.token_hash if token_hash is None else token_hash,
-            max_text_length=self.max_text_length if max_text_length is None else max_text_length,
-            keep_boilerplate=self.keep_boilerplate if keep_boilerplate is None else keep_boilerplate,
-        )
+        changes: dict[str, Any] = {
+            "keyword_count": keyword_count,
+            "weighting": weighting,
+            "segmenter": segmenter,
+            "token_hash": token_hash,
+            "max_text_length": max_text_length,
+            "keep_boilerplate": keep_boilerplate,
+        }
+        return dataclasses.replace(self, **{name: each for name, each in changes.items() if each is not None})
 
     def _description(self) -> str:
         keyword_count = self.keyword_count if self.representation == "keywords" else None
+        hashed = self.token_hash
         return repr(
             (
                 self.version,
@@ -200,30 +199,19 @@ class Profile:
                 self.min_letters,
                 self.max_sentence_length,
                 self.max_text_length,
-                *(() if self.agreement is None else (self.agreement,)),
+                *((self.agreement,) if self.agreement else ()),
                 *(("keep boilerplate",) if self.keep_boilerplate else ()),
-                *(() if self.segmenter == JIEBA else (("segmenter", self.segmenter.name),)),
-                *(
-                    ()
-                    if self.token_hash == MURMUR3
-                    else (("hash", self.token_hash.name, self.token_hash.bits),)
-                ),
+                *((("segmenter", self.segmenter.name),) if self.segmenter != JIEBA else ()),
+                *((("hash", hashed.name, hashed.bits),) if hashed != MURMUR3 else ()),
             )
         )
 
 
-PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile(name="verified", version=3, representation="halves", agreement=Agreement()),
-        Profile(name="classic", version=2, representation="longest-sentence"),
-        Profile(name="keywords", version=2, representation="keywords"),
-    )
-}
-VERIFIED = PROFILES["verified"]
-CLASSIC = PROFILES["classic"]
-KEYWORDS = PROFILES["keywords"]
+VERIFIED = Profile(name="verified", version=3, representation="halves", agreement=Agreement())
+CLASSIC = Profile(name="classic", version=2, representation="longest-sentence")
+KEYWORDS = Profile(name="keywords", version=2, representation="keywords")
 DEFAULT = VERIFIED
+PROFILES = {profile.name: profile for profile in (VERIFIED, CLASSIC, KEYWORDS)}
 
 
 def get_profile(name: str | Profile) -> Profile:

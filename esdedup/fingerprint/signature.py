@@ -1,4 +1,17 @@
-"""The signature of a text under the profile `verified`: everything that is compared and stored."""
+"""The signature of a text under the profile `verified`: everything that is compared and stored.
+
+A sketch of a whole text in 64 bytes, from which the resemblance of two texts is estimated.
+
+One-permutation MinHash (Li, Owen, Zhang, NIPS 2012): every run of tokens is hashed, the highest bits of
+the hash choose one of 128 bins, and each bin keeps its least hash. A sketch stores 4 bits of each
+(b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is empty in both texts is not
+compared. So short texts, in which nearly every run has a bin of its own, are compared nearly exactly.
+
+The resemblance of two texts is the share of their distinct runs that both have (Broder 1997). Runs with a
+number count several times: texts made from one template differ in their numbers, and the larger the
+share of numbers in a text, the more they should weigh. Sketches are made in
+`core/src/sketch.rs`, and compared in `core/src/forest/agreement.rs`.
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import TextFailed
-from esdedup.fingerprint.sketch import WORDS
 from esdedup.text.parsed import ParsedTexts
 
+BINS = 128
+WORDS = BINS * 4 // 64
+"""64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 REPRESENTATIVES = 9
 SIGNATURE = np.dtype(
     [
@@ -79,18 +94,10 @@ class Fingerprints:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence["Fingerprints"], dtype: np.dtype[Any]) -> "Fingerprints":
-        """Return the fingerprints of several batches as those of one; `dtype` is the profile's."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            signatures=np.concatenate((np.zeros(0, dtype), *(part.signatures for part in parts))),
-            exists=np.concatenate((np.zeros(0, bool), *(part.exists for part in parts))),
-            letters=np.concatenate((np.zeros(0, np.int64), *(part.letters for part in parts))),
-            are_cut=np.concatenate((np.zeros(0, bool), *(part.are_cut for part in parts))),
-            pages=np.concatenate((np.zeros(0, np.uint64), *(part.pages for part in parts))),
-            faults=np.concatenate((no_faults(0), *(part.faults for part in parts))),
-        )
+    def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":
+        """Return the fingerprints of several batches, of one at least, as those of one."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def checked(self) -> "Fingerprints":
         """Return these, for a caller who has no other texts to go on with.
@@ -103,11 +110,6 @@ class Fingerprints:
         return self
 
 
-def no_faults(count: int) -> npt.NDArray[np.object_]:
-    """Return the faults of so many texts without any."""
-    return np.full(count, "", object)
-
-
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:
     """Return which representatives each node is indexed under: bool ``(n, REPRESENTATIVES)``."""
     indexed: npt.NDArray[np.bool_] = (signatures["indexed"][:, None] & PLACES) != 0
@@ -118,11 +120,3 @@ def are_minhashes(representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.boo
     """Return which representatives are minhashes: bool of the same shape."""
     minhashes: npt.NDArray[np.bool_] = (representatives & MINHASH) != 0
     return minhashes
-
-
-def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
-    first = np.ones(simhashes.shape, bool)
-    for place in range(1, simhashes.shape[1]):
-        first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)
-    return first

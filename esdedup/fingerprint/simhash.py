@@ -56,12 +56,6 @@ def weighted_simhashes(
     return np.frombuffer(found, np.uint64)
 
 
-def pack64(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    """Return rows of 64 signs, ``(n, 64)``, as fingerprints, the first column highest: uint64 ``(n,)``."""
-    packed: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
-    return packed
-
-
 def to_hex(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
     """Return fingerprints, uint64 ``(n,)``, as 16 hex digits each, the highest first."""
     digits = fingerprints.astype(">u8").tobytes().hex()
@@ -71,9 +65,3 @@ def to_hex(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
 def from_hex(fingerprints: Iterable[str]) -> npt.NDArray[np.uint64]:
     """Return the fingerprints that `to_hex` wrote: uint64 ``(n,)``."""
     return np.frombuffer(bytes.fromhex("".join(fingerprints)), ">u8").astype(np.uint64)
-
-
-def distance_bits(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    """Return the number of bits in which fingerprints differ (Hamming distance), elementwise: uint8."""
-    distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
-    return distances

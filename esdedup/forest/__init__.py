@@ -1,19 +1,11 @@
 """The forest of clusters: arrivals in, roots out that never change. Pure.
 
 The laws are in the crate, in `core/src/forest/laws.rs`, over `Nodes` in memory; `store` is the contract of
-what keeps them, `memory` a store without a server. May import `neighbours` and the rooms below it.
+what keeps them, with a store without a server. May import `neighbours` and the rooms below it.
 """
 
-from esdedup.forest.forest import Decided, Forest
-from esdedup.forest.model import (
-    NO_TIME,
-    Aging,
-    Arrivals,
-    Assignment,
-    Kind,
-    Plan,
-    State,
-)
+from esdedup.forest.forest import Decision, Forest
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Plan, State
 from esdedup.forest.nodes import Nodes
 from esdedup.forest.store import Store
 
@@ -22,7 +14,7 @@ __all__ = [
     "Aging",
     "Arrivals",
     "Assignment",
-    "Decided",
+    "Decision",
     "Forest",
     "Kind",
     "Nodes",

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.changes import Changes
 from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Fingerprints
 
@@ -165,5 +164,3 @@ class Plan:
     log: bytes = b""
     # The forest's state after the batch.
     state: State
-    # What its pages have taught; None if nothing was to be learned.
-    learned: Changes | None = None

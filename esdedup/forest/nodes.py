@@ -21,7 +21,6 @@ class Nodes:
     """
 
     def __init__(self, relation: Relation, aging: Aging) -> None:
-        """Hold nothing yet."""
         self._relation = relation
         self._nodes = _core.Nodes(relation.core, **dataclasses.asdict(aging))
 

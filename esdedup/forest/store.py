@@ -1,89 +1,139 @@
-"""The contract of a store, which keeps the nodes of a forest.
+"""The contract of a store, which keeps what a forest must not forget, and a store in memory.
 
 A store can be written from this file and the values of `model.py` alone. Each batch goes through::
 
-    state = store.state()
-    store.boilerplate.begin()
-    plan = store.nodes(arrivals, state).assign(arrivals, state, now_ms=now_ms)
+    store.begin()
+    omitted = store.boilerplate.omit(passages, pages)
+    plan = store.nodes(arrivals).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
 
-A batch may be abandoned after any call; the next one then begins with `state`, which undoes what was decided
-and not committed. It may begin before the plan of the one before is durable.
+A batch may be abandoned after any call; the next one then begins with `begin`. It may begin before the plan
+of the one before is durable.
 """
 
 from concurrent.futures import Future
 from typing import Protocol
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import Changes
 from esdedup.forest.model import Aging, Arrivals, Plan, State
 from esdedup.forest.nodes import Nodes
 from esdedup.neighbours.relation import Relation
 
 
-def at_once() -> Future[None]:
-    """Return what waits for nothing."""
+def completed() -> Future[None]:
+    """Return a completed future."""
     done: Future[None] = Future()
     done.set_result(None)
     return done
 
 
 class Store(Protocol):
-    """Keeps the nodes of one forest. Used by one forest, one call at a time."""
+    """Keeps the state, the nodes and pages, and the boilerplate of one forest.
+
+    Used by one forest, one call at a time.
+    """
 
     @property
     def aging(self) -> Aging:
         """How long nodes live. The same for the life of the store object."""
 
     @property
-    def relation(self) -> Relation:
-        """The profile's: which nodes are near each other, and which may share a tree."""
+    def state(self) -> State:
+        """That of the last committed plan; ``State()`` for a new forest. A restart does not change it."""
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What the pages of committed plans have taught, after `state`.
+        """What the pages of committed batches have taught, after `begin`.
 
-        A batch begins a step of it; `commit` or `learn` keeps it.
+        The caller lets it learn from the pages of the batch, and leaves its steps to the store.
         """
 
-    def state(self) -> State:
-        """Return the state of the last committed plan; ``State()`` for a new forest.
+    def begin(self) -> None:
+        """Begin a batch: a step of `boilerplate`, after undoing what was not committed; may be repeated.
 
-        A restart does not change it. If a `commit` failed, it is that plan's state or the one before,
-        whichever agrees with what was written. Changes nothing; may be repeated.
+        To be undone are the steps of `boilerplate` and of what `nodes` returned that `commit` or `learn` has
+        not kept. After a `commit` that failed, `state`, nodes and boilerplate are those of that plan, or of
+        the one before, whichever agrees with what was written.
         """
 
-    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:
+    def nodes(self, arrivals: Arrivals) -> Nodes:
         """Return nodes in memory: those that the arrivals may meet, or all, and the remembered pages.
 
         That is every node of a committed plan that lives at ``state.time_ms`` and is near an arrival or has
         its id, at once and after a restart, however many there are; each page of an arrival that is
-        remembered then, with its node, near or not; and all their roots. There may be others.
+        remembered then, with its node, near or not; and all their roots. There may be others. The caller
+        lets them assign the arrivals, which begins a step of theirs.
 
         Args:
             arrivals: A batch; the same text may occur more than once in it.
-            state: As `state` returned it.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Begin to make a plan durable; the next batch finds it at once.
+        """Keep the steps of the batch, and begin to make its plan durable; the next batch finds it at once.
 
-        That is: its state, the nodes it refreshes, then its new nodes and its pages in the order of arrival,
-        and last what its pages have taught, which is all or nothing. The plan before is durable by then; if
-        that has failed, this raises the same, and nothing of this plan is written.
+        To be written are its state, the nodes it refreshes, then its new nodes and its pages in the order of
+        arrival, and last the changes of the step of `boilerplate`, which are all or nothing. The plan before
+        is durable by then; if that has failed, this raises the same, and nothing of this plan is written.
 
         Returns what waits until all of it will survive a crash of the process, and of the machine if the
         store promises that. Not atomic: if it fails, or the process dies, any part may have been written, but
         nothing without everything before it in that order. The same arrivals, assigned again, then get the
-        same roots. Committing the plan that was committed last changes nothing.
+        same roots.
 
         Args:
-            plan: From `assign` of what `nodes` returned last. To be written: `state`, `written`, `learned`.
+            plan: From `assign` of what `nodes` returned last.
         """
 
-    def learn(self, changes: Changes) -> None:
-        """Make durable what the pages of a batch have taught that brings no arrivals: all or nothing.
+    def learn(self) -> None:
+        """Keep the step of `boilerplate`, and make its changes durable, all or nothing.
+
+        For a batch whose pages only teach, instead of `nodes` and `commit`.
+        """
+
+
+class MemoryStore:
+    """Keeps a forest for as long as the process runs."""
+
+    def __init__(self, *, aging: Aging, relation: Relation) -> None:
+        """Make an empty forest.
 
         Args:
-            changes: Of the step of the boilerplate that has begun.
+            aging: How long nodes live.
+            relation: The profile's.
         """
+        self.aging = aging
+        self.relation = relation
+        self.boilerplate = Boilerplate()
+        self.state = State()
+        self._nodes = Nodes(relation, aging)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that all nodes and pages take."""
+        return self._nodes.size_bytes + self.boilerplate.size_bytes
+
+    def begin(self) -> None:
+        """Begin a batch, and undo what was not committed."""
+        while self._nodes.depth:
+            self._nodes.undo()
+        while self.boilerplate.has_begun:
+            self.boilerplate.undo()
+        self.boilerplate.begin()
+
+    def nodes(self, arrivals: Arrivals) -> Nodes:  # noqa: ARG002 - it has all of them
+        """Return all nodes."""
+        return self._nodes
+
+    def commit(self, plan: Plan) -> Future[None]:
+        """Keep what was decided, and what was learned."""
+        self.state = plan.state
+        self._nodes.keep()
+        self.boilerplate.keep()
+        return completed()
+
+    def learn(self) -> None:
+        """Keep what was learned."""
+        self.boilerplate.keep()

@@ -12,9 +12,9 @@ from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.status import state_aggregations, state_of
-from esdedup.elastic.patience import PartlyRefused, retry_while_refused
+from esdedup.elastic.patience import retry_while_refused
 from esdedup.elastic.requests import Query
-from esdedup.errors import ForestMismatch, IndexNotReady
+from esdedup.errors import ForestMismatch, IndexNotReady, ServerBusy
 from esdedup.fields import Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 
@@ -311,7 +311,7 @@ class Records:
         """Send operations that may be repeated; return how many changed an article.
 
         Raises:
-            PartlyRefused: The server was too busy for some.
+            ServerBusy: The server was too busy for some.
             IndexBlocked: The disk is full, or the index has a block.
             ServerError: It refused one.
         """
@@ -326,7 +326,7 @@ class Records:
                 task = f"assign a root to the article {each['_id']} in {each['_index']!r}"
                 raise refused(task, each, status=each["status"], index=each["_index"])
         if any(each["status"] in limits.BUSY_STATUSES for each in results):
-            raise PartlyRefused(f"cannot assign roots to articles in {self._names}: the server is too busy")
+            raise ServerBusy(f"cannot assign roots to articles in {self._names}: the server is too busy")
         return sum(each["status"] in {200, 201} for each in results)
 
 

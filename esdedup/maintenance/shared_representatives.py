@@ -14,8 +14,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.neighbours.explainer import Explainer
-from esdedup.neighbours.relation import Relation
-from esdedup.neighbours.representatives import Representatives, distances_bits
+from esdedup.neighbours.relation import Relation, Representatives
 
 _Kind = Literal["sentence", "minhash", "words"]
 
@@ -71,7 +70,7 @@ class SharedRepresentatives:
             yield representatives[centre]
 
     def _are_near(self, one: Representatives, other: Representatives) -> npt.NDArray[np.bool_]:
-        return distances_bits(one, other, self._relation) <= self._relation.max_distance_bits
+        return self._relation.distances_bits(one, other) <= self._relation.max_distance_bits
 
     def _describe(
         self, centre: np.uint64, nodes: Sequence[StoredNode], representatives: Representatives
@@ -100,7 +99,7 @@ class SharedRepresentatives:
         if not represented:
             return None, None
         theirs = from_hex(each.simhash for each in represented)
-        nearest = represented[int(distances_bits(theirs, np.array([centre]), self._relation).argmin())]
+        nearest = represented[int(self._relation.distances_bits(theirs, np.array([centre])).argmin())]
         return nearest.kind, nearest.passage or represented[0].passage
 
 

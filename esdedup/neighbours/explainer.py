@@ -6,10 +6,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.agreement import Agreement, Comparison
+from esdedup.fingerprint.agreement import Agreement, Comparison, Overlap
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.overlap import Overlap
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.neighbours.explanation import (
@@ -22,10 +21,8 @@ from esdedup.neighbours.explanation import (
     WholeTextComparison,
 )
 from esdedup.neighbours.relation import Relation, relation_of
-from esdedup.neighbours.representatives import distances_bits
 from esdedup.text.left_out import LeftOut, left_out
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit, OmitOn
+from esdedup.text.parsed import Omit, OmitOn, ParsedTexts
 
 Signatures = npt.NDArray[Any]
 """Of one text: of shape (1,)."""
@@ -235,7 +232,7 @@ def _pairs(one: Text, other: Text, relation: Relation) -> list[Pair]:
     ours, theirs = (
         np.array([int(each.simhash, 16) for each in text.representatives], np.uint64) for text in (one, other)
     )
-    distances = distances_bits(ours[:, None], theirs[None, :], relation)
+    distances = relation.distances_bits(ours[:, None], theirs[None, :])
     pairs = [Pair(one=a, other=b, distance_bits=int(bits)) for (a, b), bits in np.ndenumerate(distances)]
     return sorted(pairs, key=lambda pair: pair.distance_bits)
 

@@ -1,17 +1,21 @@
 """The relation of a profile: which signatures are near each other, and which may share a tree."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup import _core
 from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.bands import Layout
-from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_distinct, are_indexed, are_minhashes
+from esdedup.fingerprint.bands import WIDTH_BITS, Layout
+from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex
 
-Signatures = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from esdedup.fingerprint.profile import Profile
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 Representatives = npt.NDArray[np.uint64]
 
 
@@ -19,7 +23,9 @@ class Relation:
     """How a profile compares, names and indexes signatures.
 
     Profiles with one simhash for each text: texts within a distance are near, and all may join. `verified`:
-    texts are near that have a representative in common and agree as a whole.
+    texts are near that have a representative in common and agree as a whole. A simhash is near another within
+    some bits, and has a band key for each table of a layout. A minhash is equal to another or has nothing to
+    do with it, so one key is enough.
     """
 
     def __init__(self, *, max_distance_bits: int, agreement: Agreement | None) -> None:
@@ -37,12 +43,6 @@ class Relation:
         """The length of a node id, which has two hex digits for each byte."""
         self.core = _core.Relation(max_distance_bits, None if agreement is None else agreement.core)
         """The same in the crate."""
-
-    @property
-    def max_postings(self) -> int:
-        """At most this many nodes made within the retention are indexed under one representative."""
-        # Equal texts share one node, so where texts are not compared any limit is never reached.
-        return 2**31 if self._agreement is None else self._agreement.max_postings
 
     def ids(self, signatures: Signatures) -> list[str]:
         """Return the node id of each signature; ids are equal exactly if all that is compared is equal.
@@ -63,28 +63,28 @@ class Relation:
     def representatives(self, signatures: Signatures) -> Representatives:
         """Return the representatives of texts: uint64 ``(n, s)``.
 
-        If two texts are near, a representative of one is within `max_distance_bits` of one of the other,
-        by `representatives.distances_bits`.
+        If two texts are near, a representative of one is within `max_distance_bits` of one of the other, by
+        `distances_bits`.
         """
         if self._agreement is None:
             return signatures.astype(np.uint64, copy=False)[:, None]
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
 
-    def are_exact(self, representatives: Representatives) -> npt.NDArray[np.bool_]:
+    def are_exact(self, representatives: Representatives) -> Bools:
         """Return which representatives are near equal ones only: bool of the same shape."""
         if self._agreement is None:
             return np.zeros(representatives.shape, bool)
         return are_minhashes(representatives)
 
-    def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Return which representatives do not repeat an earlier one of the same text: bool ``(n, s)``."""
-        return are_distinct(self.representatives(signatures))
+    def distances_bits(self, one: Representatives, other: Representatives) -> npt.NDArray[np.uint8]:
+        """Return the bits in which representatives differ, elementwise; 64 if they differ and must not."""
+        distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
+        is_far = (self.are_exact(one) | self.are_exact(other)) & (distances != 0)
+        return np.where(is_far, np.uint8(WIDTH_BITS), distances)
 
-    def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+    def indexed(self, signatures: Signatures) -> Bools:
         """Return which representatives each node is indexed under, and so found by: bool ``(n, s)``."""
-        if self._agreement is None:
-            return np.ones((len(signatures), 1), bool)
-        return are_indexed(signatures)
+        return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
         """Return the keys of each of some signatures, as terms for an inverted index.
@@ -97,33 +97,50 @@ class Relation:
         """
         return self.core.terms(signatures, layout.tables, layout.written, are_indexed)
 
-    def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
-        """Return the signatures, indexed under the given representatives, bool ``(n, s)``."""
-        if self._agreement is None:
-            return signatures
-        marked = signatures.copy()
-        marked["indexed"] = (indexed * PLACES).sum(axis=1)
-        return marked
+    def terms_of(
+        self, representatives: Representatives, layout: Layout, *, asked: bool = False
+    ) -> list[list[str]]:
+        """Return the terms under which each representative, ``(n,)``, is stored, or those to search for."""
+        are_exact = self.are_exact(representatives)
+        bands = (layout.asked_terms if asked else layout.terms)(representatives[~are_exact])
+        exact, others = iter(layout.exact_terms(representatives[are_exact])), iter(bands)
+        return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]
 
-    def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
+    def may_join(self, signatures: Signatures, roots: Signatures) -> Bools:
         """Return which texts may be in the tree of a root, row by row: bool ``(n,)``."""
         if self._agreement is None:
             return np.ones(len(signatures), bool)
         return Comparison.of(signatures, roots, self._agreement).may_join
 
 
-class Rules(Protocol):
-    """The settings that define a relation: those of a profile, or those stored with a forest."""
+def relation_of(profile: "Profile") -> Relation:
+    """Return how a profile compares signatures."""
+    return Relation(max_distance_bits=profile.max_distance_bits, agreement=profile.agreement)
+
+
+class NeighbourIndex:
+    """Signatures by row, from 0 on, searched for those near others.
+
+    Nearness is symmetric, and equal signatures are near.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        self._dtype = relation.dtype
+        self._index = _core.NeighbourIndex(relation.core)
+
+    def __len__(self) -> int:
+        return len(self._index)
 
     @property
-    def max_distance_bits(self) -> int:
-        """The largest distance between two simhashes in common, inclusive."""
+    def size_bytes(self) -> int:
+        """The memory that the index takes."""
+        return self._index.size_bytes
 
-    @property
-    def agreement(self) -> Agreement | None:
-        """When two whole texts agree; None if they are not compared."""
+    def add(self, signatures: bytes) -> None:
+        """Add signatures, one after the other: each is found by the representatives it is indexed under."""
+        self._index.add(signatures)
 
-
-def relation_of(rules: Rules) -> Relation:
-    """Return the relation that these rules define."""
-    return Relation(max_distance_bits=rules.max_distance_bits, agreement=rules.agreement)
+    def find_pairs(self, signatures: npt.NDArray[Any]) -> tuple[Ints, Ints]:
+        """Return pairs of a position in `signatures` and a row near it, in order: int64 ``(pairs,)`` each."""
+        positions, rows = self._index.find_pairs(signatures.astype(self._dtype, copy=False).tobytes())
+        return np.frombuffer(positions, np.int64), np.frombuffer(rows, np.int64)

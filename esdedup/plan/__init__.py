@@ -1,9 +1,7 @@
 """What a stream of articles needs: nodes, memory, disk, cores, requests, and how many forests.
 
-`model` computes a plan from a workload and from unit costs, which `costs` reads, and `measure` and
-`measure_server` measure on the machine that they run on. Unit costs that were measured beforehand are in the
-package (`unit_costs.json`, made by `python -m benchmarks unit-costs --keep`).
+`model` computes a plan from a workload and from unit costs, which `costs` reads. Unit costs that were
+measured beforehand are in the package (`unit_costs.json`, made by `python -m benchmarks unit-costs --keep`).
 
-Pure but for those two, `machine` and `shipped`. May import every room but `cli/` and `sidecar/`; only the
-command line imports this room.
+Pure. May import every room but `cli/` and `sidecar/`; only the command line imports this room.
 """

@@ -1,8 +1,8 @@
-"""Unit costs: what one article, node or page takes, as it was measured, and where and when that was. Pure."""
+"""Unit costs: what one article, node or page takes, as it was measured, and where and when that was."""
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from importlib import resources
 from typing import Annotated, Self
 
 import pydantic
@@ -12,6 +12,7 @@ from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile, get_profile
 
 FORMAT = 1
+SHIPPED = "unit_costs.json"
 
 _Cost = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 _Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
@@ -107,8 +108,7 @@ class UnitCosts(_Model, frozen=True):
     # Memory of a process that opens the forest, beyond what it keeps: with no node, and for each.
     opening_bytes: _Cost
     opening_bytes_a_node: _Cost
-    # None if it was measured without a server.
-    server: ServerCosts | None
+    server: ServerCosts
 
 
 class LearnedCosts(_Model, frozen=True):
@@ -129,11 +129,7 @@ class CostsFile(_Model, frozen=True):
 
     @classmethod
     def read(cls, text: str, *, name: str) -> Self:
-        """Read saved costs.
-
-        Args:
-            text: JSON.
-            name: Of the file, for messages.
+        """Read saved costs from JSON; `name` is that of the file, for messages.
 
         Raises:
             SettingError: These are no costs, or in another format.
@@ -144,7 +140,7 @@ class CostsFile(_Model, frozen=True):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise SettingError(
-                f"{name} has no unit costs as `esdedup plan --measure --save FILE` writes them: "
+                f"{name} has no unit costs as `python -m benchmarks unit-costs` writes them: "
                 f"{f'{where}: ' if where else ''}{first['msg']}"
             ) from None
         if found.format != FORMAT:
@@ -162,8 +158,12 @@ class CostsFile(_Model, frozen=True):
             if (each.profile, each.layout) == (key, NODES.name):
                 return each
         known = ", ".join(dict.fromkeys(each.profile for each in self.costs))
-        raise SettingError(f"{name} has no unit costs of {key}, but of {known}; measure them with --measure")
+        raise SettingError(
+            f"{name} has no unit costs of {key}, but of {known}: measure with `python -m benchmarks`"
+        )
 
-    def with_costs(self, measured: Measured, costs: Sequence[UnitCosts]) -> Self:
-        """Return a copy with other costs; what learned boilerplate takes at most stays."""
-        return self.model_copy(update={"measured": measured, "costs": tuple(costs)})
+
+def shipped() -> CostsFile:
+    """Return the unit costs in the package, which `python -m benchmarks unit-costs --keep` writes."""
+    text = resources.files("esdedup.plan").joinpath(SHIPPED).read_text(encoding="utf-8")
+    return CostsFile.read(text, name=SHIPPED)

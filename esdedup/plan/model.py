@@ -9,7 +9,7 @@ from typing import Literal
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES
-from esdedup.plan.costs import LearnedCosts, ServerCosts, UnitCosts
+from esdedup.plan.costs import LearnedCosts, UnitCosts
 
 MOST_BUSY = 0.7
 """The share of its time that an owner may be busy at the peak: it must catch up after a restart."""
@@ -142,7 +142,6 @@ class Plan:
     workload: Workload
     profile: Profile
     costs: UnitCosts
-    server: ServerCosts
     learned: LearnedCosts
     # How many forests, and what asks for more than one.
     forests: int
@@ -165,7 +164,7 @@ class Plan:
     @property
     def owner_us(self) -> float:
         """Processor time of the owner of one of the forests for an article, its fingerprint included."""
-        return _owner_us(self.workload, self.profile, self.costs, self.server, self.load_each.nodes)
+        return _owner_us(self.workload, self.profile, self.costs, self.load_each.nodes)
 
     @property
     def owner_a_second(self) -> float:
@@ -173,15 +172,12 @@ class Plan:
         return MOST_BUSY * 1e6 / self.owner_us
 
     @property
-    def learned_disk_bytes(self) -> float:
-        """What was learned, on disk, of each forest."""
-        return 0.0 if self.profile.keep_boilerplate else self.learned.disk_bytes
-
-    @property
     def forest_bytes(self) -> float:
         """The indices of all forests, merged, without replicas."""
-        stored = self.load.nodes * self.server.node_bytes + self.load.pages * self.server.page_bytes
-        return stored + self.forests * self.learned_disk_bytes
+        server, learned = self.costs.server, 0.0 if self.profile.keep_boilerplate else self.learned.disk_bytes
+        return (
+            self.load.nodes * server.node_bytes + self.load.pages * server.page_bytes + self.forests * learned
+        )
 
     @property
     def forest_bytes_unmerged(self) -> float:
@@ -196,7 +192,7 @@ class Plan:
     @property
     def articles_bytes(self) -> float:
         """What dedup adds to these articles on disk, without replicas."""
-        return self.articles * self.server.article_bytes
+        return self.articles * self.costs.server.article_bytes
 
     @property
     def article_shards(self) -> int:
@@ -206,7 +202,7 @@ class Plan:
     @property
     def requests_a_second(self) -> float:
         """Requests to Elasticsearch at the peak: of full batches, those of their articles, and deletions."""
-        of_batches = self.peak_a_second / BATCH * (self.server.requests_a_batch + 1)
+        of_batches = self.peak_a_second / BATCH * (self.costs.server.requests_a_batch + 1)
         expired = (self.load.nodes_a_day + self.load.pages_a_day) / _DAY_S
         return of_batches + 2 * expired / _DELETED_AT_ONCE
 
@@ -219,24 +215,12 @@ class Plan:
 
 
 def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> Plan:
-    """Plan for a workload.
-
-    Args:
-        workload: What arrives.
-        profile: How it is fingerprinted.
-        costs: Of this profile.
-        learned: What learned boilerplate takes at most.
+    """Plan for a workload, with the costs of its profile, and what learned boilerplate takes at most.
 
     Raises:
-        SettingError: The costs were measured without a server; or an owner may have less memory than it takes
-            without a node; or there would be more forests than anybody can run.
+        SettingError: An owner may have less memory than it takes without a node; or there would be more
+            forests than anybody can run.
     """
-    server = costs.server
-    if server is None:
-        raise SettingError(
-            "these unit costs were measured without a server; measure with --url, or install "
-            "'esdedup[node]' for an embedded one"
-        )
     nothing = Load(articles_a_second=0, nodes_a_day=0, pages_a_day=0, nodes=0, pages=0)
     empty = _memory(nothing, profile, costs, learned)
     if workload.owner_bytes < empty.peak:
@@ -244,29 +228,28 @@ def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: Learne
             f"an owner may take {workload.owner_bytes / 1e9:,.1f} GB, and takes {empty.peak / 1e9:,.1f} GB "
             "without a node; allow it more"
         )
-    wanted = dict(_wanted(workload, profile, costs, learned, server))
-    why, forests = max(wanted.items(), key=lambda each: each[1])
+    needed = dict(_forests_needed(workload, profile, costs, learned))
+    why, forests = max(needed.items(), key=lambda each: each[1])
     if forests > _MOST_FORESTS:
         raise SettingError(
             f"{forests:,} forests would be needed, because of {why}: this workload is too large"
         )
-    each = Load.of(workload, profile, forests=forests)
+    load_each = Load.of(workload, profile, forests=forests)
     return Plan(
         workload=workload,
         profile=profile,
         costs=costs,
-        server=server,
         learned=learned,
         forests=forests,
         why=why if forests > 1 else "one owner is enough",
         load=Load.of(workload, profile),
-        load_each=each,
-        memory_each=_memory(each, profile, costs, learned),
+        load_each=load_each,
+        memory_each=_memory(load_each, profile, costs, learned),
     )
 
 
-def _wanted(
-    workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts, server: ServerCosts
+def _forests_needed(
+    workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts
 ) -> Iterator[tuple[Why, int]]:
     """Yield, for each thing that limits an owner, how many forests it asks for."""
 
@@ -278,25 +261,23 @@ def _wanted(
         )
 
     def is_fast_enough(each: Load) -> bool:
-        us = _owner_us(workload, profile, costs, server, each.nodes)
+        us = _owner_us(workload, profile, costs, each.nodes)
         return each.articles_a_second * workload.peak * us <= MOST_BUSY * 1e6
+
+    def fits_in_memory(each: Load) -> bool:
+        return _memory(each, profile, costs, learned).peak <= workload.owner_bytes
 
     most_rows = _MOST_ROWS // (1 if profile.agreement is None else REPRESENTATIVES)
     yield "decisions a second", least(is_fast_enough)
-    yield (
-        "memory of an owner",
-        least(lambda each: _memory(each, profile, costs, learned).peak <= workload.owner_bytes),
-    )
+    yield "memory of an owner", least(fits_in_memory)
     yield "rows in memory", least(lambda each: each.nodes <= most_rows)
     yield "documents in a shard", least(lambda each: each.documents <= MAX_DOCUMENTS * (1 - _MOST_DELETED))
 
 
-def _owner_us(
-    workload: Workload, profile: Profile, costs: UnitCosts, server: ServerCosts, nodes: int
-) -> float:
+def _owner_us(workload: Workload, profile: Profile, costs: UnitCosts, nodes: int) -> float:
     looking_us = 0.0 if profile.keep_boilerplate else costs.omitting.us(_length(workload, profile))
     fingerprint_us = _fingerprint_us(workload, profile, costs)
-    return fingerprint_us + looking_us + costs.deciding.us(nodes) + server.us_a_commit
+    return fingerprint_us + looking_us + costs.deciding.us(nodes) + costs.server.us_a_commit
 
 
 def _fingerprint_us(workload: Workload, profile: Profile, costs: UnitCosts) -> float:

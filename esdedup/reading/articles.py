@@ -28,7 +28,7 @@ from esdedup.reading.queries import (
     with_signature,
     with_text,
 )
-from esdedup.reading.results import Article, FullArticle, Page, SimilarPage
+from esdedup.reading.results import FullArticle, Page, SimilarPage
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_fields, site_of
 
@@ -36,7 +36,6 @@ MAX_INCLUDED = 20
 """The most fields that are read beside those that every article has."""
 
 _Page = TypeVar("_Page", Page, SimilarPage)
-_Article = TypeVar("_Article", bound=Article)
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
 
@@ -56,7 +55,9 @@ def article(
     """
     check_names(source_includes)
     fields = (yield from scope.ready(index)).fields
-    hit = yield from find_article(fields, index, article_id, in_index=in_index, has_text=True)
+    hit = yield from find_article(
+        fields, index, article_id, in_index=in_index, has_text=True, further=source_includes
+    )
     source = hit["_source"]
     text, seq = value_of(source, fields.text), value_of(source, fields.seq)
     found = FullArticle(
@@ -68,24 +69,27 @@ def article(
         profile=term_of(source, f"{fields.dedup}.profile"),
         seq=seq if isinstance(seq, int) else None,
     )
-    return (yield from including_in_article(found, index, source_includes))
+    if not source_includes:
+        return found
+    return found.model_copy(update={"included": _values(source, source_includes)})
 
 
 def find_article(
-    fields: Fields, index: str, article_id: str, *, in_index: str | None = None, has_text: bool = False
+    fields: Fields,
+    index: str,
+    article_id: str,
+    *,
+    in_index: str | None = None,
+    has_text: bool = False,
+    further: Sequence[str] = (),
 ) -> Requests[Hit]:
-    """Find an article with a root, in an index that is ready, with its signature and on demand its text.
-
-    Raises:
-        ArticleNotFound: No article has that id, or it has no root.
-        SettingError: The id is empty, or no index can have the name of its index.
-    """
+    """Find an article with a root, in an index that is ready; see `one_article` for what is read of it."""
     if not article_id:
         raise SettingError("the id of the article is empty")
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
-    body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text)
+    body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
     (answer,) = yield from search(index, body)
     hits: list[Hit] = answer["hits"]["hits"]
     if not hits:
@@ -103,13 +107,18 @@ def find_article(
 
 
 def one_article(
-    article_id: str, *, fields: Fields, in_index: str | None = None, has_text: bool = False
+    article_id: str,
+    *,
+    fields: Fields,
+    in_index: str | None = None,
+    has_text: bool = False,
+    further: Sequence[str] = (),
 ) -> Query:
-    """Return the search for one article; the last to arrive if several have the id.
+    """Return the search for one article, with its signature; the last to arrive if several have the id.
 
-    Its text may be long, and is read only with `has_text`.
+    Its text may be long, and is read only with `has_text`, as are `further` fields.
     """
-    whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields)))
+    whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
     read = list(whole) if has_text else with_signature(fields)
     body = by_id(article_id, fields=fields) | {"_source": read}
     if in_index is not None:
@@ -118,11 +127,7 @@ def one_article(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse names of further fields before anything is read.
-
-    Raises:
-        SettingError: There are too many names, or one cannot be that of a field.
-    """
+    """Refuse names of further fields before anything is read."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise SettingError("source_includes is a list of the names of fields")
     if len(names) > MAX_INCLUDED:
@@ -134,36 +139,19 @@ def check_names(names: Sequence[str]) -> None:
 
 def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:
     """Return a page of an index with further fields in the article of each row; no names add nothing."""
-    if not names:
+    if not names or not page.rows:
         return page
-    rows = yield from _with_fields(page.rows, index, names)
+    body = by_ids([row.id for row in page.rows]) | {"_source": list(names)}
+    (answer,) = yield from search(index, body)
+    found = {place_of(hit): hit.get("_source", {}) for hit in answer["hits"]["hits"]}
+    rows = tuple(
+        row.model_copy(update={"included": _values(found.get((row.index, row.id), {}), names)})
+        for row in page.rows
+    )
     return page.model_copy(update={"rows": rows})
 
 
-def including_in_article(article: _Article, index: str, names: Sequence[str]) -> Requests[_Article]:
-    """Return an article of an index with further fields."""
-    if not names:
-        return article
-    (found,) = yield from _with_fields((article,), index, names)
-    return found
-
-
-def _with_fields(
-    articles: Sequence[_Article], index: str, names: Sequence[str]
-) -> Requests[tuple[_Article, ...]]:
-    if not articles:
-        return ()
-    body = by_ids([article.id for article in articles]) | {"_source": list(names)}
-    (answer,) = yield from search(index, body)
-    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
-    return tuple(
-        article.model_copy(update={"included": _values(found.get((article.index, article.id)), names)})
-        for article in articles
-    )
-
-
-def _values(hit: Hit | None, names: Sequence[str]) -> dict[str, object]:
-    source = {} if hit is None else hit.get("_source", {})
+def _values(source: dict[str, Any], names: Sequence[str]) -> dict[str, object]:
     return {name: value_of(source, name) for name in names}
 
 
@@ -192,13 +180,7 @@ class StoredText:
 def text_by_id(
     index: str, article_id: str, *, fields: Fields, in_index: str | None = None
 ) -> Requests[StoredText]:
-    """Read the article of an id; if several indices have it, the last to arrive.
-
-    Raises:
-        ArticleNotFound: No index has that id.
-        ArticleRejected: It has no text.
-        SettingError: The id is empty.
-    """
+    """Read the article of an id, if it has a text; if several indices have it, the last to arrive."""
     if not article_id:
         raise SettingError("the id of the article is empty")
     refuse_surrogates(article_id, name=article_id)
@@ -217,11 +199,7 @@ def text_by_id(
 def text_by_fingerprint(
     index: str, fingerprints: Sequence[str], *, fields: Fields
 ) -> Requests[StoredText | None]:
-    """Read the first article to arrive with one of some fingerprints; None if there is none.
-
-    Raises:
-        ArticleRejected: It has no text.
-    """
+    """Read the first article to arrive with one of some fingerprints; None if there is none."""
     body = {
         "query": {"terms": {fields.fingerprint: list(fingerprints)}},
         "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
@@ -255,8 +233,6 @@ def _stored_text(hit: Hit, fields: Fields) -> StoredText:
 
 def _with_record(fields: Fields) -> Query:
     """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
-    record: list[Any] = [
-        f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")
-    ]
-    record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
-    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": record}
+    record = [f"{fields.dedup}.{name}" for name in _RECORD if name != "seen"]
+    seen = {"field": f"{fields.dedup}.seen", "format": "epoch_millis"}
+    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": [*record, seen]}

@@ -264,7 +264,6 @@ def left_out_of_text(
 
 
 def _check_text(text: str) -> None:
-    """Refuse what cannot be looked up."""
     if not isinstance(text, str):
         raise SettingError(f"the text is a {type(text).__name__}, not a string")
     refuse_surrogates(text, name="the text")
@@ -273,11 +272,7 @@ def _check_text(text: str) -> None:
 def other_articles(
     index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False
 ) -> Query:
-    """Return the query for the other articles of an article's cluster, or for all of them.
-
-    Raises:
-        SettingError: A source is to be excluded, but the source field cannot be matched exactly.
-    """
+    """Return the query for the other articles of an article's cluster, or for all of them."""
     excluded: list[Query] = []
     source = value_of(hit["_source"], ready.fields.source) if other_sources else None
     if source is not None:

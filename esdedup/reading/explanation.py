@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
+from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
-from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
@@ -21,7 +21,6 @@ from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.explainer import Explainer, PastSignature, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import distances_bits
 from esdedup.reading.articles import StoredText, text_by_fingerprint, text_by_id
 from esdedup.reading.clusters import ForestScope
 from esdedup.reading.verdict import (
@@ -328,7 +327,7 @@ class _IndexExplainer:
         return RootComparison(
             root=root.id,
             article=None,
-            nearest_bits=int(distances_bits(mine[:, None], theirs[None, :], self._relation).min()),
+            nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
             whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
             may_join=bool(self._relation.may_join(one, other)[0]),
         )

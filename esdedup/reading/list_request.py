@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
@@ -31,36 +31,23 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
 }
 
 
-class _Rules(NamedTuple):
-    """What follows from a sort."""
-
-    # What finds the rows, see `sorts`.
-    by: Literal["relevance", "time", "count"]
-    # The order of articles that decides the order of rows; unused by counts.
-    order: Order
-    # The match that a row shows by default.
-    head: Head
-
-
-_RULES: dict[Sort, _Rules] = {
-    "relevance": _Rules("relevance", "relevance", "best"),
-    "newest": _Rules("time", "newest", "newest"),
-    "oldest": _Rules("time", "oldest", "earliest"),
-    "similar-desc": _Rules("count", "newest", "newest"),
-    "similar-asc": _Rules("count", "newest", "newest"),
+# Of each sort, the order of articles that decides the order of rows, and the match that a row shows.
+_RULES: dict[Sort, tuple[Order, Head]] = {
+    "relevance": ("relevance", "best"),
+    "newest": ("newest", "newest"),
+    "oldest": ("oldest", "earliest"),
+    "similar-desc": ("newest", "newest"),
+    "similar-asc": ("newest", "newest"),
 }
-SORTS: tuple[Sort, ...] = tuple(_RULES)
-SORTS_BY_TIME = frozenset(sort for sort, rules in _RULES.items() if rules.by == "time")
-SORTS_BY_COUNT = frozenset(sort for sort, rules in _RULES.items() if rules.by == "count")
+SORTS: tuple[Sort, ...] = get_args(Sort)
+SORTS_BY_TIME = frozenset({"newest", "oldest"})
+SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc"})
 
 
 def default_sort(query: Query | None, *, only: Only | None) -> Sort:
     """Return the default sort: relevance if the query ranks articles, else newest.
 
     With `only`, which needs a sort by time, it is always newest.
-
-    Raises:
-        SettingError: The query is not a dict.
     """
     _check_query(query)
     return "relevance" if only is None and ranks_articles(query) else "newest"
@@ -68,11 +55,7 @@ def default_sort(query: Query | None, *, only: Only | None) -> Sort:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListRequest:
-    """One page of a list.
-
-    Raises:
-        SettingError: A value is unknown, or two contradict each other.
-    """
+    """One page of a list, whose parameters do not contradict each other."""
 
     index: str
     # Known once the mapping of the index has been read.
@@ -132,19 +115,15 @@ class ListRequest:
     @property
     def order(self) -> Order:
         """The order of articles that decides the order of rows; unused by sorts by count."""
-        return _RULES[self.sort].order
+        return _RULES[self.sort][0]
 
     @property
     def order_of_heads(self) -> Order:
         """The order of articles in which the first match of a cluster is the one shown."""
-        return _ORDER_OF_HEAD[self.head or _RULES[self.sort].head]
+        return _ORDER_OF_HEAD[self.head or _RULES[self.sort][1]]
 
     def start(self) -> Cursor:
-        """Return where the page begins.
-
-        Raises:
-            SettingError: The cursor is invalid or belongs to another list, or the page lies too deep.
-        """
+        """Return where the page begins."""
         return self.paging.start(self._identity, is_endless=self.is_by_time)
 
     def write(self, cursor: Cursor) -> str:

@@ -24,7 +24,16 @@ from esdedup.reading.list_request import (
     with_roots,
 )
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import aggregation, arrived_since, moment_ms, moment_of, root_of, values_of
+from esdedup.reading.queries import (
+    aggregation,
+    arrived_since,
+    first_and_last,
+    moment_ms,
+    moment_of,
+    number_of_unread,
+    root_of,
+    values_of,
+)
 from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import ReadyIndex, Scope, Tuning
 from esdedup.reading.sorts import sorted_articles
@@ -262,17 +271,13 @@ def count_clusters(request: ListRequest, roots: Sequence[str], *, source_field: 
     If the request asks for it, also those that have arrived since a moment.
     """
     fields = request.fields
-    aggs: Query = {
-        "matching": {"filter": request.articles},
-        "first": {"min": {"field": fields.published}},
-        "last": {"max": {"field": fields.published}},
-    }
+    aggs: Query = {"matching": {"filter": request.articles}, **first_and_last(fields)}
     if request.arrived_since_ms is not None:
         aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
     if source_field is not None:
         # Counted as buckets, which stay on the server: a cardinality would be an estimate.
         aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}
-        aggs["sources"] = _number_of_buckets()
+        aggs["sources"] = number_of_unread()
     return aggregation(
         with_roots(roots, fields),
         {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
@@ -287,7 +292,7 @@ def count_rows(request: ListRequest, *, up_to: int, is_few: bool) -> Query:
     terms: Query = {"field": request.fields.root, "size": up_to + 1}
     if is_few:
         terms["execution_hint"] = "map"
-    return aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": _number_of_buckets()})
+    return aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": number_of_unread()})
 
 
 def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:
@@ -311,7 +316,3 @@ def count_not_enriched(request: ListRequest) -> Query:
     without_root = {"exists": {"field": request.fields.root}}
     matching = [request.query] if request.query else []
     return count_articles(request) | {"query": {"bool": {"must": matching, "must_not": without_root}}}
-
-
-def _number_of_buckets() -> Query:
-    return {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}

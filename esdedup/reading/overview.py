@@ -7,7 +7,7 @@ from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.paging import MAX_SIZE
-from esdedup.reading.queries import aggregation, within
+from esdedup.reading.queries import aggregation, first_and_last, within
 from esdedup.reading.results import Result, Timeline, example
 from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import Choices, SearchForm, Values
@@ -188,8 +188,8 @@ def overview_body(
 
     The chosen values of a field do not narrow the counts of its own values.
     """
-    times = {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}}
-    aggs: Query = {"matching": {"filter": {"bool": {"filter": choices.filters()}}, "aggs": times}}
+    matching = {"filter": {"bool": {"filter": choices.filters()}}, "aggs": first_and_last(fields)}
+    aggs: Query = {"matching": matching}
     for number, field in enumerate(facets):
         terms = {"field": field, "size": size, "shard_size": max(size, _VALUES_OF_A_SHARD)}
         counts: Query = {"values": {"terms": terms}}

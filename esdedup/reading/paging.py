@@ -38,21 +38,13 @@ class Cursor:
         return Cursor(page=self.page + 1, offset=self.offset + rows, place=place)
 
     def write(self, identity: Sequence[Any]) -> str:
-        """Return the cursor as text.
-
-        Args:
-            identity: Identifies the list, as JSON values; `read` requires the same.
-        """
+        """Return the cursor as text; `identity` is of the list, as JSON values."""
         values = [_digest(identity), self.page, self.offset, self.place]
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
     @classmethod
     def read(cls, text: str, identity: Sequence[Any]) -> "Cursor":
-        """Read what `write` returned.
-
-        Raises:
-            SettingError: It is not a cursor, or belongs to another list.
-        """
+        """Read what `write` returned for the same identity."""
         try:
             padded = text.encode("ascii") + b"=" * (-len(text) % 4)
             digest, page, offset, place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -74,11 +66,7 @@ class Cursor:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Paging:
-    """A page by its number, or by the cursor of the page before it.
-
-    Raises:
-        SettingError: A number is out of range, the cursor is not a string, or both page and cursor are given.
-    """
+    """A page by its number, or by the cursor of the page before it."""
 
     # From 1.
     page: int = 1
@@ -100,15 +88,8 @@ class Paging:
     def start(self, identity: Sequence[Any], *, is_endless: bool) -> Cursor:
         """Return where the page begins.
 
-        Where cursors end at row 10,000, too, the last page is cut there.
-
-        Args:
-            identity: Identifies the list, as for `Cursor.write`.
-            is_endless: Whether cursors may lead beyond row 10,000, where numbered pages end.
-
-        Raises:
-            PageTooDeep: The page ends beyond row 10,000.
-            SettingError: The cursor is invalid or belongs to another list.
+        Cursors lead beyond row 10,000, where numbered pages end, only if the list `is_endless`; else the last
+        page is cut there.
         """
         if self.after is None:
             start = Cursor(page=self.page, offset=(self.page - 1) * self.size)

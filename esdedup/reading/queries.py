@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any, Literal
 
 from esdedup.elastic.limits import MAX_HITS, MAX_TERM_BYTES
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import UNREAD, Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
 from esdedup.times import DAY_MS, iso, time_ms
@@ -20,10 +20,10 @@ MAX_NAMESAKES = 10
 
 # Queries that give every match the same score, or a meaningless one.
 _UNRANKED = frozenset(
-    {
+    (
         *("constant_score", "exists", "ids", "match_all", "match_none", "prefix", "range", "regexp"),
         *("term", "terms", "wildcard"),
-    }
+    )
 )
 
 
@@ -32,12 +32,18 @@ def aggregation(query: Query, aggs: Query) -> Query:
     return {"query": query, "size": 0, "track_total_hits": False, "aggs": aggs}
 
 
-def check_term(name: str, value: str) -> None:
-    """Make sure that a keyword field can have a value.
+def first_and_last(fields: Fields) -> Query:
+    """Return the aggregations for the first and the last time of publication."""
+    return {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}}
 
-    Raises:
-        SettingError: It is empty, or longer than any that Elasticsearch keeps.
-    """
+
+def number_of_unread() -> Query:
+    """Return the aggregation for the number of buckets of the one that is `UNREAD`."""
+    return {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
+
+
+def check_term(name: str, value: str) -> None:
+    """Make sure that a keyword field can have a value: neither none nor more than Elasticsearch keeps."""
     if not value or len(value.encode(errors="replace")) > MAX_TERM_BYTES:
         raise SettingError(
             f"the {name} is {value!r:.60}; it must be a non-empty string of at most {MAX_TERM_BYTES:,} bytes"
@@ -67,11 +73,7 @@ def ranks_articles(query: Query | None) -> bool:
 
 
 def moment_ms(text: str | None, *, is_end: bool = False) -> int | None:
-    """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one.
-
-    Raises:
-        SettingError: The text is not a time.
-    """
+    """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one."""
     if not text or not text.strip():
         return None
     moment = time_ms(text)

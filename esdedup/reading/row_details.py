@@ -15,7 +15,7 @@ from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import Hit, Order, aggregation, by_ids, fields_read, order, place_of, values_of
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
-from esdedup.text.markup import visible_text
+from esdedup.text.normalise import visible_text
 from esdedup.times import time_ms
 
 _STEPS = 24

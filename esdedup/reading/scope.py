@@ -77,11 +77,7 @@ class ReadyIndex:
         return source + uneven_fields(self.mappings, self.fields)
 
     def required_source_field(self, index: str) -> str:
-        """Return the field that sources are counted by.
-
-        Raises:
-            SettingError: The source field cannot be aggregated.
-        """
+        """Return the field that sources are counted by, or raise a `SettingError`."""
         if self.source_field is None:
             raise SettingError(
                 f"the sources in {index!r} cannot be matched or grouped: the field {self.fields.source!r} is "
@@ -90,11 +86,7 @@ class ReadyIndex:
         return self.source_field
 
     def refuse_unsearchable(self, *names: str) -> None:
-        """Make sure that articles can be found by one of some fields, of title, text and source.
-
-        Raises:
-            IndexNotReady: By none.
-        """
+        """Make sure that articles can be found by one of some fields, of title, text and source."""
         if self.unsearchable.keys() >= set(names):
             index = self.unsearchable[names[0]]
             raise IndexNotReady(
@@ -116,13 +108,7 @@ class Scope:
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
         """Check that every index behind a name has the fields; one without them would make counts wrong.
 
-        Args:
-            index: An index, alias or pattern.
-            is_fresh: Read the mappings anew instead of using those of the last few seconds.
-
-        Raises:
-            IndexNotReady: There is no such index, or one lacks the fields.
-            SettingError: The name is empty, or not a string.
+        With `is_fresh`, mappings are read anew; else they may be some seconds old.
         """
         mappings = yield from _mappings(index, is_fresh=is_fresh)
         fields = fields_of(mappings, given=self.fields)

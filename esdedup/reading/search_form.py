@@ -42,11 +42,7 @@ class Choices:
 
 
 def distinct(name: str, values: Values | None) -> tuple[str, ...]:
-    """Return each of the values of a field once; none if there are none, or only an empty one.
-
-    Raises:
-        SettingError: One is no string, or no value that a keyword field can have; or there are too many.
-    """
+    """Return each of the values of a field once; none if there are none, or only an empty one."""
     if not values:
         return ()
     found = tuple(dict.fromkeys([values] if isinstance(values, str) else values))
@@ -93,12 +89,7 @@ class SearchForm:
         return narrowed(self.words, fields=fields, since=self.since, until=self.until, filters=filters)
 
     def choices(self, index: str, ready: ReadyIndex) -> Choices:
-        """Return the chosen values.
-
-        Raises:
-            SettingError: Articles cannot be chosen by a field, or a value cannot be one.
-            IndexNotReady: The source field is not mapped.
-        """
+        """Return the chosen values, if articles can be chosen by these fields."""
         chosen: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
             ready.refuse_unsearchable(ready.fields.source)
@@ -149,11 +140,7 @@ def narrowed(
     until: str | None = None,
     filters: Sequence[Query] = (),
 ) -> Query | None:
-    """Return the query that a search form describes, and what else must match; None if there is nothing.
-
-    Raises:
-        SettingError: `since` or `until` is not a time.
-    """
+    """Return the query that a search form describes, and what else must match; None if there is nothing."""
     matched = list(filters)
     bounds = {"gte": moment_ms(since), "lte": moment_ms(until, is_end=True)}
     given = {bound: moment for bound, moment in bounds.items() if moment is not None}

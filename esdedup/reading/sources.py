@@ -10,7 +10,15 @@ from esdedup.fields import Fields
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import aggregation, moment_of, order, root_of, with_signature
+from esdedup.reading.queries import (
+    aggregation,
+    first_and_last,
+    moment_of,
+    number_of_unread,
+    order,
+    root_of,
+    with_signature,
+)
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity
@@ -119,7 +127,7 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
         "track_total_hits": True,
         "aggs": {
             UNREAD: {"terms": {"field": source_field, "size": _MAX_GROUPED}},
-            "total": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
+            "total": number_of_unread(),
             "sources": {"terms": terms},
             "without_source": {"missing": {"field": source_field}},
         },
@@ -132,11 +140,7 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
     None among the names stands for articles without a source.
     """
     earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
-    each = {
-        "first": {"min": {"field": fields.published}},
-        "last": {"max": {"field": fields.published}},
-        "earliest": earliest,
-    }
+    each = {**first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [
         {"bool": {"must_not": {"exists": {"field": source_field}}}}
         if name is None

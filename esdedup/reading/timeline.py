@@ -4,7 +4,15 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
-from esdedup.reading.queries import aggregation, check_term, fields_read, order, values_of, within
+from esdedup.reading.queries import (
+    aggregation,
+    check_term,
+    fields_read,
+    first_and_last,
+    order,
+    values_of,
+    within,
+)
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.times import iso
@@ -110,10 +118,7 @@ def calendar_offset_ms(length_ms: int) -> int:
 
 def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
     """Return the search for a root's first article, its first and last times, and its largest source."""
-    aggregations: Query = {
-        "first": {"min": {"field": fields.published}},
-        "last": {"max": {"field": fields.published}},
-    }
+    aggregations = first_and_last(fields)
     if source_field is not None:
         aggregations["sources"] = {
             "terms": {"field": source_field, "size": 1, "shard_size": _SOURCES_OF_A_SHARD}

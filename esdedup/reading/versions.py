@@ -8,7 +8,15 @@ from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import Hit, fields_read, order, root_of, values_of, with_signature
+from esdedup.reading.queries import (
+    Hit,
+    fields_read,
+    number_of_unread,
+    order,
+    root_of,
+    values_of,
+    with_signature,
+)
 from esdedup.reading.results import EXAMPLE_ARTICLE, Article, Result, SimilarArticle, example
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity
@@ -137,6 +145,6 @@ def versions_body(query: Query, *, sort: TimeOrder, first: int, size: int, field
         "aggs": {
             # An article without a fingerprint has a cluster of its own.
             UNREAD: {"terms": {"field": fields.fingerprint, "size": _MAX_COUNTED, "missing": ""}},
-            "versions": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
+            "versions": number_of_unread(),
         },
     }

@@ -11,9 +11,9 @@ from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
 from esdedup.fields import fields_given
+from esdedup.ingest.learn import read_pins
 from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import OwnerSettings
-from esdedup.ingest.pins_file import read_pins
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.errors import handle_errors

@@ -19,8 +19,7 @@ from esdedup.sidecar.indices import RAW_CREDENTIALS
 from esdedup.sidecar.own_paths import API, is_under
 from esdedup.web.api_app import create_api
 from esdedup.web.errors import problem_of
-from esdedup.web.marking import FreshMarking
-from esdedup.web.state import Site
+from esdedup.web.site import FreshMarking, Site
 
 # Where the scope of a request has the names of the indices that it asks for.
 _NAMED = "esdedup.indices"

@@ -7,18 +7,13 @@ import numpy.typing as npt
 import pydantic
 
 from esdedup import _core
-from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.parsed import Omit, ParsedTexts, Passages
 
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 
-class _Described(pydantic.BaseModel, frozen=True):
-    model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
-
-
-class Span(_Described, frozen=True):
+class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     """A passage, or several next to each other, in the text as readers see it: without its markup."""
 
     start: int
@@ -28,7 +23,7 @@ class Span(_Described, frozen=True):
     text: str
 
 
-class LeftOut(_Described, frozen=True):
+class LeftOut(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     """What is left out of a text's fingerprint as boilerplate."""
 
     passages: int

@@ -1,7 +1,9 @@
-"""From raw text to normal text.
+"""From raw text to visible text, which is without markup, and on to normal text.
 
-Normalising removes markup, applies Unicode NFKC (which also unifies full and half width), folds case, and
-simplifies traditional Chinese characters: `core/src/normal_form.rs`.
+What a browser would show must not be lost: an advertisement that only readers see would pass for the article
+around it. So tokens of HTML are cut out where a browser cuts them, and what remains in doubt is kept:
+`core/src/markup.rs`. Normalising then applies Unicode NFKC (which also unifies full and half width), folds
+case, and simplifies traditional Chinese characters: `core/src/normal_form.rs`.
 """
 
 import sys
@@ -11,6 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup import _core
+
+
+def visible_text(raw: str) -> str:
+    """Return a raw text as readers are to see it: all that its fingerprint sees, and nothing else.
+
+    Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
+    """
+    return visible_beginning(raw, max_length=sys.maxsize)
+
+
+def visible_beginning(raw: str, *, max_length: int) -> str:
+    """Return the visible text, or its beginning: if it is longer than `max_length`, so is the result.
+
+    The rest of the text takes no time then.
+    """
+    return _core.visible_text(raw, max_length=max_length)
 
 
 def normal_form(text: str) -> str:

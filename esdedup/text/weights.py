@@ -76,33 +76,29 @@ class WordTable:
                 )
         # Texts are normalised before they are cut into words, so the words of the table must be as well.
         self._weights: dict[str, float] = {}
+        self.default = default
+        """The weight of all other words."""
         for word, weight in weights.items():
             if self._weights.setdefault(normal_form(word), weight) != weight:
                 raise SettingError(
                     f"the word {word!r} is in the table twice, with different weights, since case, width and "
                     "script of letters do not count: keep one"
                 )
-        self._default = default
 
     @property
     def words(self) -> Sequence[str]:
         """The words of the table, in their normal form."""
         return list(self._weights)
 
-    @property
-    def default(self) -> float:
-        """The weight of all other words."""
-        return self._default
-
     @functools.cached_property
     def name(self) -> str:
         """A name made of a hash of the contents."""
         lines = (f"{word}\t{weight!r}\n" for word, weight in sorted(self._weights.items()))
-        return f"table-{murmur64(''.join([*lines, repr(self._default)]).encode()):016x}"
+        return f"table-{murmur64(''.join([*lines, repr(self.default)]).encode()):016x}"
 
     def weight(self, word: str) -> float:
         """Return the weight of the word, or the default."""
-        return self._weights.get(word, self._default)
+        return self._weights.get(word, self.default)
 
 
 class StopWords:
@@ -121,27 +117,23 @@ class StopWords:
         self._words = frozenset(map(normal_form, words))
         if not self._words:
             raise SettingError("there are no stop words: leave them out")
-        self._weighting = weighting
+        self.weighting = weighting
+        """How much all others weigh."""
 
     @property
     def words(self) -> Sequence[str]:
         """The words that count nothing, in their normal form."""
         return sorted(self._words)
 
-    @property
-    def weighting(self) -> Weighting:
-        """How much all others weigh."""
-        return self._weighting
-
     @functools.cached_property
     def name(self) -> str:
         """The name of the weighting of the others, and a hash of the words."""
         words = "".join(f"{word}\n" for word in self.words)
-        return f"{self._weighting.name} without {murmur64(words.encode()):016x}"
+        return f"{self.weighting.name} without {murmur64(words.encode()):016x}"
 
     def weight(self, word: str) -> float:
         """Return 0 for those words, and the weight of any other."""
-        return 0.0 if word in self._words else self._weighting.weight(word)
+        return 0.0 if word in self._words else self.weighting.weight(word)
 
 
 @functools.cache

@@ -9,8 +9,7 @@ A name is imported when it is first used: the sidecar takes limits from this roo
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from esdedup.web.app import api_description, create_app
-    from esdedup.web.visits import Visit
+    from esdedup.web.app import Visit, api_description, create_app
 
 __all__ = ["Visit", "api_description", "create_app"]
 
@@ -19,6 +18,6 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from esdedup.web import app, visits
+        from esdedup.web import app
 
-        return getattr(visits if name == "Visit" else app, name)
+        return getattr(app, name)

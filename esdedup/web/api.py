@@ -3,24 +3,18 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.overview import Overview
-from esdedup.reading.results import (
-    FullArticle,
-    Page,
-    SimilarPage,
-    SourcesPage,
-    Timeline,
-)
+from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
 from esdedup.reading.versions import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
-from esdedup.web.form import INCLUDES, MAX_SIZE, Form, names_of
-from esdedup.web.state import CurrentSite
+from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, SourceIncludes
+from esdedup.web.site import CurrentSite
 
 ROOT = "/api"
 """Errors under it are problem details."""
@@ -86,26 +80,87 @@ ERRORS = described(
 NOT_FOUND = described(s404="No article has this id, or it was not indexed through esdedup.")
 router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
+# Browsers also send the fields that are left empty.
+_Optional = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 Id = Annotated[
     str, Query(min_length=1, description="The id of the article in Elasticsearch.", examples=["en-17-3"])
 ]
-# Browsers also send the fields that are left empty.
-_OrNothing = BeforeValidator(lambda value: value or None)
 InIndex = Annotated[
-    str | None,
-    _OrNothing,
+    _Optional,
     Query(
         alias="index",
         description="The index to take the article from, if several behind the served name have this id.",
     ),
 ]
-PageNumber = Annotated[int, Query(ge=1, description="The number of the page, from 1.")]
-Size = Annotated[int, Query(ge=1, le=MAX_SIZE, description="Results on a page.")]
-After = Annotated[
-    str | None, _OrNothing, Query(description="The cursor `next` of the previous page, in place of `page`.")
-]
-OtherSources = Annotated[bool, Query(description="Leave out articles from the article's own source.")]
-Includes = Annotated[list[str], Query(description=INCLUDES, examples=[["author"]]), AfterValidator(names_of)]
+_Includes = Annotated[SourceIncludes, Field(examples=[["author"]])]
+_Size = Annotated[int, Field(ge=1, le=MAX_SIZE, description="Results on a page.")]
+
+
+class Paged(BaseModel):
+    """The parameters of a page of articles."""
+
+    source_includes: _Includes = []
+    page: PageNumber = 1
+    size: _Size = 20
+    after: Annotated[_Optional, Field(description=AFTER)] = None
+
+
+class OfCluster(BaseModel):
+    """The parameters that name a cluster, or a text."""
+
+    root: Annotated[_Optional, Field(description="The root of a cluster.")] = None
+    fingerprint: Annotated[
+        _Optional, Field(description="A fingerprint: the articles with the same text.")
+    ] = None
+
+
+class Articles(Paged, OfCluster):
+    """The parameters of the articles of a cluster, or with a fingerprint."""
+
+
+class OfArticle(BaseModel):
+    """The parameters that name an article."""
+
+    id: Id
+    index: InIndex = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of a method of the reader."""
+        return {{"id": "article_id", "index": "in_index"}.get(name, name): value for name, value in self}
+
+
+class OneArticle(OfArticle):
+    """The parameters of one article."""
+
+    source_includes: _Includes = []
+
+
+class OfStory(OfArticle):
+    """The parameters of what is read about the cluster of an article."""
+
+    other_sources: Annotated[bool, Field(description="Leave out articles from the article's own source.")] = (
+        False
+    )
+
+
+class Similar(Paged, OfStory):
+    """The parameters of similar articles."""
+
+
+class Versions(OfStory):
+    """The parameters of the texts of a cluster."""
+
+    sort: Annotated[TimeOrder, Field(description="Which text comes first.")] = "oldest"
+    page: PageNumber = 1
+    size: _Size = 20
+
+
+class Sources(OfStory):
+    """The parameters of the sources in a cluster."""
+
+    page: PageNumber = 1
+    size: _Size = 20
 
 
 @router.get("", include_in_schema=False)
@@ -133,117 +188,54 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 @router.get(
     "/overview", summary="What a search finds as a whole: over time, by source, by language and the like"
 )
-async def overview(
-    site: CurrentSite,
-    form: Annotated[Form, Query()],
-) -> Overview:
+async def overview(site: CurrentSite, form: Annotated[Form, Query()]) -> Overview:
     """Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing."""
     return bounded(await site.reader.overview(site.index, **form.search, size=MAX_FACET_VALUES))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)
-async def article(
-    site: CurrentSite,
-    id: Id,  # noqa: A002
-    index: InIndex = None,
-    source_includes: Includes = [],  # noqa: B006 - read only
-) -> MarkedArticle:
+async def article(site: CurrentSite, asked: Annotated[OneArticle, Query()]) -> MarkedArticle:
     """If several indices behind the served name have this id, the article that arrived last."""
-    found = await site.reader.article(site.index, id, in_index=index, source_includes=source_includes)
+    found = await site.reader.article(site.index, **asked.options)
     left_out = await site.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
 
 
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
-async def similar(
-    site: CurrentSite,
-    id: Id,  # noqa: A002
-    index: InIndex = None,
-    other_sources: OtherSources = False,
-    source_includes: Includes = [],  # noqa: B006 - read only
-    page: PageNumber = 1,
-    size: Size = 20,
-    after: After = None,
-) -> SimilarPage:
+async def similar(site: CurrentSite, asked: Annotated[Similar, Query()]) -> SimilarPage:
     """The other articles of its cluster, newest first, each with how similar it is."""
-    return bounded(
-        await site.reader.similar(
-            site.index,
-            id,
-            in_index=index,
-            other_sources=other_sources,
-            source_includes=source_includes,
-            page=page,
-            size=size,
-            after=after,
-        )
-    )
+    return bounded(await site.reader.similar(site.index, **asked.options))
 
 
 @router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
-async def versions(
-    site: CurrentSite,
-    id: Id,  # noqa: A002
-    index: InIndex = None,
-    other_sources: OtherSources = False,
-    sort: Annotated[TimeOrder, Query(description="Which text comes first.")] = "oldest",
-    page: PageNumber = 1,
-    size: Size = 20,
-) -> VersionsPage:
+async def versions(site: CurrentSite, asked: Annotated[Versions, Query()]) -> VersionsPage:
     """Who was first with each text, and who copied it."""
-    return bounded(
-        await site.reader.versions(
-            site.index, id, in_index=index, other_sources=other_sources, sort=sort, page=page, size=size
-        )
-    )
+    return bounded(await site.reader.versions(site.index, **asked.options))
 
 
 @router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
-async def sources(
-    site: CurrentSite,
-    id: Id,  # noqa: A002
-    index: InIndex = None,
-    other_sources: OtherSources = False,
-    page: PageNumber = 1,
-    size: Size = 20,
-) -> SourcesPage:
+async def sources(site: CurrentSite, asked: Annotated[Sources, Query()]) -> SourcesPage:
     """The sources with the most articles first, each with its earliest article."""
-    return bounded(
-        await site.reader.sources(
-            site.index, id, in_index=index, other_sources=other_sources, page=page, size=size
-        )
-    )
+    return bounded(await site.reader.sources(site.index, **asked.options))
 
 
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
-async def articles(
-    site: CurrentSite,
-    root: Annotated[str | None, _OrNothing, Query(description="The root of a cluster.")] = None,
-    fingerprint: Annotated[
-        str | None, _OrNothing, Query(description="A fingerprint: the articles with the same text.")
-    ] = None,
-    source_includes: Includes = [],  # noqa: B006 - read only
-    page: PageNumber = 1,
-    size: Size = 20,
-    after: After = None,
-) -> SimilarPage:
+async def articles(site: CurrentSite, asked: Annotated[Articles, Query()]) -> SimilarPage:
     """The newest first; give either a root or a fingerprint, as an article has them."""
-    reader, name = site.reader, site.index
-    paging: dict[str, Any] = {"page": page, "size": size, "after": after}
+    root, fingerprint, reader = asked.root, asked.fingerprint, site.reader
+    paging = asked.model_dump(exclude={"root", "fingerprint"})
     if root is not None and fingerprint is None:
-        return bounded(await reader.cluster(name, root, source_includes=source_includes, **paging))
+        return bounded(await reader.cluster(site.index, root, **paging))
     if fingerprint is not None and root is None:
-        return bounded(
-            await reader.with_fingerprint(name, fingerprint, source_includes=source_includes, **paging)
-        )
+        return bounded(await reader.with_fingerprint(site.index, fingerprint, **paging))
     raise SettingError("give either a root or a fingerprint")
 
 
 @router.get("/timeline", summary="The timeline of an article's cluster", responses=NOT_FOUND)
-async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline:  # noqa: A002
+async def timeline(site: CurrentSite, asked: Annotated[OfArticle, Query()]) -> Timeline:
     """How many articles of the cluster were published in each interval."""
-    found = await site.reader.article(site.index, id, in_index=index)
+    found = await site.reader.article(site.index, **asked.options)
     return bounded(await site.reader.timeline(site.index, found.root or ""))
 
 
@@ -257,26 +249,10 @@ def _check_is_json(request: Request) -> None:
 
 
 @router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(_check_is_json)])
-async def similar_to_text(
-    site: CurrentSite,
-    body: Text,
-    source_includes: Includes = [],  # noqa: B006 - read only
-    page: PageNumber = 1,
-    size: Size = 20,
-    after: After = None,
-) -> SimilarPage:
+async def similar_to_text(site: CurrentSite, body: Text, asked: Annotated[Paged, Query()]) -> SimilarPage:
     """The articles of the cluster that the text would join if it arrived now. Nothing is written.
 
     What arrived within the last second may be missed.
     """
-    return bounded(
-        await site.reader.similar_to_text(
-            site.index,
-            body.text,
-            site=body.site,
-            source_includes=source_includes,
-            page=page,
-            size=size,
-            after=after,
-        )
-    )
+    options = asked.model_dump()
+    return bounded(await site.reader.similar_to_text(site.index, body.text, site=body.site, **options))

@@ -12,24 +12,27 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from esdedup.errors import EsdedupError, SettingError
 from esdedup.serving.errors import handle_errors
-from esdedup.serving.problems import Problem
-from esdedup.web import api, description
-from esdedup.web.caching import EntityTags, Heads
+from esdedup.serving.problems import PROBLEM_TYPE, Problem, ProblemDetails
+from esdedup.web import api
 from esdedup.web.errors import error_answer, problem_of, problem_of_http
 from esdedup.web.form import REPEATABLE
-from esdedup.web.guards import limited
-from esdedup.web.state import Site
+from esdedup.web.guards import EntityTags, Heads, limited
+from esdedup.web.site import Site
 
 # A smaller answer fits into one packet anyway.
 _MIN_PACKED_BYTES = 1_400
 # The most that still takes less time than it saves in a local network.
 _PACKING = 4
+_PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
+# FastAPI describes its own answer to invalid parameters; this application answers with 400.
+_UNUSED = ("HTTPValidationError", "ValidationError")
+
+# What begins with the first row, or with `after`, has no pages.
+_FROM_THE_FIRST = "/export."
 
 
 def create_api(
-    site_of: Callable[[Request], Site],
-    *,
-    problem_of: Callable[[Request, EsdedupError], Problem] = problem_of,
+    site_of: Callable[[Request], Site], *, problem_of: Callable[[Request, EsdedupError], Problem] = problem_of
 ) -> FastAPI:
     """Return an application of the JSON API alone.
 
@@ -63,7 +66,7 @@ def with_routes(
     )
     for router in routers:
         app.include_router(router, dependencies=[Depends(_check_parameters)])
-    description.correct(app.openapi())
+    _correct(app.openapi())
     return app
 
 
@@ -78,12 +81,9 @@ def add_layers(app: FastAPI, *, problem_of: Callable[[Request, EsdedupError], Pr
 
 
 async def _check_parameters(request: Request) -> None:
-    """Refuse what would be silently left out.
+    """Refuse what would be silently left out: repeated parameters, and those that the API does not have.
 
     Pages, feeds and files ignore parameters that they do not have: those who share links add some.
-
-    Raises:
-        SettingError: A parameter is repeated that has one value, or unknown to an operation of the API.
     """
     given = request.query_params
     for name in given:
@@ -98,3 +98,29 @@ async def _check_parameters(request: Request) -> None:
     for name in given:
         if name not in known:
             raise SettingError(f"there is no parameter {name!r} here; there are {', '.join(known)}")
+
+
+def _correct(description: dict[str, Any]) -> None:
+    """Correct a description in place: problems are named, unused answers left out, answers have examples."""
+    schemas: dict[str, Any] = description["components"]["schemas"]
+    schemas[ProblemDetails.__name__] = ProblemDetails.model_json_schema()
+    for name in _UNUSED:
+        schemas.pop(name, None)
+    for path, methods in description["paths"].items():
+        for operation in methods.values():
+            if path.startswith(_FROM_THE_FIRST):
+                operation["parameters"] = [each for each in operation["parameters"] if each["name"] != "page"]
+            answers: dict[str, Any] = operation["responses"]
+            answers.pop("422", None)
+            for answer in answers.values():
+                for media_type, content in answer.get("content", {}).items():
+                    if media_type == PROBLEM_TYPE:
+                        content["schema"] = _PROBLEM
+                    _add_example(content, schemas)
+
+
+def _add_example(content: dict[str, Any], schemas: dict[str, Any]) -> None:
+    named = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    examples = schemas.get(named, {}).get("examples")
+    if examples:
+        content.setdefault("example", examples[0])

@@ -8,6 +8,7 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
@@ -18,26 +19,28 @@ from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.messages import translatable
 from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader, asking_owner
+from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.guards import Guard
 from esdedup.web import (
     api,
     article_page,
     comparison,
     downloads,
-    language_page,
+    languages,
     list_page,
     try_out,
 )
 from esdedup.web.api_app import add_layers, with_routes
-from esdedup.web.cors import with_cors
 from esdedup.web.errors import error_answer
-from esdedup.web.guards import SafeHeaders
-from esdedup.web.marking import Marking
-from esdedup.web.state import Site
+from esdedup.web.guards import HEADERS, MAX_ANSWER_S, SafeHeaders
+from esdedup.web.site import Marking, Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
-_PAGES = (try_out, downloads, list_page, article_page, comparison, language_page)
+_PREFLIGHT_S = 600
+# Beyond the time in which an answer must be ready.
+_MARGIN_S = 5.0
+_PAGES = (try_out, downloads, list_page, article_page, comparison, languages)
 _ROUTERS = [api.router, comparison.api_router, *(each.router for each in _PAGES)]
 
 
@@ -104,9 +107,34 @@ def create_app(
         origins=origins,
     )
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
-    return SafeHeaders(with_cors(app, origins) if origins else app)
+    return SafeHeaders(_with_cors(app, origins) if origins else app)
 
 
 def api_description() -> dict[str, Any]:
     """Return the description of the API (OpenAPI), which is the same for every index."""
     return with_routes(_ROUTERS).openapi()
+
+
+def _with_cors(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
+    """Return an application that tells browsers that pages of some origins may read what it answers.
+
+    They send no cookies or credentials: those belong to the proxy that checks them.
+    """
+    return CORSMiddleware(
+        app,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Content-Type", "If-None-Match"],
+        expose_headers=["ETag", "Link", "Retry-After", "Content-Disposition"],
+        max_age=_PREFLIGHT_S,
+    )
+
+
+class Visit(BoundedConnection):
+    """A visitor's connection."""
+
+    # Far below the files that a process may usually open (1,024).
+    max_connections = 200
+    max_request_s = 20.0
+    max_answer_s = max_idle_s = MAX_ANSWER_S + _MARGIN_S
+    error_headers = HEADERS

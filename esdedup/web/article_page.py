@@ -12,7 +12,7 @@ from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.form import PageForm
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.state import CurrentSite, Site
+from esdedup.web.site import CurrentSite, Site
 
 View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""

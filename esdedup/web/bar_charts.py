@@ -7,11 +7,11 @@ row they are a tiny curve.
 import dataclasses
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
+from typing import Any
 
 from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.web.bounds import cut
-from esdedup.web.facets import Parameters, changed
-from esdedup.web.form import PageForm
+from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import source_names
 from esdedup.web.languages import Language
 
@@ -35,23 +35,19 @@ _CURVE_MIN_HEIGHT = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A bar, from its upper left corner."""
+    """A bar, from its upper left corner, in the units of the drawing."""
 
     x: float
     y: float
     width: float
     height: float
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LinkedBar(Bar):
-    """A bar that is a link, in the units of the drawing."""
-
-    # How wide the place to click is: up to the next step.
-    reach: float
+    # What it says on hover.
     label: str
-    # Of the list of its articles.
-    parameters: Parameters
+    # If it is a link: how wide the place to click is, and the list of its articles.
+    reach: float = 0.0
+    parameters: Parameters = dataclasses.field(default_factory=dict)
+    is_first: bool = False
+    is_peak: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,20 +56,10 @@ class Histogram:
 
     width: int
     height: int
-    bars: list[LinkedBar]
-    wide_bars: list[LinkedBar]
+    bars: list[Bar]
+    wide_bars: list[Bar]
     begin: str
     end: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TimelineBar(Bar):
-    """The bar of one interval, in percent of the drawing's width and height."""
-
-    # What it says on hover.
-    label: str
-    is_first: bool
-    is_peak: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,9 +75,9 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """The bars, what stands over two of them, and a summary in words."""
+    """The bars in percent of the width and height, what stands over two of them, and a summary in words."""
 
-    bars: list[TimelineBar]
+    bars: list[Bar]
     # None if nobody knows who was first.
     first: Mark | None
     # None if no interval has several articles.
@@ -127,29 +113,37 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
     steps = timeline.steps
     if len(steps) < 2 or not all(map(_is_in_calendar, (steps[0].start, steps[-1].start))):
         return None
-    _, moment = language.gettext, language.moment
-    step, counts = 100 / len(steps), [each.articles for each in steps]
+    _, step, counts = language.gettext, 100 / len(steps), [each.articles for each in steps]
     most, peak_at = max(counts), counts.index(max(counts))
     bars = [
-        TimelineBar(
-            **vars(bar),
+        Bar(
+            **place,
             label=_(
                 "%(articles)s from %(time)s",
                 articles=_articles(counts[at], language),
-                time=moment(steps[at].start),
+                time=language.moment(steps[at].start),
             ),
             is_first=at == 0,
             is_peak=most > 1 and at == peak_at,
         )
-        for at, bar in _bars(
+        for at, place in _places(
             counts, step=step, width=step * (1 - _GAP), height=100, least=_MIN_PERCENT, digits=2
         )
     ]
     first = timeline.earliest and cut(source_names(timeline.earliest.source), _LONGEST_NAME)
+    peak = None
+    if most > 1:
+        is_left = peak_at * step > 50
+        text = _(
+            "most: %(articles)s within %(length)s",
+            articles=_articles(most, language),
+            length=language.length(timeline.interval_ms),
+        )
+        peak = Mark(x=round((peak_at + (1 - _GAP) * is_left) * step, 2), is_left=is_left, text=text)
     return Drawing(
         bars=bars,
         first=Mark(x=0, is_left=False, text=_("first: %(source)s", source=first)) if first else None,
-        peak=_peak(timeline, peak_at, language) if most > 1 else None,
+        peak=peak,
         begin=steps[0].start,
         end=timeline.last,
         summary=_summary(timeline, peak_at, language),
@@ -169,32 +163,20 @@ def curve(counts: Sequence[int]) -> str:
     return "".join(bars)
 
 
-def _bars(
+def _places(
     counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
-) -> Iterator[tuple[int, Bar]]:
-    """Yield the bars of counts that are not 0, with their places among the counts.
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield where the bars of counts that are not 0 stand, with their places among the counts.
 
-    Args:
-        counts: At least one is not 0.
-        step: From one bar to the next.
-        width: Of a bar.
-        height: Of the drawing, and of the highest bar.
-        least: The height of the lowest bar: one article among many must remain visible.
-        digits: To which lengths are rounded.
+    From one to the next is a `step`. The highest is as high as the drawing, and none is lower than `least`:
+    one article among many must remain visible.
     """
     most = max(counts)
     for at, count in enumerate(counts):
         if count:
             up = max(least, height * count / most)
-            yield (
-                at,
-                Bar(
-                    x=round(at * step, digits),
-                    y=round(height - up, digits),
-                    width=round(width, digits),
-                    height=round(up, digits),
-                ),
-            )
+            place = {"x": at * step, "y": height - up, "width": width, "height": up}
+            yield at, {name: round(value, digits) for name, value in place.items()}
 
 
 def _sum(steps: Sequence[TimelineStep]) -> TimelineStep:
@@ -203,23 +185,17 @@ def _sum(steps: Sequence[TimelineStep]) -> TimelineStep:
 
 def _linked(
     steps: Sequence[TimelineStep], interval_ms: int, last: datetime, form: PageForm, language: Language
-) -> list[LinkedBar]:
+) -> list[Bar]:
     step, bars = _WIDTH / len(steps), []
     counts = [each.articles for each in steps]
-    drawn = _bars(
+    for at, place in _places(
         counts, step=step, width=step - _PIXELS_BETWEEN, height=HISTOGRAM_HEIGHT, least=_MIN_PIXELS, digits=1
-    )
-    for at, bar in drawn:
+    ):
         start = datetime.fromisoformat(steps[at].start)
         end = min(start + timedelta(milliseconds=interval_ms) - _MS, last)
-        bars.append(
-            LinkedBar(
-                **vars(bar),
-                reach=round(step, 2),
-                label=_label(counts[at], start, end, language),
-                parameters=changed(form, since=_first(start), until=_last(end)),
-            )
-        )
+        label = _label(counts[at], start, end, language)
+        parameters = form.changed(since=_first(start), until=_last(end))
+        bars.append(Bar(**place, label=label, reach=round(step, 2), parameters=parameters))
     return bars
 
 
@@ -245,17 +221,6 @@ def _last(moment: datetime) -> str:
 
 def _is_midnight(moment: datetime) -> bool:
     return moment.time() == time.min
-
-
-def _peak(timeline: Timeline, at: int, language: Language) -> Mark:
-    step = 100 / len(timeline.steps)
-    is_left = at * step > 50
-    text = language.gettext(
-        "most: %(articles)s within %(length)s",
-        articles=_articles(timeline.steps[at].articles, language),
-        length=language.length(timeline.interval_ms),
-    )
-    return Mark(x=round((at + (1 - _GAP) * is_left) * step, 2), is_left=is_left, text=text)
 
 
 def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:

@@ -18,7 +18,7 @@ from esdedup.web.form import PageForm
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import MAX_TOKENS, shown_text
-from esdedup.web.state import CurrentSite, Site
+from esdedup.web.site import CurrentSite, Site
 
 _MOST_PASSAGES = 6
 _LONGEST_PASSAGE = 200

@@ -1,35 +1,41 @@
-"""What a list shows, to take away: a feed, and files, CSV for spreadsheets and JSON Lines for programs."""
+"""What a list shows, to take away: a feed, and files, CSV for spreadsheets and JSON Lines for programs.
+
+Feeds are written with the standard library: packages for feeds bring their own models and parsers of XML, for
+the same twenty elements.
+"""
 
 import csv
 import functools
+import html
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
+from xml.etree import ElementTree as ET
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.reading.results import Row
+from esdedup.reading.results import Page, Row
 from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
 from esdedup.times import iso, time_ms
-from esdedup.web import feeds, formats
 from esdedup.web.bounds import bounded
-from esdedup.web.caching import UNKEPT
 from esdedup.web.form import PageForm
-from esdedup.web.formats import joined, source_names
-from esdedup.web.state import CurrentSite, Site
+from esdedup.web.formats import article_address, joined, link, shortened, source_names
+from esdedup.web.guards import UNKEPT
+from esdedup.web.site import CurrentSite, Site
 
 MAX_EXPORTED = MAX_HITS
 """Rows of an export: as many as numbered pages reach. It is answered whole, and takes some seconds."""
 _MAX_EXPORTED_BYTES = 8_000_000
 """Beyond which no more rows are read: rows are some 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
-_FEED_PATH = "/feed.rss"
 _COLUMNS = (
     *("root", "similar", "matching", "sources", "first", "last"),
     *("title", "source", "published_at", "url", "index", "id"),
@@ -37,6 +43,13 @@ _COLUMNS = (
 """Those of each row; the fields of `source_includes` follow."""
 # What makes spreadsheets take a cell for a formula, which may send others' cells to a server.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FEED_TYPE = "application/rss+xml"
+_ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"
+# What XML 1.0 cannot have, however it is written.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+ET.register_namespace("atom", _ATOM)
+ET.register_namespace("dc", _DC)
 
 
 class ExportForm(PageForm):
@@ -56,10 +69,10 @@ def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
 
 
 @router.get(
-    _FEED_PATH,
+    "/feed.rss",
     summary="The list as a feed (RSS 2.0)",
     response_class=Response,
-    responses=_file_of(feeds.MEDIA_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
+    responses=_file_of(_FEED_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
 )
 async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> Response:
     """An item for each row, the newest first unless another sort is asked for.
@@ -68,19 +81,7 @@ async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Qu
     """
     options = await form.options(site) | {"details": True, "sort": form.sort or "newest"}
     page = bounded(await site.reader.list(site.index, **options))
-    base = str(request.base_url).rstrip("/")
-    listed = urlencode(form.parameters, doseq=True)
-    what = f"{site.index}: {form.q}" if form.q else site.index
-    body = feeds.rss(
-        page,
-        title=formats.shortened(what),
-        about=f"Articles of {site.index}, one item for each cluster of near-duplicates.",
-        address=str(request.url),
-        listed=f"{base}/?{listed}" if listed else f"{base}/",
-        is_by_cluster=form.dedup,
-        page_of=lambda row: base + formats.article_address(site.index, row),
-    )
-    return Response(body, media_type=f"{feeds.MEDIA_TYPE}; charset=utf-8")
+    return Response(rss(page, form, request, index=site.index), media_type=f"{_FEED_TYPE}; charset=utf-8")
 
 
 @router.get(
@@ -208,3 +209,65 @@ def _time(value: object) -> object:
     """Return an article's time as ISO 8601 if it can be read, else as it is."""
     milliseconds = time_ms(value)
     return value if milliseconds is None else iso(milliseconds)
+
+
+def rss(page: Page, form: PageForm, request: Request, *, index: str) -> bytes:
+    """Return a page of a list, with the details of its rows, as a feed."""
+    base = str(request.base_url).rstrip("/")
+    listed = urlencode(form.parameters, doseq=True)
+    feed = ET.Element("rss", version="2.0")
+    channel = ET.SubElement(feed, "channel")
+    _add(channel, "title", shortened(f"{index}: {form.q}" if form.q else index))
+    _add(channel, "link", f"{base}/?{listed}" if listed else f"{base}/")
+    _add(channel, "description", f"Articles of {index}, one item for each cluster of near-duplicates.")
+    address = _readable(str(request.url))
+    ET.SubElement(channel, f"{{{_ATOM}}}link", href=address, rel="self", type=_FEED_TYPE)
+    moments = [moment for row in page.rows if (moment := _moment(row)) is not None]
+    if moments:
+        # The feed is the same until there is something new.
+        _add(channel, "lastBuildDate", format_datetime(max(moments)))
+    for row in page.rows:
+        # The root of a cluster never changes: however it grows, feed readers show it once.
+        identity = f"cluster:{row.root}" if form.dedup else f"article:{row.index}/{row.id}"
+        _add_item(channel, row, identity=identity, page=base + article_address(index, row))
+    written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return written
+
+
+def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str) -> None:
+    item = ET.SubElement(channel, "item")
+    _add(item, "title", shortened(row.title or "(no title)"))
+    _add(item, "link", link(row.url) or page)
+    _add(item, "guid", f"urn:esdedup:{identity}")
+    item[-1].set("isPermaLink", "false")
+    moment = _moment(row)
+    if moment is not None:
+        _add(item, "pubDate", format_datetime(moment))
+    if row.source is not None:
+        _add(item, f"{{{_DC}}}creator", source_names(row.source))
+    text = "" if row.details is None else "".join(part.text for part in row.details.snippet.text)
+    similar = f'<a href="{html.escape(page)}">{_counts(row)}</a>'
+    _add(item, "description", f"<p>{html.escape(text)}</p><p>{similar}</p>")
+
+
+def _counts(row: Row) -> str:
+    articles = "1 similar article" if row.similar == 1 else f"{row.similar:,} similar articles"
+    sources = "" if row.sources is None else f", {row.sources:,} source{'s' * (row.sources != 1)}"
+    return articles + sources
+
+
+def _moment(row: Row) -> datetime | None:
+    milliseconds = time_ms(row.arrived_at or row.published_at)
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        # Outside the calendar.
+        return None
+
+
+def _add(parent: ET.Element, name: str, text: str) -> None:
+    ET.SubElement(parent, name).text = _readable(text)
+
+
+def _readable(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)

@@ -10,17 +10,16 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
 from esdedup.reading.search_form import values_by_field
-from esdedup.web.state import Site
+from esdedup.web.site import Site
 
 MAX_SIZE = 100
 """The most rows, articles or sources on one page."""
-INCLUDES = (
-    f"Further fields of the articles, which each then has in `included`: names separated by commas, or the "
-    f"parameter several times; at most {MAX_INCLUDED}."
-)
+Parameters = dict[str, Any]
+"""Of a list, as its address has them; those without a value are left out."""
 MAX_VALUES = 100
 """The most values of one parameter."""
 
+_OF_SEARCH = {"since", "until", "source", "where"}
 # They change what is said about the rows, not which rows there are.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
@@ -28,6 +27,18 @@ _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 def names_of(given: Sequence[str]) -> list[str]:
     """Return the names in the values of a parameter, each of which may have several."""
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
+
+
+SourceIncludes = Annotated[
+    list[str],
+    Field(
+        description="Further fields of the articles, which each then has in `included`: names separated by "
+        f"commas, or the parameter several times; at most {MAX_INCLUDED}."
+    ),
+    AfterValidator(names_of),
+]
+PageNumber = Annotated[int, Field(ge=1, description="The number of the page, from 1.")]
+AFTER = "The cursor `next` of the previous page, in place of `page`."
 
 
 def _each_once(given: list[str]) -> list[str]:
@@ -94,18 +105,13 @@ class Form(BaseModel):
             "spread over time."
         ),
     ] = False
-    source_includes: Annotated[
-        list[str], Field(description=INCLUDES, examples=[["author", "section"]]), AfterValidator(names_of)
-    ] = []
+    source_includes: Annotated[SourceIncludes, Field(examples=[["author", "section"]])] = []
     arrived_since: Annotated[
-        str,
-        Field(description="Also count the articles that have arrived after this moment, ISO 8601."),
+        str, Field(description="Also count the articles that have arrived after this moment, ISO 8601.")
     ] = ""
-    page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
+    page: PageNumber = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
-    after: Annotated[
-        str | None, Field(description="The cursor `next` of the previous page, in place of `page`.")
-    ] = None
+    after: Annotated[str | None, Field(description=AFTER)] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -118,7 +124,7 @@ class Form(BaseModel):
         }
 
     @functools.cached_property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The parameters of this list that are not the default, as an address has them."""
         given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)
         return {
@@ -138,37 +144,15 @@ class Form(BaseModel):
     @property
     def search(self) -> dict[str, Any]:
         """The arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
-        return {
-            "words": self.q,
-            "since": self.since,
-            "until": self.until,
-            "source": self.source,
-            "where": values_by_field(self.where),
-        }
+        return self.model_dump(include=_OF_SEARCH) | {"words": self.q, "where": values_by_field(self.where)}
 
     async def options(self, site: Site) -> dict[str, Any]:
-        """Return the arguments of `AsyncReader.list`.
-
-        Raises:
-            SettingError: `since` or `until` is not a time.
-        """
+        """Return the arguments of `AsyncReader.list`."""
         query = None
         if self.q or self.since or self.until or self.source or self.where:
             query = await site.reader.search_query(site.index, **self.search)
-        return {
-            "query": query,
-            "sort": self.sort,
-            "head": self.head,
-            "counting": self.counting,
-            "only": self.only,
-            "dedup": self.dedup,
-            "details": self.details,
-            "source_includes": self.source_includes,
-            "arrived_since": self.arrived_since or None,
-            "page": self.page,
-            "size": self.size,
-            "after": self.after,
-        }
+        given = self.model_dump(exclude={"q", *_OF_SEARCH})
+        return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 
 REPEATABLE = frozenset(
@@ -191,6 +175,10 @@ class PageForm(Form):
         if self.sort not in SORTS_BY_COUNT:
             self.counting = "similar"
         return self
+
+    def changed(self, **changes: object) -> Parameters:
+        """Return the parameters of the first page of a list that differs from this one."""
+        return self.parameters | {"size": self.size_if_given, "page": "", "after": ""} | changes
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":

@@ -11,11 +11,14 @@ import io
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from importlib import resources
+from typing import Annotated, Literal
 
 import babel
 from babel import dates, numbers, units
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse
 
 from esdedup.times import DAY_MS, iso, time_ms
 
@@ -24,8 +27,13 @@ NAMES = {"en": "English", "zh": "中文"}
 COOKIE = "esdedup_language"
 """What a visitor has chosen; it comes before what the browser wishes for."""
 
+_YEAR_S = 365 * 24 * 3600
+# Of an address: a list's words may take most of it, and an article's page has the list's in its own.
+_LONGEST_BACK = 32_000
 # Longer ago than this, the date says more.
 _RECENT = timedelta(days=7)
+
+router = APIRouter(include_in_schema=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,3 +167,19 @@ def _datetime(value: object) -> datetime | None:
         return None if milliseconds is None else datetime.fromisoformat(iso(milliseconds)).astimezone(UTC)
     except ValueError:
         return None
+
+
+@router.get("/language")
+async def choose_language(
+    request: Request, to: Literal["en", "zh"], back: Annotated[str, Query(max_length=_LONGEST_BACK)] = "/"
+) -> RedirectResponse:
+    """Keep the language in a cookie, and lead back."""
+    prefix = request.scope.get("root_path", "")
+    # Two slashes at the beginning would be another host's address.
+    path = back.lstrip("/\\")
+    answer = RedirectResponse(f"{prefix}/{path}", status_code=303)
+    is_safe = request.url.scheme == "https"
+    answer.set_cookie(
+        COOKIE, to, max_age=_YEAR_S, path=prefix or "/", secure=is_safe, httponly=True, samesite="lax"
+    )
+    return answer

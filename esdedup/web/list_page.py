@@ -1,7 +1,8 @@
-"""The list page, with what is new since a visitor was here last.
+"""The list page, with what narrows the list, and what is new since a visitor was here last.
 
-That is kept in a cookie that no script reads. A visit lasts until half an hour has passed without a page.
-Until then, what is new is what arrived after the visit before, however often pages are loaded.
+Facets are links to lists in which a value is chosen, or given up. The time of a visit is in a cookie that
+no script reads. A visit lasts until half an hour has passed without a page. Until then, what is new is what
+arrived after the visit before, however often pages are loaded.
 """
 
 import asyncio
@@ -17,13 +18,15 @@ from fastapi.responses import HTMLResponse
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
-from esdedup.reading.overview import Overview
+from esdedup.reading.overview import Facet, Overview
 from esdedup.reading.results import Page
+from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
-from esdedup.web.facets import changed, facets, narrowings
-from esdedup.web.form import PageForm
+from esdedup.web.bounds import MAX_VALUE
+from esdedup.web.form import PageForm, Parameters
+from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
-from esdedup.web.state import CurrentSite, Site
+from esdedup.web.site import CurrentSite, Site
 
 SORT_NAMES = {
     "relevance": translatable("best match"),
@@ -33,6 +36,7 @@ SORT_NAMES = {
     "similar-asc": translatable("fewest similar"),
 }
 _VALUES_OF_A_FACET = 40
+_SHOWN_AT_ONCE = 8
 VISIT_COOKIE = "esdedup_visit"
 _VISITS_KEPT = timedelta(days=90)
 _PAUSE = timedelta(minutes=30)
@@ -96,7 +100,6 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
         uneven_fields=overview.uneven_fields,
         histogram=histogram(overview.timeline, form, language),
         narrowings=narrowings(form, language),
-        changed=changed,
         last_visit=visits.before,
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
@@ -131,3 +134,118 @@ def _remember(visits: Visits, request: Request, answer: HTMLResponse) -> None:
         httponly=True,
         samesite="lax",
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Link:
+    """A value that narrows a list, and the list in which it is chosen, or given up if it is chosen now."""
+
+    label: str
+    parameters: Parameters
+    is_chosen: bool = True
+    articles: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShownFacet:
+    """A field's values."""
+
+    heading: str
+    # Those that are shown at once, and those that unfold.
+    links: list[Link]
+    more: list[Link]
+    # Articles in values that are not listed.
+    other_articles: int
+    is_exact: bool
+
+
+def facets(overview: Overview, form: PageForm, language: Language) -> list[ShownFacet]:
+    """Return the facets of what a list shows, those for the sources first."""
+    found = [_shown(each, form, language) for each in overview.facets]
+    if overview.sources is not None:
+        found.insert(0, _shown(overview.sources, form, language, is_source=True))
+    return [each for each in found if each.links]
+
+
+def narrowings(form: PageForm, language: Language) -> list[Link]:
+    """Return what narrows a list, beside its words."""
+    _ = language.gettext
+    found = []
+    if form.since or form.until:
+        without = form.changed(since="", until="")
+        found.append(Link(label=_period(form, language), parameters=without))
+    found += [
+        Link(label=each, parameters=form.changed(source=_toggled(form.source, each))) for each in form.source
+    ]
+    found += [
+        Link(
+            label=_label_of_condition(each, language),
+            parameters=form.changed(where=_toggled(form.where, each)),
+        )
+        for each in form.where
+    ]
+    if form.only is not None:
+        names = {"similar": _("With similar"), "single": _("Without similar")}
+        found.append(Link(label=names[form.only], parameters=form.changed(only="")))
+    return found
+
+
+def _period(form: PageForm, language: Language) -> str:
+    _ = language.gettext
+    # A day is written as one, and a moment with its time.
+    since, until = (
+        (language.day if len(text) == len("2026-11-22") else language.utc)(text)
+        for text in (form.since, form.until)
+    )
+    if form.since and form.until:
+        return since if since == until else _("%(first)s to %(last)s", first=since, last=until)
+    return _("from %(time)s", time=since) if form.since else _("until %(time)s", time=until)
+
+
+def _label_of_condition(condition: str, language: Language) -> str:
+    field, _, value = condition.partition(":")
+    return f"{_heading_of(field, language)}: {_label_of(field, value, language)}"
+
+
+def _heading_of(field: str, language: Language) -> str:
+    """Return what a field is called: by its own name, if it does not tell the language of articles."""
+    return language.gettext("Language") if is_language(field) else field
+
+
+def _label_of(field: str, value: str, language: Language) -> str:
+    """Return what a value is called: a language by its name."""
+    return language.name_of(value) if is_language(field) else value
+
+
+def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
+    links = []
+    for each in facet.values:
+        # A longer value takes too much of an address, and is cut where it is shown; a blank one has no name.
+        if len(each.value) > MAX_VALUE or not each.value.strip():
+            continue
+        if is_source:
+            label, change = each.value, {"source": _toggled(form.source, each.value)}
+        else:
+            label = _label_of(facet.field, each.value, language)
+            change = {"where": _toggled(form.where, f"{facet.field}:{each.value}")}
+        links.append(
+            Link(
+                label=label,
+                articles=each.articles,
+                is_chosen=each.is_chosen,
+                parameters=form.changed(**change),
+            )
+        )
+    # Chosen ones stay in sight.
+    links.sort(key=lambda link: not link.is_chosen)
+    return ShownFacet(
+        heading=language.gettext("Sources") if is_source else _heading_of(facet.field, language),
+        links=links[:_SHOWN_AT_ONCE],
+        more=links[_SHOWN_AT_ONCE:],
+        other_articles=facet.other_articles,
+        is_exact=facet.is_exact,
+    )
+
+
+def _toggled(chosen: list[str], value: str) -> list[str]:
+    return [each for each in chosen if each != value] if value in chosen else [*chosen, value]

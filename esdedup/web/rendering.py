@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from esdedup.reading.results import Article
 from esdedup.web import formats, languages
 from esdedup.web.languages import Language
-from esdedup.web.state import Site
+from esdedup.web.site import Site
 
 
 def language_of(request: Request) -> Language:
@@ -35,14 +35,7 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
 
 
 def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
-    """Answer with a page that shows an error.
-
-    Args:
-        request: What is answered.
-        status: Of the answer.
-        message: What is said of it; translated if it is a message of the pages.
-        detail: The same for programmers, in English; not repeated if it is the message.
-    """
+    """Answer with a page that shows an error: a message of the pages, and in English one for programmers."""
     detail = "" if detail == message else detail
     message = language_of(request).gettext(message)
     return render("error.html", request, status_code=status, message=message, detail=detail)

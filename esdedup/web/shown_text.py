@@ -13,10 +13,10 @@ from rapidfuzz.distance import Indel
 
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut, Span
-from esdedup.text.markup import visible_beginning
+from esdedup.text.normalise import visible_beginning
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
 from esdedup.web.formats import language, own_language
-from esdedup.web.state import Site
+from esdedup.web.site import Site
 
 # A word, a run of white space, or any other character, such as a Chinese one.
 _TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)

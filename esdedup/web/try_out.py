@@ -3,7 +3,6 @@
 Usual pages for that load scripts from elsewhere, or bring a megabyte of their own.
 """
 
-import dataclasses
 import json
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,46 +14,13 @@ from pydantic import ValidationError
 from esdedup.errors import SettingError
 from esdedup.reading.results import SimilarPage
 from esdedup.web import api
-from esdedup.web.form import names_of
 from esdedup.web.rendering import render
-from esdedup.web.state import CurrentSite
+from esdedup.web.site import CurrentSite
 
 PATH = f"{api.PREFIX}/docs"
 _MOST_FIELDS = 16
 
 router = APIRouter(include_in_schema=False)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Input:
-    """A field of a form."""
-
-    name: str
-    description: str
-    is_required: bool
-    # What may be chosen; empty if anything may be written.
-    choices: list[str]
-    default: str
-    # What could be written.
-    example: str
-    # Of the element `input`; or `area`.
-    kind: str = "text"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Operation:
-    """An operation, as its form shows it."""
-
-    name: str
-    method: str
-    path: str
-    # Where the form leads.
-    action: str
-    summary: str
-    description: str
-    inputs: list[_Input]
-    # An answer.
-    example: str
 
 
 @router.get(PATH)
@@ -75,16 +41,17 @@ async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
     try:
         given = dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
-        page, size = int(given.get("page", 1)), int(given.get("size", 20))
+        asked = api.Paged.model_validate(
+            {name: value for name, value in given.items() if name not in {"text", "site", "source_includes"}}
+            | {"source_includes": [given.get("source_includes", "")]}
+        )
     except (ValueError, ValidationError) as error:
         raise SettingError(f"the form cannot be read: {error}") from error
-    includes = names_of([given.get("source_includes", "")])
-    return await api.similar_to_text(
-        site, text, source_includes=includes, page=page, size=size, after=given.get("after")
-    )
+    return await api.similar_to_text(site, text, asked)
 
 
-def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> _Operation:
+def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return an operation as its form shows it; `action` is where the form leads."""
     inputs = [
         _input(each["name"], each["schema"], is_required=each["required"])
         for each in operation.get("parameters", [])
@@ -93,28 +60,29 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
     if body is not None:
         described = schemas[body["$ref"].rpartition("/")[2]]
         required = described.get("required", [])
-        inputs = [
-            *(
-                _input(name, schema, is_required=name in required)
-                for name, schema in described["properties"].items()
-            ),
-            *inputs,
+        of_body = [
+            _input(name, schema, is_required=name in required)
+            for name, schema in described["properties"].items()
         ]
+        inputs = of_body + inputs
     (answer,) = operation["responses"]["200"]["content"].values()
     example = answer.get("example", "")
-    return _Operation(
-        name=operation["operationId"],
-        method=method.upper(),
-        path=path,
-        action=path if method == "get" else f"{PATH}/similar",
-        summary=operation["summary"],
-        description=operation.get("description", ""),
-        inputs=inputs,
-        example=example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False),
-    )
+    if not isinstance(example, str):
+        example = json.dumps(example, indent=2, ensure_ascii=False)
+    return {
+        "name": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "action": path if method == "get" else f"{PATH}/similar",
+        "summary": operation["summary"],
+        "description": operation.get("description", ""),
+        "inputs": inputs,
+        "example": example,
+    }
 
 
-def _input(name: str, schema: dict[str, Any], *, is_required: bool) -> _Input:
+def _input(name: str, schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
+    """Return a field of a form; `kind` is that of the element `input`, or `area`."""
     kinds = [schema, *schema.get("anyOf", [])]
     types = {kind.get("type") for kind in kinds}
     choices = [choice for kind in kinds for choice in kind.get("enum", [])]
@@ -122,12 +90,12 @@ def _input(name: str, schema: dict[str, Any], *, is_required: bool) -> _Input:
         choices = ["false", "true"]
     default: Any = schema.get("default")
     example: Any = next(iter(schema.get("examples", ())), "")
-    return _Input(
-        name=name,
-        description=schema.get("description", ""),
-        is_required=is_required,
-        choices=choices,
-        default="" if default in (None, []) else str(default).lower() if choices else str(default),
-        example=", ".join(example) if isinstance(example, list) else str(example),
-        kind="number" if "integer" in types else "area" if name == "text" else "text",
-    )
+    return {
+        "name": name,
+        "description": schema.get("description", ""),
+        "is_required": is_required,
+        "choices": choices,
+        "default": "" if default in (None, []) else str(default).lower() if choices else str(default),
+        "example": ", ".join(example) if isinstance(example, list) else str(example),
+        "kind": "number" if "integer" in types else "area" if name == "text" else "text",
+    }

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Pins
-from esdedup.boilerplate.untaught import omit_untaught
+from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.text.left_out import left_out
 from tests.acceptance.conftest import Run
 from tests.support.asgi import request

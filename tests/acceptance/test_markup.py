@@ -5,7 +5,7 @@ from random import Random
 
 from playwright.sync_api import Browser
 
-from esdedup.text.markup import visible_text
+from esdedup.text.normalise import visible_text
 
 PARTS = [
     *(

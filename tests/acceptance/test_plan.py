@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from esdedup.plan.shipped import shipped
+from esdedup.plan.costs import shipped
 from tests.acceptance.conftest import Run
 
 
@@ -54,8 +54,6 @@ def test_costs_from_a_file(run: Run, tmp_path: Path) -> None:
         (("--reprints", "30"), "reprints is 30.0; it must be from 0 to 1"),
         (("--costs", "none.json"), "cannot read the unit costs in none.json"),
         (("--costs", "broken.json"), "broken.json has no unit costs"),
-        (("--measure", "--costs", "broken.json"), "contradict each other"),
-        (("--save", "costs.json"), "--save goes with --measure"),
         (("--owner-memory-gb", "0.01"), "allow it more"),
         (("--profile", "no such"), "no profile 'no such'"),
         (("--articles-a-day", "1e300"), "this workload is too large"),

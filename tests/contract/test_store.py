@@ -10,13 +10,12 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import NO_TIME, Arrivals, Forest, Nodes, Plan, State, Store
-from esdedup.forest.memory import MemoryStore
-from esdedup.forest.store import at_once
+from esdedup.forest.store import MemoryStore, completed
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (
@@ -241,8 +240,8 @@ class Interrupted(MemoryStore):
         self._nodes.undo()
         self._nodes.load(plan.written[: self.survivors], live_since_ms=NO_TIME)
         self._nodes.settle()
-        self._state = plan.state
-        return at_once()
+        self.state = plan.state
+        return completed()
 
 
 @given(arrivals, st.integers(0, 40), st.integers(1, 50), st.integers(0, 60), st.integers(-50, 450))
@@ -264,42 +263,35 @@ def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
     assert [(each.node, each.root) for each in again] == expected
 
 
-@given(st.permutations(range(4)))
-def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
-    class Twice(MemoryStore):
-        def commit(self, plan: Plan) -> Future[None]:
-            super().commit(plan)
-            return super().commit(plan)
-
-    batch = [Arrival(f"{1 << bit:016x}", 0) for bit in order]
-    for store, model in (
-        (make(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)) for make in (MemoryStore, Twice)
-    ):
-        assert_follows_model(store, model, batch)
-        assert_follows_model(store, model, batch)
-
-
 class Distracted:
     """A store in which a batch is decided and abandoned before each that counts."""
 
     def __init__(self, store: Store, others: list[Arrival]) -> None:
         self._store = store
         self._others = as_batch(others)
-        self.aging, self.relation, self.boilerplate = store.aging, store.relation, store.boilerplate
+        self.aging = store.aging
 
+    @property
     def state(self) -> State:
-        state = self._store.state()
-        self._store.nodes(self._others, state).assign(self._others, state, now_ms=NOW_MS)
-        return self._store.state()
+        return self._store.state
 
-    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:
-        return self._store.nodes(arrivals, state)
+    @property
+    def boilerplate(self) -> Boilerplate:
+        return self._store.boilerplate
+
+    def begin(self) -> None:
+        self._store.begin()
+        self._store.nodes(self._others).assign(self._others, self._store.state, now_ms=NOW_MS)
+        self._store.begin()
+
+    def nodes(self, arrivals: Arrivals) -> Nodes:
+        return self._store.nodes(arrivals)
 
     def commit(self, plan: Plan) -> Future[None]:
         return self._store.commit(plan)
 
-    def learn(self, changes: Changes) -> None:
-        self._store.learn(changes)
+    def learn(self) -> None:
+        self._store.learn()
 
 
 @given(any_arrivals, batch_sizes, any_arrivals)

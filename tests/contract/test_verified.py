@@ -15,7 +15,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
 from esdedup.forest import NO_TIME, Forest, Store
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (

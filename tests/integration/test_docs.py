@@ -1,4 +1,4 @@
-"""The bare requests in the documentation are those that are sent, and the server takes them."""
+"""The requests that documents show, and what Kibana is told."""
 
 import json
 import re
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
+from docs.kibana import FILE, saved_objects, written
+from esdedup.fields import Fields
 from tests.support.requests_shown import IN_DOCS, IN_MAPPINGS
 
 ROOT = Path(__file__).parents[2]
@@ -38,3 +40,87 @@ def assert_answers(es: Elasticsearch, index: str, body: dict[str, Any]) -> None:
     answer = es.search(index=index, body=body, allow_partial_search_results=False)
     assert not answer["timed_out"]
     assert answer["_shards"]["failed"] == 0
+
+
+OBJECTS = {each["id"]: each for each in saved_objects()}
+DASHBOARD = OBJECTS["esdedup-dashboard"]
+PANELS = json.loads(DASHBOARD["attributes"]["panelsJSON"])
+LENSES = [panel["embeddableConfig"]["attributes"] for panel in PANELS if panel["type"] == "lens"]
+_AS_AGGREGATION = {"unique_count": "cardinality", "min": "min", "max": "max"}
+
+
+def test_the_file_is_what_the_script_makes() -> None:
+    assert FILE.read_text("utf-8") == written(), "run `python -m docs.kibana`"
+
+
+def test_every_reference_is_to_an_object_before_it() -> None:
+    before: set[tuple[str, str]] = set()
+    for each in map(json.loads, FILE.read_text("utf-8").splitlines()):
+        assert {(to["type"], to["id"]) for to in each["references"]} <= before
+        before.add((each["type"], each["id"]))
+    views = {(to["type"], to["id"]) for lens in LENSES for to in lens["references"]}
+    assert views == {("index-pattern", "esdedup-articles")}
+    named = {f"{panel['panelIndex']}:{panel['panelRefName']}" for panel in PANELS if "panelRefName" in panel}
+    assert named == {to["name"] for to in DASHBOARD["references"]}
+
+
+def test_panels_fill_the_dashboard_without_lying_over_each_other() -> None:
+    taken = [
+        (column, row)
+        for place in (panel["gridData"] for panel in PANELS)
+        for column in range(place["x"], place["x"] + place["w"])
+        for row in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(taken) == len(set(taken))
+    assert {column for column, _ in taken} == set(range(48))
+
+
+def test_what_is_drawn_is_among_the_columns() -> None:
+    for lens in LENSES:
+        drawn, (layer,) = lens["state"]["visualization"], _layers(lens)
+        (named,) = drawn.get("layers", [drawn])
+        used = {named.get("metricAccessor"), named.get("xAccessor"), named.get("splitAccessor")}
+        used |= set(named.get("accessors", ())) | {each["columnId"] for each in named.get("columns", ())}
+        assert used - {None} == layer["columns"].keys() == set(layer["columnOrder"])
+
+
+@pytest.mark.parametrize("lens", LENSES, ids=lambda lens: lens["title"])
+def test_the_server_answers_what_is_asked(
+    es: Elasticsearch, unchanged: tuple[str, str], lens: dict[str, Any]
+) -> None:
+    (layer,) = _layers(lens)
+    answer = es.search(index=unchanged[0], size=0, aggs=_aggregations(layer))
+    for name, found in answer["aggregations"].items():
+        # There is something to be drawn.
+        assert found.get("value") or found["buckets"], name
+
+
+def test_the_table_of_articles_has_fields_of_the_index(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
+    wanted = OBJECTS["esdedup-newest"]["attributes"]["columns"]
+    assert wanted == [Fields().title, Fields().source, Fields().root]
+    found = es.field_caps(index=unchanged[0], fields=wanted)["fields"]
+    assert found.keys() >= set(wanted)
+
+
+def _layers(lens: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(lens["state"]["datasourceStates"]["formBased"]["layers"].values())
+
+
+def _aggregations(layer: dict[str, Any]) -> dict[str, Any]:
+    """Return the aggregations for the columns of a layer: each bucketed one holds all that follow it."""
+    aggregations: dict[str, Any] = {}
+    within = aggregations
+    for name, column in ((name, layer["columns"][name]) for name in layer["columnOrder"]):
+        operation, field = column["operationType"], column["sourceField"]
+        if operation in _AS_AGGREGATION:
+            within[name] = {_AS_AGGREGATION[operation]: {"field": field}}
+        elif operation == "count":
+            # The number of articles in each bucket; of all, the hits.
+            within.setdefault(name, {"value_count": {"field": Fields().published}})
+        else:
+            params = column["params"]
+            asked: dict[str, Any] = {"field": field}
+            asked |= {"size": params["size"]} if operation == "terms" else {"fixed_interval": "1d"}
+            within[name] = {operation: asked, "aggs": {}}
+            within = within[name]["aggs"]
+    return aggregations

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
+from benchmarks.signatures import as_nodes
 from esdedup import Dedup, Maintenance
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.documents import documents
@@ -101,8 +102,7 @@ def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> n
     made["representatives"][:, 1:] |= MINHASH
     made["sketch"] = random.integers(0, 2**64, made["sketch"].shape, np.uint64)
     made["letters"], made["runs"] = 5_000, 300
-    relation = relation_of(VERIFIED)
-    return relation.mark_indexed(made, relation.are_distinct(made))
+    return as_nodes(made)
 
 
 def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -183,8 +183,8 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     for most in (1_500, 500):
         read.clear()
         arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME])
-        state = store.state()
-        (found,) = store.nodes(arrivals, state).assign(arrivals, state, now_ms=0).assignments
+        store.begin()
+        (found,) = store.nodes(arrivals).assign(arrivals, store.state, now_ms=0).assignments
         assert found.root == node_of_near
         assert sum(read) < most
     store.close()
@@ -203,13 +203,14 @@ def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Ca
     forest.assign(as_batch(ring[:300]), now_ms=NOW_MS)
     es.indices.refresh(index=store._index.name)
     batch = as_batch([Arrival(f"{centre:016x}", NO_TIME)])
-    assert len(store.nodes(batch, store.state())) == 300
+    store.begin()
+    assert len(store.nodes(batch)) == 300
     store.close()
 
 
 # Otherwise the sentence that all articles share would be left out.
 PROFILE = VERIFIED.with_changes(keep_boilerplate=True)
-MAX_POSTINGS = relation_of(PROFILE).max_postings
+MAX_POSTINGS = 64
 _WORDS = [
     "市场",
     "经济",

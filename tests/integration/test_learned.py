@@ -9,7 +9,6 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, ForestDamaged, Maintenance, SettingError
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
@@ -150,10 +149,9 @@ def test_changes_of_several_documents_count_once_the_last_is_there(
     with dataclasses.replace(PACE, part_bytes=300).kept():
         log = LearnedLog(forest, execute(es, read_learned(forest)))
         log.boilerplate.begin()
-        lesson = Lesson(log.boilerplate)
         for passages, ids in FINGERPRINTER.passages_and_pages([each["text"] for each in PAGES[30:45]]):
-            lesson.omit(passages, ids)
-        *parts, last, end = log.add(lesson.changes())
+            log.boilerplate.omit(passages, ids)
+        *parts, last, end = log.add(log.boilerplate.changes())
         log.boilerplate.keep()
     assert len(parts) > 4
     for name, document in [*parts, *parts[:2]]:
@@ -203,7 +201,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
         assert rejected == ["text 21: is a int, not a string", rejected[1]]
-        assert "half a character" in rejected[1]
+        assert "lone surrogate" in rejected[1]
     assert learned(es, forest) != before
     # Another forest, in several steps, by other owners; then as if in memory.
     for latest in (30, 12, 30):

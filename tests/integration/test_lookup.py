@@ -128,5 +128,5 @@ def test_what_is_refused(es: Elasticsearch, unchanged: tuple[str, str], read: Re
         read("similar_to_text", index, "some text", of={"forest": forest, "profile": CLASSIC})
     with pytest.raises(SettingError, match="not a string"):
         read("similar_to_text", index, None, of={"forest": forest})
-    with pytest.raises(ArticleRejected, match="half a character"):
+    with pytest.raises(ArticleRejected, match="lone surrogate"):
         read("similar_to_text", index, "\ud800", of={"forest": forest})

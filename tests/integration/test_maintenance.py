@@ -336,7 +336,7 @@ def words(draw: Random, count: int) -> str:
 
 
 @pytest.fixture
-def fed(es: Elasticsearch, index_name: Names) -> Callable[[Profile, list[str]], tuple[str, str]]:
+def feed_texts(es: Elasticsearch, index_name: Names) -> Callable[[Profile, list[str]], tuple[str, str]]:
     """Feeds texts to a new index and forest, where few leaves are plausible."""
 
     def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
@@ -356,10 +356,12 @@ def template(count: int) -> list[str]:
     return [f"{body}. {words(draw, 6)}." for _ in range(count)]
 
 
-def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cluster_that_is_too_large(
+    es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     texts = template(2 * LIMIT + 3)
     with caplog.at_level(logging.WARNING, logger="esdedup"):
-        index, forest = fed(VERIFIED, texts)
+        index, forest = feed_texts(VERIFIED, texts)
     found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
     live = 2 * LIMIT + 2
     assert found.implausible_trees == 1
@@ -378,7 +380,7 @@ def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest
     assert told.sentence is not None
     assert told.sentence in texts[0]
     # An index without the forest's articles gives no sentence.
-    empty, _ = fed(VERIFIED, [])
+    empty, _ = feed_texts(VERIFIED, [])
     assert (
         Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([empty]).implausible[0].shared
         == cluster.shared
@@ -388,23 +390,23 @@ def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest
 
 
 def test_a_plausible_cluster_is_not_reported(
-    es: Elasticsearch, fed: Any, caplog: pytest.LogCaptureFixture
+    es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, forest = fed(VERIFIED, template(LIMIT + 1))
+    _, forest = feed_texts(VERIFIED, template(LIMIT + 1))
     found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
     assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, (), 0)
     assert (found.shared_by_trees, caplog.records) == ((), [])
 
 
-def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, fed: Any) -> None:
+def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: Any) -> None:
     draw = Random(2)
     # A sentence for each half.
     texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
-    index, forest = fed(VERIFIED, texts)
+    index, forest = feed_texts(VERIFIED, texts)
     (shared,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).shared_by_trees
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
     assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)
     (unsaid,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().shared_by_trees
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
-    own, other = fed(VERIFIED, texts[:9])
+    own, other = feed_texts(VERIFIED, texts[:9])
     assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).shared_by_trees == ()

@@ -5,10 +5,11 @@ import functools
 import pytest
 from elasticsearch import Elasticsearch
 
+from benchmarks.measure import Sizes
+from benchmarks.server import version_of
+from benchmarks.unit_costs import measure
 from esdedup.elastic.client import connect
 from esdedup.fingerprint.profile import Profile
-from esdedup.plan.measure import Sizes, measure
-from esdedup.plan.measure_server import measure_server, version_of
 from tests.support import exploring
 
 pytestmark = pytest.mark.node
@@ -32,8 +33,8 @@ FEW = Sizes(
 def test_costs_are_measured_and_nothing_is_left_behind(
     es: Elasticsearch, elasticsearch_url: str, profile: Profile
 ) -> None:
-    costs = measure(profile, sizes=FEW)
-    stored = measure_server(profile, costs.deciding, functools.partial(connect, elasticsearch_url), sizes=FEW)
+    costs = measure(profile, functools.partial(connect, elasticsearch_url), FEW)
+    stored = costs.server
     assert profile.signature_dtype.itemsize < costs.node_bytes < 4 * profile.signature_dtype.itemsize + 100
     assert 20e6 < costs.process_bytes < 1e9
     assert costs.without_boilerplate.us(1_000) > 0 < costs.whole.us(1_000)

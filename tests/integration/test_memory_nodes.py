@@ -285,7 +285,7 @@ def test_what_was_loaded_while_batches_went_on_is_what_is_loaded_at_once(
         assert loading.is_done(timeout_s=30)
         one = loading.nodes()
         assert one is not None
-        state = store.state()
+        state = store.state
         first = _assigned(one, texts, state)
     monkeypatch.undo()
     with opened() as store:

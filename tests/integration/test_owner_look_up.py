@@ -117,11 +117,11 @@ def test_it_changes_nothing(
         is_over.set()
         asking.join()
     assert asked[0] > 50
-    before, state = log_of(es, forest), owner._store.state()  # type: ignore[union-attr]
+    before, state = log_of(es, forest), owner._store.state  # type: ignore[union-attr]
     held = owner.contents()
     for article in ARTICLES[:30]:
         looked_up(owner, article)
-    assert (log_of(es, forest), owner._store.state(), owner.contents()) == (before, state, held)  # type: ignore[union-attr]
+    assert (log_of(es, forest), owner._store.state, owner.contents()) == (before, state, held)  # type: ignore[union-attr]
     assert roots(es, index) == roots(es, unchanged[0])
     assert learned(es, forest) == learned(es, unchanged[1])
 

@@ -69,7 +69,7 @@ def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_na
     with pytest.raises(ForestLost, match="lost the forest"):
         Forest(stale).assign(as_batch([Arrival("f" * 16, 0)]), now_ms=NOW_MS)
     with pytest.raises(ForestLost):
-        stale.state()
+        stale.begin()
     (known,) = Forest(owner).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
     assert known.kind.value == "known"
     es.indices.refresh(index=forest)

@@ -15,7 +15,7 @@ import typer
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex, to_hex
 from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Store
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 BATCH = 1_000

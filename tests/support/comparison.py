@@ -5,8 +5,8 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.signature import Signatures
-from esdedup.fingerprint.sketch import Sketches
 
+Sketches = npt.NDArray[np.uint64]
 _CODES = 15
 _NIBBLES = np.uint64(0x1111_1111_1111_1111)
 

@@ -50,7 +50,7 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     everything = Changes(boilerplate.learner.everything())
     arrays, window = everything.arrays(), boilerplate.window
     found: dict[str, Any] = {
-        "last page": boilerplate.last_learned_page,
+        "last page": boilerplate.learner.last_learned_page,
         "window": window,
         **{name: arrays[name].tolist() for name in ("marks", "origins", "hashes", "letters", "counts")},
     }

@@ -26,7 +26,7 @@ MUTANTS = [
         "core/src/tokens.rs",
         "if code < 0x10000 {",
         "if code < 0x20000 {",
-        ("unit/test_page_ids.py", "unit/test_core.py"),
+        ("unit/test_fingerprinter.py", "unit/test_core.py"),
     ),
     Mutant(
         "a short text agrees with a long article that contains it",
@@ -40,7 +40,7 @@ MUTANTS = [
         "esdedup/fingerprint/by_words.py",
         "np.lexsort((vocabulary.hashes[rows], -weights, texts))",
         "np.lexsort((rows, -weights, texts))",
-        ("unit/test_word_profiles.py", "unit/test_fingerprinter.py"),
+        ("unit/test_words.py", "unit/test_fingerprinter.py"),
     ),
     # boilerplate/
     Mutant(
@@ -63,7 +63,7 @@ MUTANTS = [
         "core/src/forest/index.rs",
         "                numbers.dedup();\n",
         "",
-        ("unit/test_memory_nodes.py", "contract/test_verified.py"),
+        ("unit/test_nodes.py", "contract/test_verified.py"),
     ),
     # forest/
     Mutant(
@@ -71,14 +71,14 @@ MUTANTS = [
         "core/src/forest/laws.rs",
         "-self.node(*root).seq);",
         "-i64::from(*root));",
-        ("unit/test_memory_nodes.py", "contract/test_store.py"),
+        ("unit/test_nodes.py", "contract/test_store.py"),
     ),
     Mutant(
         "a representative stays saturated by nodes that were made before the retention",
         "core/src/forest/laws.rs",
         "own.filter(counts).count() >= most",
         "own.count() >= most",
-        ("unit/test_memory_nodes.py", "contract/test_verified.py"),
+        ("unit/test_nodes.py", "contract/test_verified.py"),
     ),
     Mutant(
         "an article's date that is less than a day ahead does not move the forest's time",
@@ -122,18 +122,18 @@ MUTANTS = [
         "esdedup/reading/list_request.py",
         "self.only, self.dedup]",
         "self.only]",
-        ("unit/test_list_request.py",),
+        ("unit/test_reading.py",),
     ),
     Mutant(
         "articles without a source are one source too many on a page that the others fill",
         "esdedup/reading/sources.py",
-        "len(names) == with_name < size",
-        "len(names) == with_name <= size",
+        "len(names) == with_name < last",
+        "len(names) == with_name <= last",
         ("integration/test_lists.py",),
     ),
     Mutant(
         "an order by the smallest counts is called exact though no shard proves it",
-        "esdedup/reading/by_count.py",
+        "esdedup/reading/sorts.py",
         "if not is_exact and self._is_descending and buckets:",
         "if not is_exact and buckets:",
         ("integration/test_odd_indices.py", "integration/test_lists.py"),
@@ -156,8 +156,8 @@ MUTANTS = [
     Mutant(
         "the API counts an article's own source among the sources though it is to be left out",
         "esdedup/web/api.py",
-        "site.index, id, in_index=index, other_sources=other_sources, page=page, size=size",
-        "site.index, id, in_index=index, other_sources=False, page=page, size=size",
+        "reader.sources(site.index, **asked.options)",
+        'reader.sources(site.index, **asked.options | {"other_sources": False})',
         ("integration/test_pages_options.py",),
     ),
     Mutant(

@@ -16,7 +16,7 @@ from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage
 from tests.support import forests

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from esdedup import SettingError
 from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.signature import SIGNATURE
-from esdedup.fingerprint.sketch import BINS
+from esdedup.fingerprint.signature import BINS, SIGNATURE
 from tests.support import comparison
 
 RULES = Agreement()

@@ -11,13 +11,12 @@ import pytest
 from benchmarks import detectors, scripts
 from benchmarks.articles import Articles
 from benchmarks.hash_seed import hashed_by
+from benchmarks.signatures import NOW_MS, Held
 from esdedup import CLASSIC, VERIFIED, Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest, Kind
-from esdedup.forest.memory import MemoryStore
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import NOW_MS, Held
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +38,7 @@ def test_arrivals_are_copies_near_copies_and_between_two_roots(profile: Profile)
     assert {each.kind for each in first} == {Kind.NEW_ROOT}
     batch = held.batch(BATCH, random)
     index = NeighbourIndex(store.relation)
-    index.add(held.signatures)
+    index.add(held.signatures.tobytes())
     with mock.patch.object(store, "commit", wraps=store.commit) as commit:
         assigned = forest.assign(held.arrivals_after(batch, 0), now_ms=NOW_MS)
     kinds = collections.Counter(each.kind for each in assigned)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import render, results, unit_costs
+from benchmarks import render, results
+from benchmarks.processes import machine
 from benchmarks.results import ROOT, Measured, Result
-from esdedup.plan.machine import machine
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
@@ -49,18 +49,17 @@ def quality(**precisions: str) -> Result:
 
 
 def test_the_documents_are_made_from_the_file_of_results() -> None:
-    kept = results.load()
+    kept = results.load(results.QUOTED)
     assert render.DOCUMENT.read_text() == render.document(kept)
     for path in render.QUOTING:
         assert path.read_text() == render.quoted(path.read_text(), kept)
-    assert unit_costs.PATH.read_text() == unit_costs.shipped_file(kept)
 
 
 @pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
 def test_a_document_quotes_no_figure_that_is_not_in_the_file_of_results(path: Path) -> None:
     held = " ".join(
         cell
-        for result in results.load().values()
+        for result in results.load(results.QUOTED).values()
         for rows in result.tables.values()
         for row in rows
         for cell in row.values()

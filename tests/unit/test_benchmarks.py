@@ -35,7 +35,7 @@ _SAME_PAIRS = """
 import numpy as np
 from benchmarks.in_memory import PEERS, RADIUS, peer
 from benchmarks.signatures import as_bytes
-from esdedup.plan.signatures import Held
+from benchmarks.signatures import Held
 from esdedup import CLASSIC
 
 random = np.random.default_rng(1)

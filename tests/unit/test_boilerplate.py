@@ -1,6 +1,7 @@
 """What pages teach: the arrays against the model, however the pages come in batches."""
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -11,9 +12,8 @@ from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import Pins
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Omit, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins, article_of
 from tests.support.learned import contents
 
@@ -57,13 +57,14 @@ def passages_of(batch: list[Page]) -> Passages:
     )
 
 
-def lesson_of(boilerplate: Boilerplate, batch: list[Page], pinned: ModelPins) -> Lesson:
-    sites, articles = [page[2] for page in batch], [page[3] for page in batch]
-    return Lesson(boilerplate, pins=Pins(pinned), sites=sites, articles=articles)
+def omit_of(boilerplate: Boilerplate, batch: list[Page], pinned: ModelPins) -> Omit:
+    """Return what goes through the pages of a batch, a few at a time."""
+    sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
+    return functools.partial(boilerplate.omit, pins=Pins(pinned), sites=sites, articles=articles)
 
 
-def omit(lesson: Lesson, batch: list[Page]) -> list[bool]:
-    omitted: list[bool] = lesson.omit(
+def omit(omit_some: Omit, batch: list[Page]) -> list[bool]:
+    omitted: list[bool] = omit_some(
         passages_of(batch), np.array([page_id for page_id, *_ in batch], np.uint64)
     ).tolist()
     return omitted
@@ -147,17 +148,17 @@ def test_pages_teach_what_they_teach_in_the_model(
         if is_abandoned:
             # A batch that is begun, and comes again.
             boilerplate.begin()
-            omit(lesson_of(boilerplate, batch, pinned), batch)
+            omit(omit_of(boilerplate, batch, pinned), batch)
             boilerplate.undo()
         boilerplate.begin()
-        lesson = lesson_of(boilerplate, batch, pinned)
+        learning = omit_of(boilerplate, batch, pinned)
         for part in cut(batch, slice_sizes):
-            found += omit(lesson, part)
+            found += omit(learning, part)
         written = [boilerplate.changes().to_bytes()]
         boilerplate.keep()
         if number == last_of_look:
             boilerplate.begin()
-            Lesson(boilerplate).learn_rest()
+            boilerplate.learn_rest()
             written.append(boilerplate.changes().to_bytes())
             boilerplate.keep()
         for content in written:
@@ -168,7 +169,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     assert sorted(boilerplate.learned().tolist()) == learned
     # What was written down teaches the same.
     assert contents(copy) == contents(boilerplate)
-    assert omit(Lesson(copy), given_pages[::-1]) == omit(Lesson(boilerplate), given_pages[::-1])
+    assert omit(copy.omit, given_pages[::-1]) == omit(boilerplate.omit, given_pages[::-1])
 
 
 @settings(max_examples=40)
@@ -181,10 +182,10 @@ def test_a_step_that_is_undone_leaves_nothing_behind(
     for batch in cut(given_pages, batch_sizes):
         before = contents(boilerplate)
         boilerplate.begin()
-        undone = omit(lesson_of(boilerplate, batch, {}), batch)
+        undone = omit(omit_of(boilerplate, batch, {}), batch)
         boilerplate.undo()
         assert contents(boilerplate) == before
-        assert omit(lesson_of(boilerplate, batch, {}), batch) == undone
+        assert omit(omit_of(boilerplate, batch, {}), batch) == undone
 
 
 def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
@@ -193,10 +194,10 @@ def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
     last = []
     for slices in ([own], [[page] for page in own]):
         boilerplate = Boilerplate(block_pages=1, period_records=1)
-        lesson = Lesson(boilerplate)
+        learning = boilerplate.omit
         for part in slices:
-            omit(lesson, part)
-        last.append(boilerplate.last_learned_page)
+            omit(learning, part)
+        last.append(boilerplate.learner.last_learned_page)
     assert last == [4, 4]
 
 
@@ -210,14 +211,14 @@ def test_changes_are_joined(
     joined: Changes | None = None
     for batch in cut(given_pages, batch_sizes):
         boilerplate.begin()
-        omit(Lesson(boilerplate), batch)
+        omit(boilerplate.omit, batch)
         changes = boilerplate.changes()
         joined = changes if joined is None else joined.then(changes)
         boilerplate.keep()
     assert joined is not None
     copy.apply(Changes.of_bytes(joined.to_bytes()))
     assert contents(copy) == contents(boilerplate)
-    assert omit(Lesson(copy), given_pages) == omit(Lesson(boilerplate), given_pages)
+    assert omit(copy.omit, given_pages) == omit(boilerplate.omit, given_pages)
 
 
 def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
@@ -227,8 +228,8 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
         [ModelPassage((number + 1) << 32, 300 + number, is_prose=True) for number in (2 * n, 2 * n + 1)]
         for n in range(9)
     ]
-    lesson = Lesson(Boilerplate(block_pages=1))
-    assert [omit(lesson, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
+    learning = Boilerplate(block_pages=1).omit
+    assert [omit(learning, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
         False
     ] * 5 + [True] * 4
 
@@ -236,10 +237,10 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
 def test_a_page_that_is_a_list_keeps_it() -> None:
     """However much its introduction says, next to the list it is little."""
     intro = ModelPassage(1 << 32, 250, is_prose=True)
-    lesson = Lesson(Boilerplate())
+    learning = Boilerplate().omit
     for items, is_left_out in ((5, True), (12, False)):
         listed = [ModelPassage((each + 2) << 32, 45, is_prose=False) for each in range(items)]
-        assert omit(lesson, [(items, [intro, *listed], None, None)]) == [False, *[is_left_out] * items]
+        assert omit(learning, [(items, [intro, *listed], None, None)]) == [False, *[is_left_out] * items]
 
 
 def test_a_table_keeps_its_rows_however_common_they_are() -> None:
@@ -248,23 +249,26 @@ def test_a_table_keeps_its_rows_however_common_they_are() -> None:
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     pinned: ModelPins = dict.fromkeys([(each.hash, None) for each in menu], True)
     boilerplate = Boilerplate(block_pages=1)
-    lesson = Lesson(boilerplate)
+    learning = boilerplate.omit
     for page in range(8):
         others = [ModelPassage((page * 2 + each + 100) << 32, 300, is_prose=True) for each in range(2)]
-        omit(lesson, [(page + 1, [*others, *rows], None, None)])
+        omit(learning, [(page + 1, [*others, *rows], None, None)])
     assert set(boilerplate.learned().tolist()) >= {each.hash for each in rows}
-    assert omit(lesson, [(98, rows, None, None)]) == [False] * 3
-    assert omit(Lesson(boilerplate, pins=Pins(pinned)), [(99, [*menu, *rows], None, None)]) == [True] * 7
+    assert omit(learning, [(98, rows, None, None)]) == [False] * 3
+    assert (
+        omit(functools.partial(boilerplate.omit, pins=Pins(pinned)), [(99, [*menu, *rows], None, None)])
+        == [True] * 7
+    )
     # A person knows better.
-    pinned |= {(rows[0].hash, None): True}
-    assert omit(Lesson(boilerplate, pins=Pins(pinned)), [(98, rows, None, None)]) == [True, False, False]
+    judging = functools.partial(boilerplate.omit, pins=Pins(pinned | {(rows[0].hash, None): True}))
+    assert omit(judging, [(98, rows, None, None)]) == [True, False, False]
 
 
 def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
     text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
-    lesson = Lesson(Boilerplate(block_pages=1))
+    learning = Boilerplate(block_pages=1).omit
     for page in range(20):
-        assert not any(omit(lesson, [(page + 1, text[page % 2 :], None, None)]))
+        assert not any(omit(learning, [(page + 1, text[page % 2 :], None, None)]))
 
 
 def names(count: int) -> list[str]:
@@ -280,8 +284,8 @@ def prose(number: int, letters: int) -> ModelPassage:
 
 def judged(stream: list[Page]) -> list[list[bool]]:
     """Return which passages of each page are left out, where each is judged by all before it."""
-    lesson = lesson_of(Boilerplate(block_pages=1), stream, {})
-    return [omit(lesson, [page]) for page in stream]
+    learning = omit_of(Boilerplate(block_pages=1), stream, {})
+    return [omit(learning, [page]) for page in stream]
 
 
 def first_learned(stream: list[Page], passage: ModelPassage) -> int | None:
@@ -372,16 +376,16 @@ def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> Non
     """What stands between them is judged as on any other page."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
-    lesson = Lesson(boilerplate)
+    learning = boilerplate.omit
     for page in range(6):
         own = [ModelPassage(each, 60, is_prose=True) for each in chance.integers(1, 2**63, 66_000).tolist()]
         own[0], own[1_000], own[-1] = (ModelPassage(each << 32, 30, is_prose=True) for each in (1, 2, 3))
-        omitted = omit(lesson, [(page + 1, own, None, None)])
+        omitted = omit(learning, [(page + 1, own, None, None)])
     assert np.flatnonzero(omitted).tolist() == [0, 65_999]
     assert boilerplate.window.count < 6 * 1_100
     # What is known from other pages is left out wherever it stands.
     moved = [*own[1:40_000], own[0], *own[40_000:]]
-    assert np.flatnonzero(omit(lesson, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
+    assert np.flatnonzero(omit(learning, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
 
 
 @pytest.mark.slow
@@ -392,7 +396,7 @@ def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
     batch = 1_000
     most_bytes = [0, 0]
     for start in range(0, 40 * batch, batch):
-        omit(Lesson(boilerplate), [(start + page + 1, known, None, None) for page in range(batch)])
+        omit(boilerplate.omit, [(start + page + 1, known, None, None) for page in range(batch)])
         half = start >= 20 * batch
         most_bytes[half] = max(most_bytes[half], boilerplate.size_bytes)
     assert boilerplate.last_page - boilerplate.window.former_from < 10_100
@@ -427,7 +431,7 @@ def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
             texts=np.repeat(np.arange(batch_pages), hashes.shape[1]),
             text_count=batch_pages,
         )
-        Lesson(boilerplate).omit(passages, chance.integers(1, 2**64, batch_pages, np.uint64))
+        boilerplate.omit(passages, chance.integers(1, 2**64, batch_pages, np.uint64))
         if boilerplate.window.present_from != beginnings[-1]:
             beginnings.append(boilerplate.window.present_from)
             most_bytes.append(0)

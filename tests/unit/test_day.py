@@ -16,7 +16,7 @@ from benchmarks.day.wording import Language
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 pytestmark = pytest.mark.slow

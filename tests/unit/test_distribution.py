@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
 # The crate is compiled, on a machine that may have much else to do.
-pytestmark = pytest.mark.timeout(1_000)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_000)]
 COPIED = (
     "core",
     "esdedup",

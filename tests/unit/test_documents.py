@@ -15,7 +15,7 @@ from esdedup.fields import partition_of
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Arrivals, Forest, Kind
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 ROOT = Path(__file__).parents[2]

@@ -14,9 +14,8 @@ from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
 from esdedup.web import shown_text
-from esdedup.web.marking import Marking
 from esdedup.web.shown_text import Piece
-from esdedup.web.state import Site
+from esdedup.web.site import Marking, Site
 
 # Only a stopped event loop makes the test wait so long.
 _PATIENCE_S = 5.0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest import Aging, Arrivals, Forest, Kind
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.neighbours.relation import relation_of

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from esdedup.ingest.field_check import check_fields
-from esdedup.ingest.files import FileArticle, read_articles
+from esdedup.ingest.files import FileArticle, check_fields, read_articles
 from esdedup.ingest.records import Record
 
 from esdedup import ArticleRejected, Fields, FieldsNotFound

@@ -1,7 +1,17 @@
+"""The fields of an article: their names, times, and sites."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from esdedup import Fields, SettingError
+from esdedup.elastic.field_names import kept_fields, meta_with_fields
 from esdedup.fields import signature_of, value_of
+from esdedup.sites import site_fields, site_name, site_of
+from esdedup.times import time_ms
 
 
 def test_a_value_is_found_by_its_full_name_or_along_its_dots() -> None:
@@ -32,3 +42,151 @@ def test_names_that_cannot_be_fields_are_refused(names: dict[str, str]) -> None:
 def test_a_damaged_signature_counts_as_missing(damaged: object) -> None:
     assert signature_of({"dedup": {"signature": damaged}}, Fields()) == b""
     assert signature_of({"dedup": {"signature": "QQ=="}}, Fields()) == b"A"
+
+
+@pytest.mark.parametrize(
+    ("link", "site"),
+    [
+        ("https://www.News.Example:8443/a?b#c", "news.example"),
+        ("HTTP://user:secret@news.example./a", "news.example"),
+        ("//news.example/a", "news.example"),
+        ("  https://news.example/a\n", "news.example"),
+        ("www.news.example/a", "news.example"),
+        ("https://m.news.example/a", "m.news.example"),
+        # A domain may itself be named so.
+        ("https://www.example/a", "www.example"),
+        # In both ways to write a domain that is not ASCII.
+        ("https://xn--bcher-kva.example/a", "bücher.example"),
+        ("https://BÜCHER.example/a", "bücher.example"),
+        ("https://xn--fa-hia.example/a", "faß.example"),
+        ("https://新闻。中国/a", "新闻.中国"),
+        ("https://xn--efvy88h.xn--fiqs8s/a", "新闻.中国"),
+        # What is no domain name stays as it is.
+        ("https://xn--a-.example/", "xn--a-.example"),
+        ("http://192.0.2.1:80/a", "192.0.2.1"),
+        ("http://[2001:DB8::1]:80/a", "2001:db8::1"),
+        # As data have them: without a scheme or slashes, and with others.
+        ("news.example/a", "news.example"),
+        ("News.Example:8080", "news.example"),
+        ("www.news.example:8080/a", "news.example"),
+        ("192.0.2.1:8080/a", "192.0.2.1"),
+        ("新闻.中国/a", "新闻.中国"),
+        ("xn--efvy88h.xn--fiqs8s/a", "新闻.中国"),
+        ("http:news.example/a", "news.example"),
+        ("http:/news.example/a", "news.example"),
+        ("https:///news.example/a", "news.example"),
+        ("https:\\\\news.example\\a", "news.example"),
+        ("https:\\/\\/news.example\\/a", "news.example"),
+        ("\\\\news.example\\a", "news.example"),
+        ("https://news.example\\a", "news.example"),
+        (["https://news.example/a", "https://other.example/a"], "news.example"),
+    ],
+)
+def test_the_site_is_the_host_of_the_link(link: object, site: str) -> None:
+    assert site_of({"url": link, "source": "Morning Wire"}, Fields()) == site
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("", " ", "/a/b.html", "b.html", "urn:uuid:7", "mailto:a@b.example", "https://", "http://[", "//"),
+        *(
+            "index.php?id=5",
+            "2026.11/a.html",
+            "a@b.example/a",
+            "b.html#c:80",
+            "https:///",
+            "https://./",
+            "https://a b.example/",
+            f"https://{'a.' * 127}example/",
+            None,
+            5,
+            {},
+        ),
+    ],
+)
+def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
+    assert site_of({"url": link, "source": " Morning Wire "}, Fields()) == "Morning Wire"
+    assert site_of({"url": link, "source": "WWW.News.Example"}, Fields()) == "news.example"
+    assert site_of({"url": link, "source": " "}, Fields()) is None
+    assert site_of({"url": link}, Fields()) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "site"),
+    [
+        ("intranet.example:8080", "intranet.example"),
+        ("intranet.example/news", "intranet.example"),
+        ("intranet.example:8080/news", "intranet.example"),
+        ("http:\\\\intranet.example\\news", "intranet.example"),
+        # Names.
+        ("Radio 7/8", "Radio 7/8"),
+        ("AP/news.example", "AP/news.example"),
+        ("Vol.5/6", "Vol.5/6"),
+        ("Desk: news.example", "Desk: news.example"),
+        ("desk@news.example", "desk@news.example"),
+    ],
+)
+def test_a_site_may_be_named_by_a_part_of_an_address(value: str, site: str) -> None:
+    assert site_name(f" {value} ") == site
+
+
+def test_articles_may_name_their_site_themselves() -> None:
+    article: dict[str, Any] = {"url": "https://news.example/a", "source": "Wire", "meta": {"site": "S"}}
+    assert site_of(article, Fields(site="meta.site")) == "S"
+    assert site_of(article, Fields(site="source")) == "Wire"
+    assert site_of(article, Fields(site="url", link="link")) == "news.example"
+    assert site_of(article, Fields(site="other")) is None
+    assert [site_fields(Fields(site=name)) for name in (None, "meta.site")] == [
+        ["url", "source"],
+        ["meta.site"],
+    ]
+
+
+@given(st.text() | st.text("xn-.:/\\[]@w%a9htps"))
+def test_a_site_is_written_in_one_way(value: str) -> None:
+    name = site_name(value)
+    assert name is None or site_name(name) == name
+    site = site_of({"url": value}, Fields())
+    assert site is None or site_name(site) == site == name
+
+
+@pytest.mark.parametrize("fields", [Fields(), Fields(site="meta.site"), Fields(site="source")])
+def test_an_index_keeps_the_name_of_the_field(fields: Fields) -> None:
+    assert kept_fields({"_meta": meta_with_fields({}, fields)}) == fields
+
+
+@pytest.mark.parametrize(
+    ("value", "milliseconds"),
+    [
+        ("1970-01-01T00:00:01Z", 1_000),
+        ("1970-01-01T00:00:01", 1_000),
+        ("1970-01-01T01:00:01.5+01:00", 1_500),
+        ("1970-01-02", 86_400_000),
+        ("1969-12-31T23:59:59Z", -1_000),
+        ("Thu, 01 Jan 1970 00:00:01 GMT", 1_000),
+        ("1 Jan 1970 01:00 +0100", 0),
+        ("Wed, 31 Dec 1969 19:00:01 EST", 1_000),
+        ("Thu, 32 Jan 1970 00:00:01 GMT", None),
+        ("21.11.2026", None),
+        ("3732-07-13T15:31:38", 55620142298000),
+        (1_000, 1_000),
+        ("1600000000000", 1_600_000_000_000),
+        (1.5, 1),
+        (datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), 1_000),
+        (datetime(1970, 1, 1, 0, 0, 1), 1_000),
+        (datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))), 0),
+        (date(1970, 1, 2), 86_400_000),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+        (True, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (2**80, None),
+        ("1" * 5_000, None),
+        ([], None),
+    ],
+)
+def test_times_are_read_in_every_accepted_form(value: object, milliseconds: int | None) -> None:
+    assert time_ms(value) == milliseconds

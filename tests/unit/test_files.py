@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from esdedup.ingest.files import FileArticle, read_articles
-from esdedup.ingest.opening import STANDARD_INPUT, check_readable, total_bytes
+from esdedup.ingest.records import STANDARD_INPUT, check_readable, total_bytes
 
 from esdedup import ArticleRejected, Fields, SettingError
 

@@ -1,5 +1,10 @@
+"""Fingerprints of texts, simhashes, sketches, and the ids of whole texts."""
+
 import dataclasses
+import itertools
 import json
+import random
+import re
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -11,15 +16,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, Profile, SettingError, get_profile, sample
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError, get_profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import PROFILES, VERIFIED
-from esdedup.fingerprint.simhash import simhash
+from esdedup.fingerprint.profile import PROFILES
+from esdedup.fingerprint.signature import BINS, Signatures
+from esdedup.fingerprint.simhash import (
+    from_hex,
+    simhash,
+    to_hex,
+)
 from esdedup.neighbours.relation import relation_of
+from esdedup.text.hashing import murmur64
 from esdedup.text.normalise import normalise
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import ParsedTexts, Passages
 from esdedup.text.segmenters import JIEBA
 from esdedup.text.weights import WEIGHT_SCALE, Tf, WordTable
+from tests.support.comparison import resemblance
 
 ZH = "云陵市地铁七号线昨天清晨开始试运行。首班列车五时五十分从北郊车辆段发出，乘坐iPhone扫码即可进站！"
 EN = "The ferry line has ordered four electric ships. Each of them will carry ninety cars & 400 passengers."
@@ -252,3 +264,178 @@ def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shar
             texts = [json.loads(line)["text"] for line in lines][::every]
         for text in normalise(texts):
             assert JIEBA.cut(text) == jieba_cut(text)
+
+
+fingerprints = st.integers(0, 2**64 - 1)
+
+
+def test_a_component_that_is_zero_gives_0() -> None:
+    hashes = {b"one": 0b1100, b"other": 0b1010}
+    assert simhash([("one", 3), ("other", 3)], width=4, token_hash=hashes.__getitem__) == 0b1000
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 9)), max_size=12), st.integers(1, 64))
+def test_simhash_is_the_sign_of_the_signed_sums(tokens: list[tuple[str, int]], width: int) -> None:
+    tokens = [(token, weight) for token, weight in tokens if token.isprintable()]
+    expected = 0
+    for bit in reversed(range(width)):
+        total = sum(weight if murmur64(token.encode()) >> bit & 1 else -weight for token, weight in tokens)
+        expected = expected << 1 | (total > 0)
+    assert simhash(tokens, width=width) == expected
+
+
+@given(st.lists(st.tuples(st.text("abc", max_size=2), st.integers(0, 9))), st.randoms())
+def test_the_order_of_tokens_does_not_matter(tokens: list[tuple[str, int]], random: object) -> None:
+    shuffled = list(tokens)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert simhash(shuffled) == simhash(tokens)
+
+
+def test_wider_than_the_hash() -> None:
+    assert simhash([("x", 1)], width=128, token_hash=lambda token: 1 << 127 | 5) == 1 << 127 | 5
+
+
+@given(st.lists(fingerprints))
+def test_hex_there_and_back(values: list[int]) -> None:
+    array = np.array(values, np.uint64)
+    assert to_hex(array) == [f"{value:016x}" for value in values]
+    assert from_hex(to_hex(array)).tolist() == values
+
+
+def signatures(*texts: list[str]) -> Signatures:
+    """Return the signatures of texts without full stops: one sentence, and then minhashes."""
+    return Fingerprinter(VERIFIED).fingerprint([" ".join(text) for text in texts]).signatures
+
+
+def words(count: int, seed: int) -> list[str]:
+    chance = random.Random(seed)
+    return ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=10)) for _ in range(count)]
+
+
+def numbers(count: int, seed: int) -> list[str]:
+    return [str(random.Random(f"{seed} {place}").randrange(10**9, 10**10)) for place in range(count)]
+
+
+def test_the_estimate_is_near_the_truth() -> None:
+    errors = []
+    for seed in range(300):
+        size = (20, 60, 150, 1_000)[seed % 4]
+        shared = size * (1 + seed % 9) // 10
+        run = words(2 * size - shared + 1, seed)
+        sketches = signatures(run[: size + 1], run[size - shared :])["sketch"]
+        errors.append(resemblance(sketches[:1], sketches[1:])[0] - shared / (2 * size - shared))
+    assert np.sqrt(np.mean(np.square(errors))) < 0.055
+    assert abs(np.mean(errors)) < 0.01
+
+
+def test_equal_and_different_texts() -> None:
+    sketches = signatures(words(500, 1), words(500, 2))["sketch"]
+    assert resemblance(sketches, sketches).tolist() == [1, 1]
+    assert resemblance(sketches[:1], sketches[1:])[0] < 0.1
+
+
+def test_numbers_weigh_by_how_much_of_the_text_they_are() -> None:
+    text, ours, theirs = words(301, 1), numbers(30, 2), numbers(30, 3)
+    long = signatures(text + ours, text + theirs)
+    short = signatures(text[:61] + ours, text[:61] + theirs)
+    plain = signatures(text[:61] + words(30, 4), text[:61] + words(30, 5))
+    of_long, of_short, of_plain = (
+        resemblance(each["sketch"][:1], each["sketch"][1:])[0] for each in (long, short, plain)
+    )
+    # 300 of 300 + 2 * 150; 60 of 60 + 300; 60 of 120.
+    assert abs(of_long - 0.5) < 0.1
+    assert abs(of_short - 1 / 6) < 0.1
+    assert abs(of_plain - 0.5) < 0.1
+    assert long["runs"].tolist() == [450, 450]
+
+
+def test_neither_order_nor_repetition_of_runs_counts() -> None:
+    """Two words by turns are two runs, however often; parts that one word stands between are in any order."""
+    one, other, *parts = words(2 + 60, 1)
+    by_turns = signatures([one, other] * 3, [other, one] * 7)
+    assert by_turns["sketch"][0].tolist() == by_turns["sketch"][1].tolist()
+    rows = [[one, *parts[at : at + 2]] for at in range(0, 60, 2)]
+    ordered = [list(itertools.chain(*order, [one])) for order in (rows, rows[::-1], [*rows, rows[0]])]
+    found = signatures(*ordered)
+    assert found["sketch"].tolist() == [found["sketch"][0].tolist()] * 3
+    minhashes = [[each for each in row if each & 1] for row in found["representatives"].tolist()]
+    assert minhashes[0] == minhashes[1] == minhashes[2] != []
+
+
+def test_minhashes_are_shared_as_often_as_three_runs_are() -> None:
+    shared = trials = 0
+    for seed in range(300):
+        run = words(141, seed)
+        # A resemblance of 100 / 140: three runs are the same in both about 0.36 of the time.
+        minhashes = signatures(run[:121], run[20:])["representatives"][:, 1:]
+        shared += int((minhashes[0] == minhashes[1]).sum())
+        trials += minhashes.shape[1]
+    assert 0.3 < shared / trials < 0.42
+
+
+def test_where_a_third_run_is_missing_two_make_a_minhash() -> None:
+    def count(run: list[str]) -> int:
+        minhashes = signatures(run)["representatives"][0, 1:]
+        return int(np.count_nonzero(minhashes & np.uint64(1)))
+
+    shared = sum(count(words(13, seed)) for seed in range(100))
+    # Of 12 runs in 24 groups, a given one is there with a probability of 0.4, two with 0.16, three with 0.06.
+    assert 0.11 < shared / 100 / 8 < 0.21
+
+
+def test_too_few_runs_have_no_minhashes() -> None:
+    found = signatures(words(2, 1))
+    assert not (found["representatives"][:, 1:] & np.uint64(1)).any()
+    assert found["sketch"].shape == (1, BINS // 16)
+
+
+# A token.
+WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
+# Signs, letters and digits of one, two and four bytes, and a digit beyond 16 bits.
+texts = st.text(st.sampled_from("ab1 2.,:中文。\n\u0301\U00020000\U00011066"), max_size=12)
+
+
+def page_words(text: str) -> list[str]:
+    return [word for word in WORD.findall(text) if word[0].isalnum()]
+
+
+def page_ids(*batch: str) -> list[int]:
+    ids: list[int] = ParsedTexts.of(batch, max_length=1_000).pages.tolist()
+    return ids
+
+
+def test_no_text_can_be_calculated_that_has_the_id_of_another() -> None:
+    """The last characters solve an equation: with a sum of hashes as the id, both were d6bee666a468af90."""
+    story = "The ferry to Greyholm is cancelled until Monday."
+    forged = "Buy your new car today 暪懆湬煤戻吹惋咷夷煃楾楮变嗁婱囸"
+    one, other = page_ids(story, forged)
+    assert one != other
+
+
+def test_characters_beyond_the_first_plane_are_told_from_those_in_it() -> None:
+    deseret, cyrillic = page_ids("\U00010448" * 3, "\u0448" * 3)
+    assert deseret != cyrillic
+
+
+@given(batch=st.lists(texts, max_size=5))
+def test_an_id_depends_on_its_text_alone(batch: list[str]) -> None:
+    assert page_ids(*batch) == [each for text in batch for each in page_ids(text)]
+
+
+@given(one=st.text(st.sampled_from("ab1 2.,:中文。"), max_size=9), data=st.data())
+def test_texts_have_one_id_if_they_have_the_same_words(one: str, data: st.DataObject) -> None:
+    """Most other texts are nearly the same, and differ in signs and spaces."""
+    other = data.draw(st.permutations(one).map("".join) | st.text(st.sampled_from("ab1 中"), max_size=9))
+    spaced = " ".join(page_words(other))
+    assert len(set(page_ids(other, spaced, f"<p>{other}</p>!"))) == 1
+    first, second = page_ids(one, other)
+    assert (first == second) == (page_words(one) == page_words(other))
+
+
+def test_signs_and_spaces_matter_only_where_they_part_words_or_numbers() -> None:
+    same = page_ids("使用Python编程 3.5 遍", " 使用 Python 编程，3.5遍。", "<b>使用</b>python 编 程 (3.5) 遍")
+    assert len(set(same)) == 1
+    others = page_ids("to get her", "together", "1 2", "12", "1.2", "12.", "", "...")
+    assert len(set(others)) == 6
+    assert others[3] == others[5]
+    assert others[6:] == [0, 0]

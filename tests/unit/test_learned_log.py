@@ -6,13 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.forest.learned import LearnedRecord
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 from tests.support.learned import contents
 from tests.support.pages import pages
 
@@ -43,9 +42,8 @@ class Documents:
 
 def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
     log.boilerplate.begin()
-    lesson = Lesson(log.boilerplate)
-    lesson.omit(passages, ids)
-    documents = log.add(lesson.changes())
+    log.boilerplate.omit(passages, ids)
+    documents = log.add(log.boilerplate.changes())
     log.boilerplate.keep()
     return documents
 

@@ -56,7 +56,7 @@ def test_a_look_at_few_pages_teaches_too(count: int) -> None:
     texts = [RawPage(page["text"], "site.example", page["id"]) for page in own[:count]]
     assert taught.learn(texts) == count
     boilerplate = taught._forest._store.boilerplate
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (count, count)
+    assert (boilerplate.last_page, boilerplate.learner.last_learned_page) == (count, count)
     rest = [FileArticle(place="f", id=page["id"], article=page, size_bytes=1) for page in own[count:]]
     found = [[each.fingerprint for each in some.cluster(rest)] for some in (taught, fresh)]
     assert sum(one != other for one, other in zip(*found, strict=True)) == 20
@@ -68,10 +68,10 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     assert mine.learn([]) == 0
     first_look(mine, (), Fields())
     boilerplate = mine._forest._store.boilerplate
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 0)
+    assert (boilerplate.last_page, boilerplate.learner.last_learned_page) == (20, 0)
     # An interrupted call that had learned from all pages is repeated.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 20)
+    assert (boilerplate.last_page, boilerplate.learner.last_learned_page) == (20, 20)
 
 
 @pytest.mark.parametrize("ahead", [1, 64, 75, 151, 152])

@@ -11,7 +11,7 @@ from esdedup.elastic.forest.packing import Entry, Packing
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import NO_TIME, Nodes, Plan, State
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (
     AGING,

@@ -107,6 +107,15 @@ def test_a_bucket_of_four_tables_has_2_18_entries_and_a_look_up_reads_four_of_th
     assert 4 * (4 * LITERATURE // 2**16) == 2**22 == 4 * BLOCKS.candidates(LITERATURE)
 
 
+def test_keys_that_do_not_say_their_block_make_buckets_four_times_as_large() -> None:
+    with_block = 2**37 // 2**16
+    assert with_block == 2**21 == 2_097_152
+    assert 4 * with_block == 8_388_608
+    without = 4 * 2**37 // 2**16
+    assert without == 8_388_608
+    assert 4 * without == 2**25 == 4 * (4 * with_block)
+
+
 def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:
     assert LITERATURE == 17_179_869_184
     assert 2**33 == 8_589_934_592

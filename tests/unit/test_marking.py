@@ -8,8 +8,8 @@ import pytest
 from esdedup.errors import ForestMissing
 from esdedup.reading.reader import AsyncReader
 from esdedup.text.left_out import LeftOut
-from esdedup.web import marking
-from esdedup.web.marking import Marking
+from esdedup.web import site
+from esdedup.web.site import Marking
 
 FOUND = LeftOut(passages=0, letters=0, of_passages=1, of_letters=8, spans=())
 
@@ -33,7 +33,7 @@ class Reader:
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marking, "_LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(site, "_LONGEST_WAIT_S", 0.01)
 
 
 @pytest.mark.usefixtures("short_waits")
@@ -55,7 +55,7 @@ def test_visitors_do_not_wait_for_a_forest_that_is_being_read() -> None:
 
 @pytest.mark.usefixtures("short_waits")
 def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marking, "_UPDATE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(site, "_UPDATE_INTERVAL_S", 0.0)
 
     async def visits() -> None:
         reader = Reader()

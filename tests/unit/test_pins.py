@@ -8,11 +8,10 @@ import pytest
 
 from esdedup import VERIFIED, Pin, Pins, SettingError
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.left_out import LocatedPassages
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 
 FOOTER = "The editors of this newspaper answer the questions of their readers every morning."
 ITEM = "Follow us everywhere"
@@ -25,11 +24,11 @@ def omitted(
     boilerplate: Boilerplate | None = None,
 ) -> list[list[bool]]:
     """Return which passages of texts are left out, text by text."""
-    lesson = Lesson(boilerplate or Boilerplate(), pins=pins, sites=sites or [None] * len(texts))
+    boilerplate, of_texts = boilerplate or Boilerplate(), iter(sites or [None] * len(texts))
     found: list[list[bool]] = []
 
     def omit(passages: Passages, pages: Any) -> Any:
-        result = lesson.omit(passages, pages)
+        result = boilerplate.omit(passages, pages, pins=pins, sites=of_texts)
         found.extend(result[passages.texts == text].tolist() for text in range(passages.text_count))
         return result
 

@@ -2,17 +2,16 @@
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.errors import ProcessDied, SettingError
+from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest import Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     CostsFile,
@@ -23,11 +22,10 @@ from esdedup.plan.costs import (
     ServerCosts,
     UnitCosts,
     costs_key,
+    shipped,
 )
 from esdedup.plan.figures import figures
-from esdedup.plan.measure import in_new_process
 from esdedup.plan.model import MAX_DOCUMENTS, MOST_BUSY, Plan, Workload, plan
-from esdedup.plan.shipped import shipped
 from esdedup.text.segmenters import get_segmenter
 from esdedup.text.weights import Tf
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -211,11 +209,6 @@ def test_what_cannot_be_planned(changes: dict[str, float], message: str) -> None
         planned(**changes)
 
 
-def test_costs_without_a_server_are_refused() -> None:
-    with pytest.raises(SettingError, match="measured without a server"):
-        plan(WORKLOAD, VERIFIED, COSTS.model_copy(update={"server": None}), LEARNED)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -245,7 +238,7 @@ def test_the_package_has_costs_of_every_profile(profile: str) -> None:
     found = plan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
     assert found.forests >= 1
     assert 10 < found.costs.node_bytes < 1_000
-    assert 100 < found.server.node_bytes < 5_000
+    assert 100 < found.costs.server.node_bytes < 5_000
 
 
 def test_a_page_that_made_no_node_takes_so_much_memory() -> None:
@@ -255,9 +248,3 @@ def test_a_page_that_made_no_node_takes_so_much_memory() -> None:
         as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS
     )
     assert store.size_bytes / count == pytest.approx(29, abs=3)
-
-
-def test_a_process_that_dies_while_it_measures_is_named() -> None:
-    with pytest.raises(ProcessDied, match="that measures has died"):
-        in_new_process(os._exit, 3)
-    assert in_new_process(os.getpid) != os.getpid()

@@ -3,6 +3,7 @@
 from random import Random
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from esdedup.ingest.arrive import arrive
 
@@ -10,10 +11,9 @@ from esdedup import Pin, Pins
 from esdedup.boilerplate.pins import NO_PINS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.fingerprint.sketch import Sketches
 from esdedup.forest import Aging, Arrivals, Forest
-from esdedup.forest.memory import MemoryStore
 from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from tests.support.comparison import resemblance
@@ -55,8 +55,8 @@ def test_twenty_variants_of_a_mixture_draw_no_reprint_of_either_story(seed: int)
     assert roots[-20:] == [roots[0]] * 10 + [roots[1]] * 10
 
 
-def _sketches(texts: list[str]) -> Sketches:
-    sketches: Sketches = Fingerprinter(VERIFIED).fingerprint(texts).signatures["sketch"]
+def _sketches(texts: list[str]) -> npt.NDArray[np.uint64]:
+    sketches: npt.NDArray[np.uint64] = Fingerprinter(VERIFIED).fingerprint(texts).signatures["sketch"]
     return sketches
 
 

@@ -47,7 +47,7 @@ def test_an_array_is_cut_into_its_elements(
     tmp_path: Path, articles: list[object], indent: int | None, piece_bytes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("esdedup.ingest.opening.NumberedLines.read.__defaults__", (piece_bytes,))
+        patch.setattr("esdedup.ingest.records.NumberedLines.read.__defaults__", (piece_bytes,))
         content = json.dumps(articles, indent=indent, ensure_ascii=False).encode()
         assert fields(read(tmp_path / "a.json", content)) == articles
 
@@ -189,14 +189,14 @@ def test_a_quote_that_is_closed_in_another_row_of_tabs(tmp_path: Path) -> None:
 def test_a_line_is_read_again_once_and_not_for_each_row_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    number_read, read_line = 0, csv_rows._RereadableLines.read
+    number_read, read_line = 0, csv_rows._Row.__next__
 
-    def counted(lines: csv_rows._RereadableLines) -> tuple[int, bytes] | None:
+    def counted(row: csv_rows._Row) -> str:
         nonlocal number_read
         number_read += 1
-        return read_line(lines)
+        return read_line(row)
 
-    monkeypatch.setattr(csv_rows._RereadableLines, "read", counted)
+    monkeypatch.setattr(csv_rows._Row, "__next__", counted)
     found = read(tmp_path / "a.csv", b"id,text\n" + b'1,"x\n2,y\n3,y\n""\n' * 500)
     assert sum(isinstance(each, Record) for each in found) == 1_000
     assert number_read < 2 * 4 * 500 + 10

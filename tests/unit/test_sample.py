@@ -13,7 +13,7 @@ import pytest
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging, Arrivals, Forest
-from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import COUNT, END, Sample, articles, samples
 from esdedup.sample.facts import Facts

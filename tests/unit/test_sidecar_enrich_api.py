@@ -376,7 +376,7 @@ def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
         (b"7", "", 400, "body: "),
         (b"[]", "", 400, "body: "),
         (b'{"title":"no text"}', "", 400, "has no field 'text'"),
-        (b'{"_id":"half \\ud83d"}', "", 400, "half a character"),
+        (b'{"_id":"half \\ud83d"}', "", 400, "lone surrogate"),
         (b'{"text":"one"}', "index=news", 400, "has no field 'body'"),
         (b'{"text":"one"}', "index=a,b", 400, "no index can be called 'a,b'"),
         (b'{"text":"one"}', "index=", 400, "no index can be called ''"),

@@ -19,7 +19,7 @@ from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
-from esdedup.forest.store import at_once
+from esdedup.forest.store import completed
 from esdedup.sidecar import feeding as module
 from esdedup.sidecar.feeding import Feeding, NotOwner, Ownership
 from esdedup.sidecar.intake import BatchBounds, ShuttingDown
@@ -56,7 +56,7 @@ class Forest:
         self.on_expire: Callable[[], None] = lambda: None
         self.on_look_up: Callable[[], None] = lambda: None
         self.looked_up = 0
-        self.write: Callable[[list[str]], Future[None]] = lambda _: at_once()
+        self.write: Callable[[list[str]], Future[None]] = lambda _: completed()
 
     def open(self) -> None:
         self.threads.add(threading.get_ident())
@@ -277,7 +277,7 @@ def test_a_forest_that_was_lost_is_taken_again() -> None:
 
         def write(_: list[str]) -> Future[None]:
             forest.lose()
-            return at_once()
+            return completed()
 
         async with owning(forest) as feeding:
             forest.write = write
@@ -285,7 +285,7 @@ def test_a_forest_that_was_lost_is_taken_again() -> None:
                 await decided(feeding, "a")
             with pytest.raises(NotOwner, match=r"lost to another|in use"):
                 await decided(feeding, "a")
-            forest.write = lambda _: at_once()
+            forest.write = lambda _: completed()
             forest.refusals = 0
             await until(lambda: feeding.ownership.is_owner)
             assert await decided(feeding, "a") == ["a"]
@@ -322,7 +322,7 @@ def test_an_error_of_one_batch_does_not_end_the_ownership() -> None:
         def write(texts: list[str]) -> Future[None]:
             if texts == ["a"]:
                 raise ServerUnavailable("no server answers")
-            return at_once()
+            return completed()
 
         async with owning(forest) as feeding:
             forest.write = write
@@ -412,7 +412,7 @@ def test_at_the_end_what_was_taken_is_decided_and_the_forest_released() -> None:
 
         def write(_: list[str]) -> Future[None]:
             go_on.wait(HANG_S)
-            return at_once()
+            return completed()
 
         forest.write = write
         feeding = feeding_of(forest)

@@ -15,9 +15,8 @@ from esdedup.sidecar.assembly import assemble
 from esdedup.sidecar.loading import as_toml, load
 from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import SECRETS, Settings
-from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import TOKEN_HASHES
-from esdedup.text.segmenters import Jieba, UnicodeWords
+from esdedup.text.segmenters import Dictionary, Jieba, UnicodeWords
 from esdedup.text.weights import StopWords, Tf
 
 SECRET = "a-secret-that-nobody-may-see"

@@ -10,17 +10,15 @@ from typing import Any
 
 import pytest
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.weigh import Weighing
-from esdedup.ingest.word_files import read_segmenter, read_weights, with_words, words_never_cut
+from esdedup.ingest.word_files import Weighing, read_segmenter, read_weights, with_words, words_never_cut
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, SettingError, sample
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.dictionary import Dictionary
 from esdedup.text.normalise import normalise
-from esdedup.text.segmenters import Jieba, NGrams, Segmenter, UnicodeWords
+from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import StopWords, Tf, TfIdf, WordTable
 from tests.unit.test_fingerprinter import EN, ZH, names
 

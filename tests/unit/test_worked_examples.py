@@ -5,21 +5,26 @@ from collections.abc import Callable, Collection
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from benchmarks.angle import share_of_random_pairs, vectors_at
 from esdedup import CLASSIC, KEYWORDS, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.simhash import distance_bits, signed_sums, simhash
-from esdedup.text.dictionary import Dictionary
+from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.text.hashing import TOKEN_HASHES, TokenHash, crc32
 from esdedup.text.normalise import normalise
-from esdedup.text.segmenters import Jieba, NGrams, Segmenter, UnicodeWords
+from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import WordTable
 
 CAT_ON_THE_MAT = "the cat sat on the mat"
 CAT_ON_A_MAT = "the cat sat on a mat"
 ICE_CREAM = "we all scream for ice cream"
+
+
+def distance_bits(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
+    return distances
 
 
 def reversed_within_bytes(value: int, *, width: int) -> int:

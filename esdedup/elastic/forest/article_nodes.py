@@ -54,13 +54,13 @@ class ArticleNodes:
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             representatives = self.relation.representatives(signatures[at : at + 1])[0]
-            are_exact = self.relation.are_exact(representatives)
-            keys: list[str] = []
             # Articles of version 0.2.0 have the keys of nodes.
-            for layout in (ARTICLES, NODES):
-                keys += layout.exact_terms(representatives[are_exact])
-                for asked in layout.asked_terms(representatives[~are_exact]):
-                    keys += asked
+            keys = [
+                key
+                for layout in (ARTICLES, NODES)
+                for asked in self.relation.terms_of(representatives, layout, asked=True)
+                for key in asked
+            ]
             # Articles are ranked by the keys that they have in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}

@@ -8,8 +8,8 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.patience import PartlyRefused, retry_while_refused
-from esdedup.errors import ForestLost, ServerError
+from esdedup.elastic.patience import retry_while_refused
+from esdedup.errors import ForestLost, ServerBusy, ServerError
 
 # Shorter than the client's patience, so that a write on which the client has given up cannot take effect
 # after the client's next write.
@@ -127,8 +127,8 @@ class ForestBulk:
             f"{task} the forest {self._forest!r}", result, status=result["status"], index=self._forest
         )
 
-    def _busy(self) -> PartlyRefused:
-        return PartlyRefused(
+    def _busy(self) -> ServerBusy:
+        return ServerBusy(
             f"cannot write to the forest {self._forest!r}: the server is too busy", index=self._forest
         )
 

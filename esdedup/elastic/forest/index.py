@@ -19,9 +19,9 @@ from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.pages import Hits
-from esdedup.elastic.patience import PartlyRefused, patient, retry_while_refused
+from esdedup.elastic.patience import patient, retry_while_refused
 from esdedup.elastic.requests import Query, Requests
-from esdedup.errors import ForestMismatch, ForestMissing, ServerError
+from esdedup.errors import ForestMismatch, ForestMissing, ServerBusy, ServerError
 from esdedup.fingerprint.profile import Profile
 
 log = logging.getLogger("esdedup")
@@ -196,7 +196,7 @@ class ForestIndex:
         with translated(f"refresh the forest {self.name!r}", index=self.name):
             answer = self.client.indices.refresh(index=self.name)
         if answer["_shards"]["failed"]:
-            raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
+            raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:
         """Refresh for somebody who only reads; return whether he may, and log it if he may not."""

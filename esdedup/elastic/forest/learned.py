@@ -18,13 +18,12 @@ import numpy.typing as npt
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
-from esdedup.text.passages import OmitOn, Passages
+from esdedup.text.parsed import OmitOn, Passages
 
 FIELD = "learned"
 """The number of a document."""
@@ -179,7 +178,7 @@ class LearnedCopy:
         pins: Pins = NO_PINS,
         sites: Iterable[str | None] = itertools.repeat(None),
     ) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages would be left out, as `Lesson.omit` does, and learn nothing.
+        """Return which passages of pages would be left out, as `Boilerplate.omit` does, and learn nothing.
 
         Args:
             passages: Of the pages.
@@ -190,7 +189,7 @@ class LearnedCopy:
         with self._lock:
             self._boilerplate.begin()
             try:
-                return Lesson(self._boilerplate, pins=pins, sites=sites).omit(passages, pages)
+                return self._boilerplate.omit(passages, pages, pins=pins, sites=sites)
             finally:
                 if self._boilerplate.is_torn:
                     # The next `update` begins anew.

@@ -18,8 +18,7 @@ from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.pages import Hits, each_page
 from esdedup.elastic.requests import Requests
 from esdedup.forest.model import NO_TIME
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.relation import NeighbourIndex, Relation
 from esdedup.times import DAY_MS
 
 
@@ -56,7 +55,7 @@ class LogNodes:
         """Find the live nodes near one of `signatures`, or with its id. Nodes may be repeated."""
         yield from self.update()
         added = list(self._nodes)[len(self._indexed) :]
-        self._neighbours.add_all(self._node(each).signature for each in added)
+        self._neighbours.add(b"".join(self._node(each).signature for each in added))
         self._indexed += added
         _, places = self._neighbours.find_pairs(signatures)
         ids = {self._indexed[place] for place in places.tolist()} | set(self.relation.ids(signatures))

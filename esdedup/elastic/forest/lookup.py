@@ -18,7 +18,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Arrivals, Assignment
 from esdedup.text.left_out import LeftOut, left_out
-from esdedup.text.passages import Passages
+from esdedup.text.parsed import Passages
 
 
 def reader_nodes(

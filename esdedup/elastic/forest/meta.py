@@ -8,7 +8,7 @@ from esdedup.errors import ForestIncomplete, ForestMismatch
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
-from esdedup.neighbours.relation import Relation, relation_of
+from esdedup.neighbours.relation import Relation
 
 FORMAT = 11
 """The format of a new forest's index."""
@@ -62,7 +62,7 @@ class Meta:
     @property
     def relation(self) -> Relation:
         """How the forest compares signatures."""
-        return relation_of(self)
+        return Relation(max_distance_bits=self.max_distance_bits, agreement=self.agreement)
 
 
 def read_meta(name: str) -> Requests[Meta | None]:

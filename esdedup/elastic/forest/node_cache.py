@@ -6,8 +6,7 @@ from typing import Any
 import numpy.typing as npt
 
 from esdedup.elastic.forest.stored import StoredNode
-from esdedup.neighbours.index import NeighbourIndex
-from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.relation import NeighbourIndex, Relation
 
 
 class NodeCache:
@@ -16,7 +15,7 @@ class NodeCache:
     def __init__(self, nodes: Iterable[StoredNode], relation: Relation) -> None:
         self._nodes = list({node.id: node for node in nodes}.values())
         self._index = NeighbourIndex(relation)
-        self._index.add_all(node.signature for node in self._nodes)
+        self._index.add(b"".join(node.signature for node in self._nodes))
 
     def find_pairs(self, signatures: npt.NDArray[Any]) -> list[tuple[int, StoredNode]]:
         """Return all pairs of a position in `signatures` and a node near it."""

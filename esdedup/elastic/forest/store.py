@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.background import BackgroundLoading
 from esdedup.elastic.forest.clock import Clock
@@ -129,7 +128,7 @@ class ElasticStore(Closing):
     def contents(self) -> Contents:
         """Count what the forest holds."""
         # Where no batch comes, nodes that have been loaded are taken now.
-        self.state()
+        self.begin()
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
             memory_bytes = nodes.size_bytes + learned_bytes
@@ -148,12 +147,17 @@ class ElasticStore(Closing):
         return self._clock.check(self._state)
 
     @property
+    def state(self) -> State:
+        """The state of the last committed plan."""
+        return self._state
+
+    @property
     def boilerplate(self) -> Boilerplate:
-        """What the pages of committed plans have taught, after `state`."""
+        """What the pages of committed batches have taught, after `begin`."""
         return self._learned.boilerplate
 
-    def state(self) -> State:
-        """Return the state of the last committed plan."""
+    def begin(self) -> None:
+        """Begin a batch: undo what was not committed, and read the index again after a failure."""
         is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)
         if self._commit_failed or self.writer.has_failed or is_torn:
             self._recover()
@@ -161,9 +165,11 @@ class ElasticStore(Closing):
             self._take_loaded(wait_s=0.0)
         if self._nodes is not None:
             self._undo_until(self._nodes, len(self._unsettled))
-        return self._state
+        while self.boilerplate.has_begun:
+            self.boilerplate.undo()
+        self.boilerplate.begin()
 
-    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:
+    def nodes(self, arrivals: Arrivals) -> Nodes:
         """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
         self.writer.renew()
         if self._nodes is not None:
@@ -175,24 +181,23 @@ class ElasticStore(Closing):
                     self._index.search,
                     arrivals,
                     recent=self._recent.values(),
-                    live_since_ms=state.live_since_ms(self.aging),
+                    live_since_ms=self._state.live_since_ms(self.aging),
                     aging=self.aging,
                 )
             )
 
     def commit(self, plan: Plan) -> Future[None]:
         """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""
-        is_new = plan.state != self._state
         self._commit_failed = True
-        if self._nodes is not None and is_new:
+        if self._nodes is not None:
             self._unsettled.append(plan)
-        written = self._begin_writing(plan.written, plan.state, plan.learned, log=plan.log)
+        written = self._begin_writing(plan.written, plan.state, log=plan.log)
         self._state = plan.state
         if self._nodes is None:
             self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
             if self._loading is not None:
                 self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
-        elif is_new:
+        else:
             # The plans before are durable.
             while len(self._unsettled) > 1:
                 # In this order: after an exception in between, what is durable is only read again.
@@ -207,10 +212,10 @@ class ElasticStore(Closing):
         self._commit_failed = False
         return written
 
-    def learn(self, changes: Changes) -> None:
+    def learn(self) -> None:
         """Write what was learned."""
         self._commit_failed = True
-        self._begin_writing([], None, changes).result()
+        self._begin_writing([], None).result()
         self._commit_failed = False
 
     def expiring(self) -> Iterator[Expired]:
@@ -219,21 +224,16 @@ class ElasticStore(Closing):
 
     def _living(self, log: bytes, live_since_ms: int) -> list[bytes]:
         # Only what is durable counts.
-        self.state()
+        self.begin()
         self.writer.flush()
         assert self._nodes is not None
         return self._nodes.living(log, live_since_ms=live_since_ms)
 
     def _begin_writing(
-        self,
-        packed: Sequence[bytes],
-        state: State | None,
-        changes: Changes | None,
-        *,
-        log: bytes | None = None,
+        self, packed: Sequence[bytes], state: State | None, *, log: bytes | None = None
     ) -> Future[None]:
         """Begin to write, and keep what was learned."""
-        learned = [] if changes is None else self._learned.add(changes)
+        learned = self._learned.add(self.boilerplate.changes())
         written = self.writer.begin(packed, log=log, state=state, learned=learned)
         if not learned:
             return written

@@ -3,47 +3,36 @@
 Times are those of the processor, which other processes disturb less than the clock.
 """
 
-import concurrent.futures
-import concurrent.futures.process
 import dataclasses
-import datetime as dt
-import multiprocessing
-import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from importlib import metadata
 from statistics import median
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from esdedup.ingest.arrive import arrive
 
+from benchmarks.processes import in_new_process, peak_bytes
+from benchmarks.signatures import NOW_MS, Held, random_ones
 from esdedup import sample
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.errors import ProcessDied
-from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Forest, Nodes
-from esdedup.forest.memory import MemoryStore
-from esdedup.ingest.arrive import arrive
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.costs import Deciding, Measured, PerText, UnitCosts, costs_key
-from esdedup.plan.machine import machine, peak_bytes
+from esdedup.plan.costs import Deciding, PerText
 from esdedup.plan.model import BATCH
-from esdedup.plan.signatures import NOW_MS, Held, random_ones
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.parsed import Omit, Passages
 
 AGING = Aging.of(retention=timedelta(days=30))
 
-_Result = TypeVar("_Result")
-
 # Articles of the sample corpus that make one text.
 _LENGTHS = (0.5, 1, 2, 4)
-_PACKAGES = ("esdedup", "numpy")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,44 +59,19 @@ class Sizes:
     kept_for_recovery_s: float = 35.0
 
 
-def measured_here(server_version: str | None) -> Measured:
-    """Return where and when this is measured."""
-    versions = {"Python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES}
-    if server_version is not None:
-        versions["Elasticsearch"] = server_version
-    return Measured(on=dt.datetime.now(tz=dt.UTC).date().isoformat(), machine=machine(), versions=versions)
-
-
-def measure(profile: Profile, *, sizes: Sizes = Sizes()) -> UnitCosts:
-    """Measure all that needs no server."""
+def measure_memory(profile: Profile, sizes: Sizes) -> dict[str, Any]:
+    """Measure those of `UnitCosts` that need no server."""
     whole = _fingerprinting(profile.with_changes(keep_boilerplate=True), sizes)[0]
     without, omitting = _fingerprinting(dataclasses.replace(profile, keep_boilerplate=False), sizes)
-    return UnitCosts(
-        profile=costs_key(profile),
-        layout=NODES.name,
-        whole=whole,
-        without_boilerplate=without,
-        omitting=omitting,
-        deciding=_deciding(profile, sizes),
-        node_bytes=_node_bytes(profile, sizes.nodes[-1]),
-        process_bytes=in_new_process(_process_bytes, profile, sizes.articles),
+    return {
+        "whole": whole,
+        "without_boilerplate": without,
+        "omitting": omitting,
+        "deciding": _deciding(profile, sizes),
+        "node_bytes": _node_bytes(profile, sizes.nodes[-1]),
+        "process_bytes": in_new_process(_process_bytes, profile, sizes.articles),
         **_opening(profile, sizes.opened_nodes),
-        server=None,
-    )
-
-
-def in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
-    """Do the work in a process of its own, whose memory is that of this work.
-
-    Raises:
-        ProcessDied: The process has, for example because there is too little memory.
-    """
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as process:
-        try:
-            return process.submit(work, *arguments).result()
-        except concurrent.futures.process.BrokenProcessPool as error:
-            raise ProcessDied(f"a process that measures has died: {error.__cause__ or error}") from error
+    }
 
 
 def _fingerprinting(profile: Profile, sizes: Sizes) -> tuple[PerText, PerText]:
@@ -140,12 +104,12 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
     """Return the seconds of fingerprints without those of `omit`, and the latter."""
     omitting_s = 0.0
-    lesson = Forest(_store(fingerprinter.profile)).begin(sites=sites)
+    learning = Forest(_store(fingerprinter.profile)).begin(sites=sites)
 
     def omit(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         nonlocal omitting_s
         started = time.process_time()
-        omitted = lesson.omit(passages, pages)
+        omitted = learning(passages, pages)
         omitting_s += time.process_time() - started
         return omitted
 

@@ -12,7 +12,11 @@ from unittest import mock
 
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.dedup import Dedup
 
+from benchmarks.measure import AGING, Sizes
+from benchmarks.processes import in_new_process
+from benchmarks.signatures import NOW_MS, Held
 from esdedup import sample
 from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.packing import Packing
@@ -20,12 +24,9 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Forest
-from esdedup.ingest.dedup import Dedup
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, ServerCosts
-from esdedup.plan.measure import AGING, Sizes, in_new_process
 from esdedup.plan.model import BATCH
-from esdedup.plan.signatures import NOW_MS, Held
 
 Connect = Callable[[], Elasticsearch]
 """Makes a client, which the caller closes; can be pickled."""
@@ -36,24 +37,8 @@ _ALL_MEMORY = 2**62
 _MERGE_TIMEOUT_S = 1_800
 
 
-def measure_server(
-    profile: Profile,
-    deciding: Deciding,
-    connect: Connect,
-    *,
-    sizes: Sizes = Sizes(),  # noqa: B008 - frozen
-) -> ServerCosts:
-    """Measure with a server.
-
-    Args:
-        profile: Decides what is stored.
-        deciding: In memory, measured on this machine before.
-        connect: To the server.
-        sizes: How much is measured.
-
-    Raises:
-        EsdedupError: The server does not answer, or refuses.
-    """
+def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes: Sizes) -> ServerCosts:
+    """Measure with a server; `deciding` was measured on this machine before, in memory."""
     with connect() as client, _indices(client) as (forest, pages, articles, plain):
         us, arrivals_a_second, requests, node_count = in_new_process(
             _assigning, connect, forest, profile, sizes
@@ -76,13 +61,6 @@ def measure_server(
             arrivals_a_second=arrivals_a_second,
             requests_a_batch=requests,
         )
-
-
-def version_of(client: Elasticsearch) -> str:
-    """Return the version of a server, or those of its nodes."""
-    with translated("measure"):
-        versions = client.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
-    return " and ".join(versions)
 
 
 @contextlib.contextmanager

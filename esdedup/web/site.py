@@ -1,17 +1,28 @@
-"""What is taken for boilerplate in the texts that pages show, without letting visitors wait for it."""
+"""What every route needs: the index that is served, its reader, and what marks boilerplate in its texts.
+
+What the forest has learned is read in the background, so that visitors need not wait for it.
+"""
 
 import asyncio
+import dataclasses
 import time
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
 
 from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
 from esdedup.reading.reader import AsyncReader
+from esdedup.reading.results import FullArticle
+from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.text.left_out import LeftOut
 
 # At first all that the forest has learned is read: many seconds for a large one.
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
 _UPDATE_INTERVAL_S = 1.0
+# Files that are made at once; more are refused.
+_MOST_EXPORTS = 2
 _IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
 
 
@@ -76,3 +87,30 @@ class FreshMarking(Marking):
 def _reason(error: EsdedupError) -> str:
     """Return the first sentence of an error: what is to be done about it concerns no visitor."""
     return str(error).partition(". ")[0]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Site:
+    """The index that is served."""
+
+    reader: AsyncReader
+    index: str
+    marking: Marking
+    # Held while a file is made, which takes long: visitors of pages have their turn meanwhile.
+    exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
+    # What stands before the paths of all pages, where the server has other things too.
+    prefix: str = ""
+
+    async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
+        """Return an article as its pages show it, with the language that it names."""
+        return await self.reader.article(
+            self.index, article_id, in_index=in_index, source_includes=LANGUAGE_FIELDS
+        )
+
+
+async def site_of(request: Request) -> Site:
+    """Return what a request reads, as its application says."""
+    return cast("Site", request.app.state.site_of(request))
+
+
+CurrentSite = Annotated[Site, Depends(site_of)]

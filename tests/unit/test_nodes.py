@@ -1,16 +1,22 @@
-"""Nodes in memory: what expires leaves them, what was begun can be undone, what was stored can be read."""
+"""Nodes and pages in memory: postings, pages without a node, and clusters that grow without end."""
 
 import dataclasses
+from collections.abc import Iterator
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.stored import StoredPage
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
-from esdedup.forest import NO_TIME, Aging, Nodes, State
+from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Forest, Kind, Nodes, Plan, State
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES, Growth
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, arrivals, as_batch, batch_sizes, batches
 
@@ -165,3 +171,89 @@ def test_only_nodes_that_were_made_within_the_retention_saturate_a_key() -> None
     assert saturated.are_indexed(texts[:2], 0) == [True, True]
     assert saturated.are_indexed(texts[:3], AGING.retention_ms // 2) == [True, True, False]
     assert saturated.are_indexed(texts[3:], AGING.retention_ms + AGING.granularity_ms) == [True]
+
+
+BARE = Arrival(None, 0, page=1)
+NODE_ID = "0" * 15 + "7"
+
+
+class Watched(MemoryStore):
+    """Keeps the last plan."""
+
+    plan: Plan
+
+    def commit(self, plan: Plan) -> Future[None]:
+        self.plan = plan
+        return super().commit(plan)
+
+
+def store() -> Watched:
+    return Watched(aging=AGING, relation=relation_of(CLASSIC))
+
+
+def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
+    """Return the pages that a batch writes, and nothing else."""
+    Forest(watched).assign(arrivals, now_ms=NOW_MS)
+    stored = [Packing(watched.relation).unpack(packed) for packed in watched.plan.written]
+    assert all(isinstance(each, StoredPage) for each in stored)
+    return [each for each in stored if isinstance(each, StoredPage)]
+
+
+def bare(seen_ms: int) -> StoredPage:
+    return StoredPage(f"{1:016x}", None, seen_ms)
+
+
+def test_a_flood_of_one_page_is_written_once_a_granularity() -> None:
+    watched = store()
+    assert written(watched, as_batch([BARE] * 50)) == [bare(0)]
+    assert written(watched, as_batch([BARE] * 50)) == []
+    later = dataclasses.replace(BARE, time=1)
+    assert written(watched, as_batch([later] * 50)) == [bare(AGING.granularity_ms)]
+    assert written(watched, as_batch([dataclasses.replace(later, time=AGING.granularity_ms)])) == []
+
+
+def test_texts_without_letters_and_digits_are_not_remembered() -> None:
+    """They never have a fingerprint, whatever was learned."""
+    assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
+
+
+def test_a_page_that_stays_without_a_node_is_counted_as_without_a_fingerprint() -> None:
+    """Its signature of today makes nothing: the same text on another page becomes a root."""
+    forest = Forest(store())
+    (first,) = forest.assign(as_batch([BARE]), now_ms=NOW_MS)
+    again, other = forest.assign(
+        as_batch([Arrival(NODE_ID, 0, page=1), Arrival(NODE_ID, 0, page=2)]), now_ms=NOW_MS
+    )
+    assert [each.kind for each in (first, again, other)] == [
+        *[Kind.WITHOUT_FINGERPRINT] * 2,
+        Kind.NEW_ROOT,
+    ]
+    assert [(each.node, each.root) for each in (first, again, other)] == [*[(None, None)] * 2, (NODE_ID,) * 2]
+
+
+def joined(root: str, count: int) -> Iterator[Assignment]:
+    return (Assignment(Kind.JOINED, f"{seq:016x}", root, seq, 0, b"") for seq in range(count))
+
+
+def test_the_limit_is_inclusive_and_told_once() -> None:
+    counted = Growth()
+    assert counted.add(joined("a", MOST_PLAUSIBLE_LEAVES)) == []
+    assert counted.add(joined("b", MOST_PLAUSIBLE_LEAVES + 1)) == [("b", MOST_PLAUSIBLE_LEAVES)]
+    assert counted.add(joined("b", MOST_PLAUSIBLE_LEAVES - 1)) == []
+    assert counted.add(joined("a", 1)) == [("a", MOST_PLAUSIBLE_LEAVES)]
+    assert counted.add(joined("b", 1)) == [("b", 2 * MOST_PLAUSIBLE_LEAVES)]
+    assert counted.add(joined("b", 2 * MOST_PLAUSIBLE_LEAVES)) == [("b", 4 * MOST_PLAUSIBLE_LEAVES)]
+
+
+@pytest.mark.parametrize("kind", [Kind.NEW_ROOT, Kind.KNOWN, Kind.WITHOUT_FINGERPRINT])
+def test_copies_and_new_clusters_add_nothing(kind: Kind) -> None:
+    others = (Assignment(kind, "b", "a", seq, 0, b"") for seq in range(2 * MOST_PLAUSIBLE_LEAVES))
+    assert Growth().add(others) == []
+
+
+def test_slow_clusters_are_forgotten() -> None:
+    counted = Growth(max_clusters=10)
+    counted.add(joined("large", MOST_PLAUSIBLE_LEAVES))
+    for each in range(100):
+        counted.add(joined(f"small-{each}", 2))
+    assert counted.add(joined("large", 1)) == [("large", MOST_PLAUSIBLE_LEAVES)]

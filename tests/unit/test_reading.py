@@ -1,0 +1,276 @@
+"""Lists and their articles without a server: what is refused, what is asked, and what is made of hits."""
+
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import Reader, SettingError
+from esdedup.elastic.requests import Query
+from esdedup.fields import Fields
+from esdedup.reading.list_request import ListRequest, default_sort
+from esdedup.reading.paging import Paging
+from esdedup.reading.queries import ranks_articles, values_of
+from esdedup.reading.results import Row
+from esdedup.reading.row_details import snippets_body, snippets_of
+from esdedup.reading.search_form import narrowed, words
+
+MATCH: Query = {"match": {"title": "ferry"}}
+TERM: Query = {"term": {"source": "A"}}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (None, False),
+        ({}, False),
+        ({"match_all": {}}, False),
+        (TERM, False),
+        ({"range": {"published_at": {"gte": 0}}}, False),
+        ({"constant_score": {"filter": MATCH}}, False),
+        ({"bool": {"filter": [MATCH], "must_not": MATCH}}, False),
+        ({"bool": {"must": [TERM, {"bool": {"filter": MATCH}}]}}, False),
+        ({"bool": {"must": None}}, False),
+        (MATCH, True),
+        ({"query_string": {"query": "ferry"}}, True),
+        ({"function_score": {"query": TERM}}, True),
+        ({"bool": {"must": MATCH, "filter": TERM}}, True),
+        ({"bool": {"should": [TERM, MATCH]}}, True),
+        ({"bool": {"must": {"bool": {"should": [MATCH]}}}}, True),
+    ],
+)
+def test_a_query_ranks_articles_if_it_has_words(query: Query | None, expected: bool) -> None:
+    assert ranks_articles(query) is expected
+
+
+def test_the_default_sort_is_relevance_for_words_and_else_newest() -> None:
+    words = narrowed("ferry", fields=Fields(), filters=[TERM], since="2026-01-01")
+    filters = narrowed(None, fields=Fields(), filters=[TERM], since="2026-01-01")
+    assert default_sort(words, only=None) == "relevance"
+    assert default_sort(words, only="similar") == default_sort(words, only="single") == "newest"
+    assert default_sort(filters, only=None) == default_sort(None, only=None) == "newest"
+
+
+def request(**values: Any) -> ListRequest:
+    given: dict[str, Any] = {
+        "index": "news",
+        "fields": Fields(),
+        "query": None,
+        "sort": "newest",
+        "head": None,
+        "counting": "similar",
+        "only": None,
+        "dedup": True,
+        "paging": Paging(page=1, size=20),
+    }
+    return ListRequest(**given | values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"sort": "random"}, "there is no sort 'random'; choose from relevance, newest"),
+        ({"head": "shortest"}, "no head"),
+        ({"counting": "all"}, "no counting"),
+        ({"only": "double"}, "no only"),
+        ({"query": "ferry"}, "the query is a str"),
+        ({"counting": "matching"}, "counting 'matching' needs a sort by count"),
+        ({"counting": "matching", "sort": "relevance"}, "needs a sort by count"),
+        ({"sort": "relevance", "only": "similar"}, "needs the sort newest or oldest"),
+        ({"sort": "similar-asc", "only": "single"}, "needs the sort newest or oldest"),
+        ({"dedup": False, "sort": "similar-asc"}, "without dedup"),
+        ({"dedup": False, "only": "similar"}, "without dedup"),
+        ({"dedup": False, "head": "best"}, "without dedup"),
+    ],
+)
+def test_what_does_not_exist_or_go_together_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        request(**values)
+
+
+@pytest.mark.parametrize(
+    ("paging", "message"),
+    [
+        ({"page": 0, "size": 20}, "at least 1"),
+        ({"page": 1, "size": 0}, "at least 1"),
+        ({"page": 1, "size": 1_001}, "at most 1,000"),
+        ({"page": 2, "size": 20, "after": "x"}, "not both"),
+        ({"page": "2", "size": 20}, "whole numbers"),
+        ({"page": 1, "size": 20, "after": 5}, "the cursor is 5, which is not a string"),
+    ],
+)
+def test_pages_that_do_not_exist_are_refused(paging: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Paging(**paging)
+
+
+@pytest.mark.parametrize(
+    ("sort", "instead"), [("newest", "cursor `next`"), ("relevance", "narrow the query")]
+)
+def test_numbered_pages_end_at_row_10_000(sort: str, instead: str) -> None:
+    assert request(sort=sort, paging=Paging(page=500, size=20)).start().offset == 9_980
+    with pytest.raises(SettingError, match=instead):
+        request(sort=sort, paging=Paging(page=501, size=20)).start()
+
+
+def test_a_cursor_fits_its_own_list_only() -> None:
+    first = request(paging=Paging(page=1, size=20))
+    cursor = first.start().next(rows=20, place=[1_790_000_000_000, 7, "news"])
+    text = first.write(cursor)
+    again = Paging(page=1, size=20, after=text)
+    assert request(paging=again).start() == cursor
+    # A page of another size continues at the same place.
+    assert request(paging=Paging(page=1, size=5, after=text)).start() == cursor
+    for other in ({"sort": "oldest"}, {"query": MATCH}, {"only": "single"}, {"dedup": False}, {"index": "x"}):
+        with pytest.raises(SettingError, match="another list"):
+            request(**other, paging=again).start()
+    for broken in ("", "!", "nonsense", text[:-3]):
+        with pytest.raises(SettingError, match="not a valid cursor"):
+            request(paging=Paging(page=1, size=20, after=broken)).start()
+
+
+@pytest.fixture
+def reader() -> Reader:
+    # No server answers there: a request would raise ServerUnavailable.
+    return Reader(Elasticsearch("http://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "options", "message"),
+    [
+        ("list", ["news"], {"query": "ferry"}, "the query is a str; it must be a dict"),
+        ("list", ["news"], {"query": "ferry", "sort": "newest"}, "the query is a str"),
+        ("list", ["news"], {"after": 5}, "the cursor is 5"),
+        ("list", ["news"], {"size": "20"}, "whole numbers"),
+        ("list", [["news"]], {}, "the index is a list, not a string"),
+        ("list", [""], {}, "the name of the index is empty"),
+        ("source_names", ["news"], {"size": 0}, "0 names of sources"),
+        ("source_names", ["news"], {"size": 65_537}, "65,537 names of sources"),
+        ("timeline", ["news", None], {}, "the root is None"),
+        ("timeline", ["news", ""], {}, "the root is ''"),
+        ("similar_to_text", ["news", None], {}, "the text is a NoneType"),
+    ],
+)
+def test_invalid_arguments_are_refused(
+    reader: Reader, operation: str, arguments: list[Any], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        getattr(reader, operation)(*arguments, **options)
+
+
+@pytest.mark.parametrize("forest", ["", "Upper", "one,two", "all-*"])
+def test_a_forest_needs_the_name_of_one_index(forest: str) -> None:
+    with pytest.raises(SettingError, match="cannot name one index"):
+        Reader(Elasticsearch("http://127.0.0.1:9"), forest=forest)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "!!!", "- …"])
+def test_a_query_without_words_finds_nothing(text: str) -> None:
+    assert words(text, Fields()) == {"match_none": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("ferry port", "ferry port"),
+        ("ferry - port", "ferry - port"),
+        ("渡轮 码头", '"渡轮" "码头"'),
+        ("-渡轮", '-"渡轮"'),
+        ("long-term -well-known", '"long-term" -"well-known"'),
+        ('"new ferry" "to the', '"new ferry" "to the'),
+        ("(ferry|port) fer*", "(ferry|port) fer*"),
+        ("(渡轮 | naïve)", '("渡轮" | "naïve")'),
+        ("a|b C++ 北京*", "a|b C++ 北京*"),
+        ("2026", "2026"),
+        ("😀", "😀"),
+    ],
+)
+def test_what_the_analyser_would_cut_is_sent_as_a_phrase(text: str, sent: str) -> None:
+    assert words(text, Fields())["simple_query_string"]["query"] == sent
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        (" The ferry\n", "The ferry"),
+        (["The ferry", " ", "An update"], "The ferry, An update"),
+        (["", None], None),
+        (" ", None),
+        (7, "7"),
+        ({"text": "x"}, None),
+        (None, None),
+    ],
+)
+def test_a_title_is_one_text(title: Any, shown: str | None) -> None:
+    hit = {"_id": "1", "_index": "news", "_source": {"title": title}}
+    assert values_of(hit, Fields())["title"] == shown
+
+
+ROW = Row(id="1", index="news", root="r", title="A title", similar=0, matching=1)
+
+
+def shown(**highlight: list[str]) -> tuple[str, str]:
+    """Return title and text of a snippet, with searched words in brackets."""
+    (snippet,) = snippets_of([ROW], [{"_index": "news", "_id": "1", "highlight": highlight}], fields=Fields())
+
+    def written(parts: object) -> str:
+        return "".join(f"[{part.text}]" if part.is_match else part.text for part in parts)  # type: ignore[attr-defined]
+
+    return written(snippet.title), written(snippet.text)
+
+
+def test_searched_words_are_marked() -> None:
+    assert shown(title=["The \ue000ferry\ue001"], text=["A \ue000ferry\ue001, \ue000two\ue001 docks"]) == (
+        "The [ferry]",
+        "A [ferry], [two] docks",
+    )
+
+
+def test_what_is_not_found_has_no_marks() -> None:
+    assert shown() == ("A title", "")
+    # Of a field with several values, the first counts.
+    assert shown(title=["one", "two"]) == ("one", "")
+    (snippet,) = snippets_of([ROW], [{"_index": "other", "_id": "1"}], fields=Fields())
+    assert snippet.title[0].text == "A title"
+
+
+@pytest.mark.parametrize(
+    ("fragment", "visible"),
+    [
+        ("a <b>bold</b>\n\n word", "a bold word"),
+        ('class="x">the rest <a href="https://a.exa', "the rest"),
+        ("3 > 2 and 1 < 2", "3 > 2 and 1 < 2"),
+        ('<p title="\ue000ferry\ue001">a \ue000ferry\ue001</p>', "…a [ferry]"),
+        ("Fish &amp; chips", "Fish & chips"),
+    ],
+)
+def test_markup_is_not_shown(fragment: str, visible: str) -> None:
+    assert shown(text=[fragment])[1] == visible
+
+
+@pytest.mark.parametrize(
+    ("fragment", "is_cut"),
+    [
+        ("Word " * 40, (False, True)),
+        ("word " * 35 + "\ue000ferry\ue001.", (True, False)),
+        ("\ue000ferry\ue001 " * 40, (True, True)),
+        ("Word " * 40 + "“the end.”", (False, False)),
+        ("市议会" * 70, (False, True)),
+        ("市议会" * 70 + "。", (False, False)),
+        ("short, and without a full stop", (False, False)),
+    ],
+)
+def test_an_ellipsis_stands_where_a_sentence_is_cut(fragment: str, is_cut: tuple[bool, bool]) -> None:
+    text = shown(text=[fragment])[1]
+    assert (text.startswith("…"), text.endswith("…")) == is_cut
+
+
+def test_rows_of_one_id_in_two_indices_are_told_apart() -> None:
+    rows = [ROW, ROW.model_copy(update={"index": "old"})]
+    hits = [
+        {"_index": "old", "_id": "1", "highlight": {"text": ["old text"]}},
+        {"_index": "news", "_id": "1", "highlight": {"text": ["new text"]}},
+    ]
+    found = snippets_of(rows, hits, fields=Fields())
+    assert [each.text[0].text for each in found] == ["new text", "old text"]
+    assert snippets_body(rows, None, fields=Fields())["query"] == {"ids": {"values": ["1"]}}

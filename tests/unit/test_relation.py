@@ -1,0 +1,244 @@
+"""How representatives are compared and looked up, and the index in memory that finds near signatures."""
+
+import itertools
+from collections.abc import Iterable
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.signatures import are_distinct, as_nodes
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED
+from esdedup.fingerprint.signature import BINS, REPRESENTATIVES, SIGNATURE, are_minhashes
+from esdedup.neighbours.relation import NeighbourIndex, Relation, relation_of
+from esdedup.sample import articles
+from tests.support.comparison import compare
+
+RELATION = relation_of(VERIFIED)
+VALUES = st.integers(0, 2**64 - 1)
+STORED = [NODES, ARTICLES]
+
+
+def array(*values: int) -> np.ndarray:
+    return np.array(values, np.uint64)
+
+
+@given(VALUES, VALUES, st.integers(0, 63))
+def test_only_two_simhashes_are_near_without_being_equal(one: int, other: int, bit: int) -> None:
+    for left, right in ((one, other), (one, one ^ 1 << bit), (one, one)):
+        found = int(RELATION.distances_bits(array(left), array(right))[0])
+        both_are_simhashes = left % 2 == right % 2 == 0
+        expected = (left ^ right).bit_count() if both_are_simhashes else 0 if left == right else 64
+        assert found == expected
+        # The simhash of `classic` may be odd.
+        assert relation_of(CLASSIC).distances_bits(array(left), array(right)) == (left ^ right).bit_count()
+
+
+@given(st.lists(VALUES, max_size=20), st.sampled_from(STORED))
+def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: Layout) -> None:
+    found = RELATION.terms_of(array(*values), layout)
+    assert [len(each) == 1 for each in found] == [value % 2 == 1 for value in values]
+    exact = {each[0] for each in found if len(each) == 1}
+    bands = {key for each in found if len(each) > 1 for key in each}
+    assert not exact & bands
+    bits = 42 if layout is ARTICLES else 40
+    assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
+    # What is asked for a minhash is its key, and what is asked for a simhash has its keys.
+    for stored, asked in zip(found, RELATION.terms_of(array(*values), layout, asked=True), strict=True):
+        assert set(stored) <= set(asked)
+        assert (len(asked) == 1) == (len(stored) == 1)
+
+
+@pytest.mark.parametrize("layout", STORED, ids=lambda layout: layout.name)
+def test_keys_of_a_signature_are_those_of_its_representatives(layout: Layout) -> None:
+    texts = [article["text"][: 20 + 40 * at] for at, article in enumerate(articles(50))]
+    signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+    chance = np.random.default_rng(1)
+    signatures = as_nodes(signatures, chance.random((50, REPRESENTATIVES)) < 0.7)
+    for are_indexed, chosen in (
+        (True, RELATION.indexed(signatures)),
+        (False, are_distinct(signatures["representatives"])),
+    ):
+        keys = RELATION.terms(signatures.tobytes(), layout, are_indexed=are_indexed)
+        rows = zip(RELATION.representatives(signatures), chosen, strict=True)
+        assert keys == [list(itertools.chain(*RELATION.terms_of(row[own], layout))) for row, own in rows]
+
+
+def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
+    texts = [article["text"] for article in articles(100)]
+    signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+    representatives = RELATION.representatives(signatures)
+    assert (are_minhashes(representatives).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
+    keys = RELATION.terms(signatures.tobytes(), NODES, are_indexed=False)
+    assert {len(each) for each in keys} <= {27, 18}
+    keys = RELATION.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
+    assert {len(each) for each in keys} <= {11, 10}
+
+
+def test_a_row_is_found_by_a_minhash_of_it_and_not_by_a_near_one() -> None:
+    held = np.zeros(2, RELATION.dtype)
+    held["representatives"] = array(0b111 << 40, 0b1001)[:, None] + np.zeros(REPRESENTATIVES, np.uint64)
+    held["representatives"][:, 1] = 0b0101, 0b1101
+    held["sketch"], held["letters"], held["runs"] = 0x1111_1111_1111_1111, 10_000, BINS
+    held = as_nodes(held)
+    index = NeighbourIndex(RELATION)
+    index.add(held.tobytes())
+    query = held.copy()
+    # One minhash is equal to the first row's, the simhash is 4 bits away; the other differs in one bit.
+    query["representatives"][0] = [0xF << 50, 0b0101, *[0xF << 50] * (REPRESENTATIVES - 2)]
+    query["representatives"][1] = [0xF << 50, 0b1111, *[0xF << 50] * (REPRESENTATIVES - 2)]
+    positions, rows = index.find_pairs(query)
+    assert (positions.tolist(), rows.tolist()) == ([0], [0])
+
+
+flipped = st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << bit for bit in bits))
+values = st.lists(st.one_of(st.integers(0, 2**64 - 1), flipped), max_size=40)
+
+
+def by_distance(max_distance_bits: int = 3) -> NeighbourIndex:
+    return NeighbourIndex(Relation(max_distance_bits=max_distance_bits, agreement=None))
+
+
+def pairs(index: NeighbourIndex, queried: np.ndarray) -> list[tuple[int, int]]:
+    positions, rows = index.find_pairs(queried)
+    return list(zip(positions.tolist(), rows.tolist(), strict=True))
+
+
+@given(added=st.lists(values, max_size=6), queried=values, max_distance_bits=st.integers(0, 3))
+def test_finds_what_exhaustive_search_finds(
+    added: list[list[int]], queried: list[int], max_distance_bits: int
+) -> None:
+    index = by_distance(max_distance_bits)
+    for batch in added:
+        index.add(np.array(batch, np.uint64).tobytes())
+    everything = [value for batch in added for value in batch]
+    assert pairs(index, np.array(queried, np.uint64)) == [
+        (query, row)
+        for query, one in enumerate(queried)
+        for row, other in enumerate(everything)
+        if (one ^ other).bit_count() <= max_distance_bits
+    ]
+    assert len(index) == len(everything)
+
+
+# Everything in one bucket of one table, or of both; few bits that vary; and nothing of the kind.
+PATTERNS = {
+    "evenly": (0, 2**64 - 1),
+    "one high half": (7 << 32, 2**32 - 1),
+    "one low half": (7, 2**64 - 2**32),
+    "few bits": (0, 0x0F0F_0000_00FF_0003),
+    "high bits only": (0, 0xFFFF_0000_FFFF_0000),
+    "one quarter": (7 << 32, 0xFFFF_0000),
+}
+
+
+@pytest.mark.parametrize(("fixed", "varying"), PATTERNS.values(), ids=PATTERNS)
+def test_full_buckets_lose_nothing(fixed: int, varying: int) -> None:
+    random = np.random.default_rng(1)
+    index, everything = by_distance(), np.zeros(0, np.uint64)
+    for _ in range(6):
+        batch = random.integers(0, 2**64, 500, np.uint64) & np.uint64(varying) | np.uint64(fixed)
+        near: Iterable[int] = np.flatnonzero(random.random(500) < 0.3) if len(everything) else ()
+        for position in near:
+            flips = random.choice(64, random.integers(0, 5), replace=False)
+            mask = np.bitwise_or.reduce(np.uint64(1) << flips.astype(np.uint64), initial=np.uint64(0))
+            batch[position] = random.choice(everything) ^ mask
+        distances = np.bitwise_count(batch[:, None] ^ everything[None, :])
+        assert pairs(index, batch) == [tuple(pair) for pair in np.argwhere(distances <= 3).tolist()]
+        index.add(batch.tobytes())
+        everything = np.concatenate((everything, batch))
+
+
+AGREEMENT = Agreement()
+BY_AGREEMENT = Relation(max_distance_bits=3, agreement=AGREEMENT)
+# Few of both kinds, a few bits apart; odd ones are minhashes.
+SIMHASHES = [0, 0b110, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40, 7 << 32]
+MINHASHES = [1, 0b11, 0b111, 0xFFFF_0000_FFFF_0001]
+SKETCHES = [0x1111_1111_1111_1111, 0x2222_2222_2222_2222]
+
+
+@st.composite
+def signatures(draw: st.DrawFn) -> bytes:
+    made = np.zeros(1, SIGNATURE)
+    some = draw(st.lists(st.sampled_from([*SIMHASHES, *MINHASHES]), min_size=1, max_size=4))
+    made["representatives"] = (some * REPRESENTATIVES)[:REPRESENTATIVES]
+    made["sketch"] = [draw(st.sampled_from(SKETCHES)) for _ in range(8)]
+    made["letters"] = draw(st.sampled_from([100, 5_000]))
+    made["runs"] = draw(st.sampled_from([100, 300]))
+    # Saturated keys are not indexed; a node may be indexed under nothing.
+    indexed = draw(st.lists(st.booleans(), min_size=REPRESENTATIVES, max_size=REPRESENTATIVES))
+    chosen = are_distinct(made["representatives"]) & np.array(indexed)
+    return as_nodes(made, chosen).tobytes()
+
+
+several = st.lists(signatures(), max_size=12).map(lambda each: np.frombuffer(b"".join(each), SIGNATURE))
+
+
+def have_in_common(queried: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Return which pairs have a representative in common that the one held is indexed under."""
+    one, other = queried["representatives"][:, None, :, None], held["representatives"][None, :, None, :]
+    bits = np.where(are_minhashes(one) | are_minhashes(other), 0, 3)
+    indexed = BY_AGREEMENT.indexed(held)[None, :, None, :]
+    common: np.ndarray = ((np.bitwise_count(one ^ other) <= bits) & indexed).any(axis=(2, 3))
+    return common
+
+
+@given(st.lists(several, max_size=5), several)
+def test_texts_are_near_that_have_a_representative_in_common_and_agree(
+    batches: list[np.ndarray], queried: np.ndarray
+) -> None:
+    index, held = NeighbourIndex(BY_AGREEMENT), np.zeros(0, SIGNATURE)
+    for batch in batches:
+        index.add(batch.tobytes())
+        held = np.concatenate((held, batch))
+        positions, rows = have_in_common(queried, held).nonzero()
+        agree = compare(queried[positions], held[rows], AGREEMENT).agree
+        expected = zip(positions[agree].tolist(), rows[agree].tolist(), strict=True)
+        assert pairs(index, queried) == list(expected)
+
+
+_RELATION = relation_of(VERIFIED)
+_LATIN = "abcdefghijklmnopqrstuvwxyz"
+_TEXTS = [article["text"] for article in articles(1_500)]
+CHINESE = [text for text in _TEXTS if "的" in text][:300]
+ENGLISH = [text for text in _TEXTS if " the " in text][:300]
+_HAN = sorted({character for text in CHINESE for character in text if character > "一"})
+
+
+def _exchanged(text: str, share: float, random: Random) -> str:
+    """Return a text with a share of its letters, at least one, exchanged for others of its script."""
+    letters = [at for at, character in enumerate(text) if character.isalpha()]
+    characters = list(text)
+    for at in random.sample(letters, max(1, round(share * len(letters)))):
+        characters[at] = random.choice(_LATIN if text[at].isascii() else _HAN)
+    return "".join(characters)
+
+
+@pytest.mark.parametrize(
+    ("texts", "share", "least"),
+    [
+        (CHINESE, 0.04, 0.95),
+        ([text[:100] for text in CHINESE], 0, 0.95),
+        (ENGLISH, 0.02, 0.95),
+        ([text[:200] for text in ENGLISH], 0, 0.95),
+        (ENGLISH, 0.04, 0.5),
+    ],
+    ids=[
+        *("Chinese, 4 percent", "short Chinese, a typo", "English, 2 percent"),
+        *("short English, a typo", "English, 4 percent"),
+    ],
+)
+def test_edited_texts_are_near(texts: list[str], share: float, least: float) -> None:
+    random, fingerprinter = Random(1), Fingerprinter(VERIFIED)
+    signatures = fingerprinter.fingerprint(texts).signatures
+    edited = fingerprinter.fingerprint([_exchanged(text, share, random) for text in texts]).signatures
+    index = NeighbourIndex(_RELATION)
+    index.add(as_nodes(signatures).tobytes())
+    positions, rows = index.find_pairs(edited)
+    near = np.unique(rows[rows == positions])
+    assert len(near) / len(texts) >= least

@@ -1,0 +1,367 @@
+"""From raw text to normal text, sentences, passages and tokens."""
+
+import itertools
+import unicodedata
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import make_tables
+from esdedup import CLASSIC, VERIFIED
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.text.left_out import LocatedPassages
+from esdedup.text.normalise import normal_form, normalise
+from esdedup.text.parsed import ParsedTexts
+from tests.unit.test_fingerprinter import page_ids, page_words
+
+# Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
+TRICKY = (
+    "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
+    "\u034f\ufe0f\u3164\U000e0100"
+)
+of_the_tables = pytest.mark.skipif(
+    unicodedata.unidata_version != make_tables.UNICODE, reason="this Python has other tables of Unicode"
+)
+texts = st.lists(
+    st.one_of(st.text(max_size=30), st.text(st.sampled_from(TRICKY), max_size=20)).filter(
+        lambda text: "<" not in text and "&" not in text
+    ),
+    max_size=8,
+)
+
+
+@pytest.mark.slow
+@of_the_tables
+def test_the_tables_are_those_of_the_crate() -> None:
+    assert make_tables.FOLDER.joinpath("characters.txt").read_text("utf-8") == make_tables.characters()
+    assert make_tables.FOLDER.joinpath("references.txt").read_text("utf-8") == make_tables.references()
+
+
+@of_the_tables
+@given(st.text())
+def test_a_normal_form_is_that_of_python(text: str) -> None:
+    assert normal_form(text) == make_tables.normal_form(text)
+
+
+@given(texts)
+def test_a_batch_is_normalised_like_each_text_alone(batch: list[str]) -> None:
+    line_breaks = [text.replace("\r\n", "\n").replace("\r", "\n") for text in batch]
+    assert normalise(batch) == [normal_form(text) for text in line_breaks]
+
+
+@of_the_tables
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=40))
+def test_normal_form_is_nfkc_and_case_folded(text: str) -> None:
+    if all(ord(character) < 0x2E80 for character in text):
+        assert normal_form(text) == unicodedata.normalize("NFKC", text).casefold()
+
+
+# Combining marks of several classes, some of which stand for two, and characters before them.
+MARKS = "\u0301\u0316\u0344\u0f73\u3099"
+
+
+@pytest.mark.parametrize("unit", [*MARKS, MARKS, "e" + MARKS * 7], ids=ascii)
+def test_no_long_run_of_marks_is_sorted(unit: str) -> None:
+    """Sorting a run takes quadratic time: 100,000 marks took eleven seconds. So it is cut after every 30."""
+    parts, count = [""], 0
+    for character in unit * 100:
+        count = count + 1 if character in MARKS else 0
+        parts[-1] += character
+        if count == 30:
+            parts.append("")
+            count = 0
+    assert normal_form(unit * 100) == "".join(map(normal_form, parts))
+    assert len(normalise([unit * 100_000])) == 1
+
+
+@given(st.text(st.sampled_from(MARKS + "e각\u1161 "), max_size=30))
+def test_marks_that_occur_in_texts_are_normalised_together(text: str) -> None:
+    assert normal_form(text) == unicodedata.normalize("NFKC", text).casefold()
+
+
+@given(texts)
+def test_normalised_text_can_be_written(batch: list[str]) -> None:
+    for text in normalise(batch):
+        assert "\x00" not in text.encode().decode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        ("ＡＢＣ１２３，！", "abc123,!"),
+        ("臺灣開放、乾杯", "台湾开放、干杯"),
+        ("STRASSE Straße", "strasse strasse"),
+        ("co\u00adop\u200berate", "cooperate"),
+        ("a\x00b\ud800c", "a b c"),
+        ("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour"),
+        ("fish &amp; chips &lt;3 &#20013;", "fish & chips <3 中"),
+        ("<p>One</p><p>two <b>b</b>old</p>", "\none\n\ntwo bold\n"),
+        ("a<script>var x = '<p>';</script>b<!-- c\n -->d", "abd"),
+        ("3 < 5 and 7 > 6", "3 < 5 and 7 > 6"),
+        ("if a<b and c>d, i<n; p<q && r>s", "if a<b and c>d, i<n; p<q && r>s"),
+        ("若a<b,则c>d。x<y 。另一句 z-w>v", "若a<b,则c>d。x<y 。另一句 z-w>v"),
+        ("one of <three words ltd>, <me@example.com>", "one of <three words ltd>, <me@example.com>"),
+        ("<P\nclass = 'x y'>a<td nowrap>b<br / >c<br/>d<o:p></o:p>", "\nab\nc\nd"),
+        ("<div data-v-7ba5bd90>a<td nowrap width=5>b<i v-if='x' hidden>c<!DOCTYPE html>", "\nabc"),
+        ("<!-- never closed", "<!-- never closed"),
+        ("a<STYLE>p {}</Style\n>b <script>never closed", "ab never closed"),
+        ("&#" + "9" * 5_000 + "; x", "  x"),
+    ],
+)
+def test_normalised_text_has_no_markup_case_or_width(raw: str, normal: str) -> None:
+    assert normalise([raw]) == [normal]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(
+            "<!--",
+            "<script ",
+            "<style>",
+            "<a",
+            "<p ",
+            "&",
+            "&#x",
+            "</script ",
+            "<",
+            "<a b='",
+            "='",
+            "<?",
+            "</",
+        ),
+        *(
+            "<!-->",
+            "<noscript>",
+            "<svg><style>",
+            "<script><!--",
+            "<script><!--</script>",
+            "<title>",
+            "<a b='>",
+        ),
+    ],
+)
+def test_hostile_markup_takes_no_longer_than_other_text(part: str) -> None:
+    # A quadratic pass over this would take minutes; the suite would not come to its end.
+    text = part * (400_000 // len(part))
+    assert len(normalise([text])) == 1
+
+
+@pytest.mark.parametrize("part", [" ", "a", " a", "a ", " a=", "=", "-", " a-", "/", " /", ":", "a  ", "\n"])
+@pytest.mark.parametrize("start", ["<p", "<p ", "<p a", "<p a ", "<p a=", "<p a b", "<p a b "])
+def test_hostile_attributes_take_no_longer_than_other_text(start: str, part: str) -> None:
+    text = start + part * (400_000 // len(part))
+    assert len(normalise([text])) == 1
+
+
+token_texts = st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n"), max_size=25), min_size=1, max_size=5)
+
+
+RUN_UNITS = 4
+
+
+def parsed(*batch: str) -> ParsedTexts:
+    return ParsedTexts.of(batch, max_length=1_000)
+
+
+def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
+    """Return runs of `units` at least, plainly."""
+    found = []
+    for start in range(len(tokens)):
+        stop, length = start, 0
+        while stop < len(tokens) and length < units:
+            length += 1 if tokens[stop] >= "\u2e80" else 2
+            stop += 1
+        if length >= units or start == 0:
+            found.append(tuple(tokens[start:stop]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("地铁 7 号线", ["地", "铁", "7", "号", "线"]),
+        ("1,234.5 at 10:30, then 2.", ["1,234.5", "at", "10:30", "then", "2"]),
+        ("iphone15 pro", ["iphone", "15", "pro"]),
+    ],
+)
+def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: list[str]) -> None:
+    assert page_words(text) == expected
+    assert len(set(page_ids(text, " ".join(expected), "-".join(expected)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        # Vowel signs and accents belong to their words.
+        ("यह हिन्दी है", ["यह", "हिन्दी", "है"]),
+        ("e\u0323\u0301x y", ["e\u0323\u0301x", "y"]),
+        # Without spaces between words, each letter is a token.
+        ("ตลาด ข่าว", list("ตลาดข่าว")),
+    ],
+)
+def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, tokens: list[str]) -> None:
+    """Between East Asian characters and the like, spaces do not count; between words they do."""
+    first, spaced, cut = page_ids(text, " ".join(tokens), " ".join("".join(tokens)))
+    assert first == spaced
+    assert (spaced == cut) == (max(map(len, tokens)) == 1)
+
+
+@given(token_texts, token_texts)
+def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str]) -> None:
+    """Counted as for an explanation: runs without a number, and runs with one."""
+    for one, other in zip(ones, others, strict=False):
+        ours, theirs = (set(runs(page_words(text), RUN_UNITS)) for text in (one, other))
+        ((of_words, of_numbers),) = parsed(one).core.overlap(b"", parsed(other).core, b"")
+        for has_number, found in ((False, of_words), (True, of_numbers)):
+            mine, yours = (
+                {run for run in each if any(word[0].isdigit() for word in run) == has_number}
+                for each in (ours, theirs)
+            )
+            assert found == (len(mine & yours), len(mine), len(yours))
+
+
+def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:
+    """Return the hash of each word alone, which is its simhash where it is a whole sentence."""
+    return ParsedTexts.of(chosen, max_length=1_000).passages.hashes
+
+
+def test_words_with_one_key_are_not_found_by_adding_up() -> None:
+    """Were a hash the sum of what the parts of a word add, two lists of parts would flood any key.
+
+    The last key of a simhash is its lowest 25 bits. Of a thousand million pairs, thirty have a given key.
+    """
+    key = (1 << 25) - 1
+    parts = ["".join(letters) for letters in itertools.permutations("abcdefghijklmno", 4)]
+    fronts = hashes_of_words([f"{part}aaaa" for part in parts]) & np.uint64(key)
+    backs = hashes_of_words([f"aaaa{part}" for part in parts])
+    differences = (backs - hashes_of_words(["aaaaaaaa"])) & np.uint64(key)
+    by_difference = dict(zip(differences.tolist(), parts, strict=True))
+    found = [
+        front + by_difference[0x5EED - own & key]
+        for front, own in zip(parts, fronts.tolist(), strict=True)
+        if 0x5EED - own & key in by_difference
+    ]
+    assert len(found) >= 10
+    assert np.count_nonzero(hashes_of_words(found) & np.uint64(key) == 0x5EED) <= 1
+
+
+@given(token_texts)
+def test_a_hash_does_not_depend_on_the_place(batch: list[str]) -> None:
+    together = parsed(*batch).passages
+    alone = [parsed(text).passages for text in batch]
+    assert together.hashes.tolist() == [each for one in alone for each in one.hashes.tolist()]
+    assert together.have_figures.tolist() == [each for one in alone for each in one.have_figures.tolist()]
+
+
+sentence_texts = st.lists(st.text(st.sampled_from("ab1。. \n中!"), max_size=30), max_size=6)
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, each on one line."""
+    found = LocatedPassages.of(text, max_length=10_000)
+    return [found.text(number).rstrip(" 。.!") for number in range(len(found.starts))]
+
+
+def letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("短。这一句话比较长一些!也短", "这一句话比较长一些"),
+        ("first wins. equal one. other two", "first wins"),
+        ("pi is 3.14159 and e is 2.718. short.", "pi is 3.14159 and e is 2.718"),
+        ("written by j. smith of the daily news. no.", "written by j. smith of the daily news"),
+        (
+            "a line of text that was wrapped by\na program goes on until its end. no.",
+            "a line of text that was wrapped by\na program goes on until its end",
+        ),
+        ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
+        # As crawlers bring them: a line is a paragraph.
+        ("home\nnews\nsport\n" + "a word and " * 10 + "a stop\nshare this", "a word and " * 10 + "a stop"),
+        ("a wrapped\nline of text\n\n" + "and a word " * 10, ("and a word " * 10).strip()),
+        ("home\nnews\n" + "a word and " * 8 + "no more", "a word and " * 8 + "no more"),
+        ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
+    ],
+)
+def test_the_longest_sentence_is_found(text: str, sentence: str) -> None:
+    assert max(sentences_of(text), key=letters) == " ".join(sentence.split())
+
+
+@pytest.mark.parametrize("text", ["!!! ??? ...", "", "\n\n"])
+def test_a_text_without_letters_has_no_sentence(text: str) -> None:
+    found = ParsedTexts.of([text, "one. two", text], max_length=100)
+    assert found.passages.texts.tolist() == [1, 1]
+    assert found.letters.tolist() == [0, 6, 0]
+
+
+@given(sentence_texts)
+def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
+    together = ParsedTexts.of(batch, max_length=100)
+    alone = [ParsedTexts.of([text], max_length=100).passages.letters.tolist() for text in batch]
+    assert together.passages.letters.tolist() == [each for one in alone for each in one]
+    assert together.letters.tolist() == [letters(text) for text in batch]
+
+
+@given(sentence_texts)
+def test_the_longest_sentence_of_each_half(batch: list[str]) -> None:
+    fingerprinter = Fingerprinter(VERIFIED)
+    for text in batch:
+        own = sentences_of(text)
+        halves = (own[: len(own) // 2], own[len(own) // 2 :])
+        expected = [max(half, key=letters) for half in halves if half]
+        found = fingerprinter.passages(text)
+        assert [" ".join(each.split()).rstrip(" 。.!") for each in found] == expected
+
+
+def test_rows_are_joined_where_one_alone_is_too_short() -> None:
+    """Not over a blank line, nor after a full stop or an East Asian character."""
+    fingerprinter = Fingerprinter(CLASSIC)
+    for text, longest in (
+        ("Net 26 mln\nRevs 110 mln\n\nPay April 15", "net 26 mln\nrevs 110 mln"),
+        ("Pay April 15\nIt rose. So did", "pay april 15\nit rose"),
+        ("So did costs\n净利润\n营收", "so did costs\n净利润"),
+        ("净利润增长\n营收", "净利润增长"),
+    ):
+        assert fingerprinter.passages(text) == [longest]
+    assert fingerprinter.passages("...") == []
+
+
+def hashes(text: str) -> list[int]:
+    found: list[int] = LocatedPassages.of(text, max_length=10_000).passages.hashes.tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_equal"),
+    [
+        ("Posted 2026-11-22 07:30.", "Posted 2026-11-23 18:05.", True),
+        ("2026\u5e7411\u670822\u65e5 07:30", "2025\u5e741\u67082\u65e5 17:05", True),
+        ("11-22 07:30 desk", "1-3 18:05 desk", True),
+        ("Updated 22.11.2026", "Updated 23.12.2026", True),
+        ("By Ann Lee | 22 Nov 2026 | Share", "By Ann Lee | 3 Nov 2027 | Share", True),
+        ("Comments (23)", "Comments (4)", True),
+        # Rows of tables, however short.
+        ("Shr 73 cts vs 55", "Shr 74 cts vs 55", False),
+        ("Net 26.0 mln", "Net 27.0 mln", False),
+        ("Deaths: 3", "Deaths: 4", False),
+        ("\u6b7b\u4ea13\u4f8b\u3002", "\u6b7b\u4ea14\u4f8b\u3002", False),
+        ("Harbour 3, Rovers 2 on 22 Nov 2026", "Harbour 3, Rovers 1 on 22 Nov 2026", False),
+        # Figures beside a passage are none of its own.
+        ("Posted 2026-11-22\nNet 26.0 mln", "Posted 2025-01-02\nNet 26.0 mln", True),
+        # A bulletin says by its numbers what there is to say.
+        (
+            "The province reported 12 new cases and 3 deaths.",
+            "The province reported 0 new cases and 1 deaths.",
+            False,
+        ),
+        ("Share this!", "SHARE  this.", True),
+    ],
+)
+def test_figures_tell_passages_apart_and_dates_do_not(one: str, other: str, are_equal: bool) -> None:
+    assert (hashes(one) == hashes(other)) is are_equal

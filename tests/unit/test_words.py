@@ -1,0 +1,293 @@
+"""How words are cut and hashed, and profiles that choose other ways."""
+
+import pickle
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.simhash import simhash
+from esdedup.text.hashing import (
+    TOKEN_HASHES,
+    TokenHash,
+    crc32,
+    get_token_hash,
+    java31,
+    mixed,
+    murmur64,
+    times33,
+)
+from esdedup.text.normalise import normalise
+from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, Segmenter, UnicodeWords, get_segmenter
+from esdedup.text.weights import WEIGHT_SCALE
+from tests.unit.test_fingerprinter import EN, ZH, names
+
+
+@pytest.mark.parametrize(
+    ("segmenter", "text", "words"),
+    [
+        (Jieba(), "地铁开通了 long-term", ["地铁", "开通", "了", " ", "long", "-", "term"]),
+        (Jieba(), "Äpfel", ["ä", "pfel"]),
+        (UnicodeWords(), "cat's 1,000.5 m² on 3rd st.", ["cat", "s", "1,000.5", "m2", "on", "3rd", "st"]),
+        (UnicodeWords(), "Überall: naïve ΣΊΣΥΦΟΣ!", ["überall", "naïve", "σίσυφοσ"]),
+        (UnicodeWords(), "हिन्दी में", ["हिन्दी", "में"]),
+        (UnicodeWords(), "地铁开通了，真好", ["地铁开通了", "真好"]),
+        (UnicodeWords(), "snake_case a--b , ,", ["snake", "case", "a", "b"]),
+        (UnicodeWords(), "", []),
+        (NGrams(3), "How r u?", ["how", "owr", "wru"]),
+        (NGrams(3), "€ 1,000.5", ["100", "000", "005"]),
+        (NGrams(2), "地铁，开通", ["地铁", "铁开", "开通"]),
+        (NGrams(1), "ab", ["a", "b"]),
+        (NGrams(5), "abc", ["abc"]),
+        (NGrams(5), "...", []),
+        (CustomSegmenter("lines", str.split), "a b c", ["a", "b", "c"]),
+    ],
+)  # fmt: skip
+def test_known_cuts(segmenter: Segmenter, text: str, words: list[str]) -> None:
+    (normal,) = normalise([text])
+    assert list(segmenter.cut(normal)) == words
+
+
+@given(st.text())
+def test_unicode_words_have_every_letter_and_digit_once_in_order(text: str) -> None:
+    (normal,) = normalise([text])
+    words = UnicodeWords().cut(normal)
+    assert all(words)
+    # Marks and signs within numbers may be in words; letters and digits must be.
+    kept = [each for word in words for each in word if each.isalnum()]
+    assert kept == [each for each in normal if each.isalnum()]
+
+
+@given(st.text(), st.integers(1, 5))
+def test_n_grams_overlap_in_all_letters_but_one(text: str, size: int) -> None:
+    (normal,) = normalise([text])
+    grams = NGrams(size).cut(normal)
+    joined = "".join([each[0] for each in grams] + [each[1:] for each in grams[-1:]])
+    # Marks may be in grams; letters and digits must be.
+    assert [each for each in joined if each.isalnum()] == [each for each in normal if each.isalnum()]
+    assert len(grams) <= 1 or {len(each) for each in grams} == {size}
+
+
+@pytest.mark.parametrize("segmenter", [Jieba(), UnicodeWords(), NGrams(3), NGrams(64)])
+def test_a_segmenter_is_found_by_its_name(segmenter: Segmenter) -> None:
+    assert get_segmenter(segmenter.name) == segmenter
+
+
+@pytest.mark.parametrize("name", ["", "3-gram", "0-grams", "65-grams", "03-grams", "Jieba", "spaces"])
+def test_an_unknown_segmenter(name: str) -> None:
+    with pytest.raises(SettingError, match="jieba, words, and 1-grams to 64-grams"):
+        get_segmenter(name)
+
+
+@pytest.mark.parametrize("size", [0, 65, -1])
+def test_n_grams_of_no_sensible_length(size: int) -> None:
+    with pytest.raises(SettingError, match="from 1 to 64"):
+        NGrams(size)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "needs a name"),
+        ("jieba", "exists"),
+        ("jieba-1", "exists"),
+        ("words", "exists"),
+        ("2-grams", "exists"),
+    ],
+)
+def test_a_segmenter_of_ones_own_has_a_name_of_its_own(name: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        CustomSegmenter(name, str.split)
+
+
+def test_a_segmenter_that_returns_no_words_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"'bytes' returned b'a', which is not a string"):
+        CustomSegmenter("bytes", lambda text: [text.encode()]).cut("a")  # type: ignore[list-item]
+    with pytest.raises(SettingError, match="'whole' returned 'a b', which is no list of words"):
+        CustomSegmenter("whole", lambda text: text).cut("a b")
+    with pytest.raises(SettingError, match="'none' returned None, which is no list of words"):
+        CustomSegmenter("none", lambda _: None).cut("a b")  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("function", "token", "value"),
+    [
+        # From the reference implementation: MurmurHash3_x64_128 with seed 0.
+        (murmur64, "hello", 0xCBD8A7B341BD9B02),
+        # The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
+        (crc32, "123456789", 0xCBF43926),
+        (crc32, "", 0),
+        # As String.hashCode of OpenJDK printed them, unsigned. The emoji is two UTF-16 code units.
+        (java31, "", 0),
+        (java31, "a", 97),
+        (java31, "hello", 99_162_322),
+        (java31, "polygenelubricants", 1 << 31),
+        (java31, "The quick brown fox jumps over the lazy dog", 3_685_539_155),
+        (java31, "美国", 1_034_543),
+        (java31, "😀", 1_772_899),
+        # Published with implementations of djb2.
+        (times33, "", 5381),
+        (times33, "Algorithms", 3_782_405_311),
+        (times33, "scramble bits", 1_609_059_040),
+    ],
+)
+def test_known_answers(function: Callable[[bytes], int], token: str, value: int) -> None:
+    assert function(token.encode()) == value
+
+
+def test_the_sum_of_java_and_of_bernstein_by_their_formulas() -> None:
+    """Written out as sums of powers, which the code is not."""
+    text = b"times thirty-one"
+    n = len(text)
+    java = sum(byte * 31 ** (n - 1 - at) for at, byte in enumerate(text))
+    bernstein = 5381 * 33**n + sum(byte * 33 ** (n - 1 - at) for at, byte in enumerate(text))
+    assert java31(text) == java % 2**32
+    assert times33(text) == bernstein % 2**32
+
+
+def test_a_hash_of_32_bits_is_made_longer_by_the_finalizer_of_murmur3() -> None:
+    # fmix64 of the reference implementation.
+    assert mixed(np.array([0, 1], np.uint64)).tolist() == [0, 0xB456BCFC34C2CB2C]
+    hashes = TOKEN_HASHES["java31"].of(["a", "hello", "美国"])
+    assert hashes.tolist() == mixed(np.array([97, 99_162_322, 1_034_543], np.uint64)).tolist()
+    # All 64 bits are used as they come.
+    assert TOKEN_HASHES["murmur3"].of(["hello"]).tolist() == [0xCBD8A7B341BD9B02]
+
+
+@given(st.sets(st.integers(0, 2**32 - 1), min_size=2))
+def test_words_with_different_hashes_keep_different_ones(values: set[int]) -> None:
+    ours = TokenHash("own", int, bits=32)
+    assert len(set(ours.of([str(value) for value in values]).tolist())) == len(values)
+
+
+@pytest.mark.slow
+def test_every_bit_of_a_longer_hash_is_one_as_often_as_not() -> None:
+    """Within 5 standard errors; the upper half too, which a hash of 32 bits does not have."""
+    words = [f"word {number}" for number in range(4_000)]
+    for token_hash in TOKEN_HASHES.values():
+        ones = [np.mean(token_hash.of(words) >> np.uint64(bit) & np.uint64(1)) for bit in range(64)]
+        assert np.abs(np.array(ones) - 0.5).max() < 5 * 0.5 / len(words) ** 0.5, token_hash.name
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 8, 1.0, True, None])
+def test_what_is_no_hash_of_these_bits_is_refused(value: object) -> None:
+    with pytest.raises(SettingError, match=r"the hash 'own' returned .* for 'a': .* from 0 to 2\^8 - 1"):
+        TokenHash("own", lambda token: value, bits=8).of(["a"])  # type: ignore[arg-type,return-value]
+
+
+def test_a_hash_without_a_name_or_with_no_sensible_size() -> None:
+    with pytest.raises(SettingError, match="needs a name"):
+        TokenHash("", crc32)
+    for bits in (0, 65):
+        with pytest.raises(SettingError, match="1 to 64"):
+            TokenHash("own", crc32, bits=bits)
+    with pytest.raises(SettingError, match="no hash 'md5'; there are murmur3, crc32, java31, times33"):
+        get_token_hash("md5")
+
+
+SPLIT = CustomSegmenter("split", str.split)
+ADLER = TokenHash("adler32", zlib.adler32, bits=32)
+CHANGED = {
+    "classic words": (CLASSIC.with_changes(segmenter=UnicodeWords()), "2c53040806018108", "f3c8460383427068"),
+    "classic 2-grams": (CLASSIC.with_changes(segmenter=NGrams(2)), "3c6c717fadc97b0f", "72149b3e346cf6d2"),
+    "classic split": (CLASSIC.with_changes(segmenter=SPLIT), "06db81511bf40801", "f3c8460383427068"),
+    "keywords words": (
+        KEYWORDS.with_changes(segmenter=UnicodeWords()), "2d5fed18061b8179", "639a6206834040ca",
+    ),
+    "keywords 2-grams": (KEYWORDS.with_changes(segmenter=NGrams(2)), "3c647173a9817def", "72549b3f342676f2"),
+    "classic crc32": (
+        CLASSIC.with_changes(token_hash=TOKEN_HASHES["crc32"]), "121c6619dd20b0be", "00f2a4deca63ea2d",
+    ),
+    "classic java31": (
+        CLASSIC.with_changes(token_hash=TOKEN_HASHES["java31"]), "3a41e0a8ae3609c4", "8a62c41867f27df4",
+    ),
+    "classic times33": (
+        CLASSIC.with_changes(token_hash=TOKEN_HASHES["times33"]), "7cd640f50e7be28c", "fac22bd6c545bccf",
+    ),
+    "classic adler32": (CLASSIC.with_changes(token_hash=ADLER), "747a1a3ea51d83b5", "722d0efd29ed2c3d"),
+    "keywords times33": (
+        KEYWORDS.with_changes(token_hash=TOKEN_HASHES["times33"]), "6c7e04f50ffbee9c", "6ee4a392c9553cc9",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("profile", "zh", "en"), CHANGED.values(), ids=CHANGED)
+def test_fingerprints_are_the_golden_vectors(profile: Profile, zh: str, en: str) -> None:
+    """As in `test_fingerprinter.py`: a change here is a change of bits."""
+    assert names(Fingerprinter(profile), [ZH, EN]) == [zh, en]
+
+
+@pytest.mark.parametrize("name", ["classic 2-grams", "keywords times33", "classic adler32"])
+def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
+    """By the simhash of weighted tokens, which takes any hash."""
+    profile = CHANGED[name][0]
+    fingerprinter = Fingerprinter(profile)
+    for text in (ZH, EN):
+        again = simhash(
+            ((each.word, round(each.weight * WEIGHT_SCALE)) for each in fingerprinter.features(text)),
+            token_hash=lambda token: int(profile.token_hash.of([token.decode()])[0]),
+        )
+        assert [f"{again:016x}"] == names(fingerprinter, [text])
+
+
+def test_labels_tell_segmenters_and_hashes_apart_and_do_not_change() -> None:
+    assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-2"
+    labels = {name: profile.label for name, (profile, *_) in CHANGED.items()}
+    assert len(set(labels.values())) == len(labels)
+    assert labels["classic words"] == "classic-2-7f70cc34"
+    assert labels["classic 2-grams"] == "classic-2-2dcca1e3"
+    assert labels["classic split"] == "classic-2-25b14b0f"
+    assert labels["classic crc32"] == "classic-2-8020db9f"
+    assert labels["classic adler32"] == "classic-2-08f7ecbc"
+    # The same function, said to have more bits, gives others.
+    longer = CLASSIC.with_changes(token_hash=TokenHash("adler32", zlib.adler32))
+    assert longer.label != labels["classic adler32"]
+
+
+def test_verified_has_no_words() -> None:
+    with pytest.raises(SettingError, match=r"the segmenter 'words' contradicts .* use 'longest-sentence'"):
+        VERIFIED.with_changes(segmenter=UnicodeWords())
+    with pytest.raises(
+        SettingError, match=r"the hash 'crc32' contradicts .* 'halves', which does not hash words"
+    ):
+        VERIFIED.with_changes(token_hash=TOKEN_HASHES["crc32"])
+    # What is the default anyway contradicts nothing.
+    assert VERIFIED.with_changes(segmenter=Jieba()) == VERIFIED
+
+
+def test_no_name_has_two_meanings() -> None:
+    class Words:
+        name = "words"
+
+        def cut(self, text: str) -> list[str]:
+            return text.split()
+
+        def can_yield(self, word: str) -> bool:
+            return True
+
+    with pytest.raises(SettingError, match="the segmenter 'words' exists"):
+        CLASSIC.with_changes(segmenter=Words())
+    with pytest.raises(SettingError, match="the hash 'crc32' exists"):
+        CLASSIC.with_changes(token_hash=TokenHash("crc32", zlib.adler32, bits=32))
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_profile_survives_pickling(name: str) -> None:
+    profile = CHANGED[name][0]
+    assert pickle.loads(pickle.dumps(profile)).label == profile.label
+
+
+def test_a_function_that_fails_leaves_no_half_learned_words() -> None:
+    def fails_once(token: bytes) -> int:
+        return failures.pop() if failures else zlib.adler32(token)
+
+    failures: list[int] = [-1]
+    fingerprinter = Fingerprinter(CLASSIC.with_changes(token_hash=TokenHash("adler32", fails_once, bits=32)))
+    with pytest.raises(SettingError, match="returned -1"):
+        names(fingerprinter, [EN])
+    assert names(fingerprinter, [EN]) == [CHANGED["classic adler32"][2]]

@@ -32,11 +32,7 @@ def in_two_looks(articles: Articles, profile: Profile) -> Roots:
 def _clustered(articles: Articles, profile: Profile, *, learn_first: bool) -> Roots:
     fields = Fields()
     clustering = Clustering(
-        profile=profile,
-        fields=fields,
-        use_time=False,
-        retention=timedelta(days=30),
-        on_rejected=_fail,
+        profile=profile, fields=fields, use_time=False, retention=timedelta(days=30), on_rejected=_fail
     )
     if learn_first:
         first_look(clustering, _as_in_a_file(articles), fields)

@@ -85,7 +85,4 @@ def _growth(fill: Callable[[int, int], object], count: int) -> dict[str, float]:
         fill(start, min(start + _FILLED_AT_ONCE, count))
     after_bytes = resident_bytes()
     give_back_memory()
-    return {
-        _GROWTH: (after_bytes - before_bytes) / count,
-        _IN_USE: (resident_bytes() - before_bytes) / count,
-    }
+    return {_GROWTH: (after_bytes - before_bytes) / count, _IN_USE: (resident_bytes() - before_bytes) / count}

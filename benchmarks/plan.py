@@ -145,9 +145,7 @@ def _open(url: str, count: int) -> Opened:
             held = Held.random(VERIFIED, count, random)
             us = us_of_batches(Forest(store), held, random, _BATCHES)
     return Opened(
-        kept_bytes=contents.memory_bytes - contents.learned_bytes,
-        grown_bytes=grown_bytes,
-        owner_us=fmean(us),
+        kept_bytes=contents.memory_bytes - contents.learned_bytes, grown_bytes=grown_bytes, owner_us=fmean(us)
     )
 
 

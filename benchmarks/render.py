@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks import capacity, results
 from benchmarks.articles import SETS
-from benchmarks.lookup import document as lookup
-from benchmarks.lookup.rows import REAL, UNIFORM
+from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 
 Results = Mapping[str, Result]
@@ -54,7 +53,7 @@ _COSTS = {
 }
 # Tables that documents quote as a whole, or describe.
 _WHOLE = {
-    *("layouts", "layouts-calculated", "layouts-elastic", "search-language", "plan-large"),
+    *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
 }
 # What README shows of both.
@@ -209,9 +208,6 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "cost": _cost,
     "cost-in-short": _cost_in_short,
     "capacity": lambda _: capacity.capacity(),
-    "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
-    "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
-    "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),
-    "lookup-elastic-real": lambda kept: lookup.elastic(kept, REAL),
-    "lookup-calculated": lookup.calculated,
+    "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
+    "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),
 }

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from esdedup.elastic.client import connect_async
-from esdedup.sidecar.app import OPENAPI_PATH
-from esdedup.sidecar.assembly import assemble
+from esdedup.sidecar.app import OPENAPI_PATH, assemble
 from esdedup.sidecar.settings import Settings
 from esdedup.web import create_app
 

@@ -13,7 +13,19 @@ from matplotlib.figure import Figure
 
 from benchmarks import results
 from benchmarks.lookup import in_memory
-from benchmarks.lookup.rows import REAL, UNIFORM, number
+from benchmarks.lookup.rows import (
+    BYTES,
+    CANDIDATES,
+    ELASTIC,
+    LOOKUP,
+    MEMORY,
+    REAL,
+    UNIFORM,
+    Lookup,
+    number,
+    rows_of,
+)
+from benchmarks.lookup.rows import calculated as calculate
 from benchmarks.lookup.schemes import ALL_VARIANTS, SCHEMES
 from benchmarks.results import ROOT, Cells
 
@@ -24,8 +36,6 @@ _COLOURS = dict(
         strict=True,
     )
 )
-_ELASTIC = ("layouts-elastic", "layouts-elastic-million", "layouts-elastic-large")
-_CANDIDATES, _LOOKUP, _BYTES = "candidates an arrival", "µs an arrival", "bytes a fingerprint"
 _SIZE = (9, 4.5)
 # Of what is drawn at one size, the first that was measured.
 _SIZES = ("1,000,000", "100,000")
@@ -34,16 +44,13 @@ _SIZES = ("1,000,000", "100,000")
 def draw(folder: Path, kind: str = "svg") -> None:
     """Write the figures to a folder, as files of a kind, such as SVG."""
     kept = results.load(results.QUOTED)
-    measured = kept["layouts"].tables["layouts"]
-    calculated = kept["layouts"].tables["layouts-calculated"]
-    elastic = [
-        row for name in _ELASTIC if name in kept for row in kept[name].tables.get("layouts-elastic", [])
-    ]
+    measured, elastic = rows_of(kept, MEMORY), rows_of(kept, ELASTIC)
+    calculated = [row.cells() for row in calculate([Lookup.of(row, table=MEMORY) for row in measured])]
     figures = {
         "lookup-where-to-pay": _where_to_pay(measured, elastic),
-        "lookup-candidates": _by_size(measured, calculated, _CANDIDATES, "candidates an arrival"),
-        "lookup-time": _by_size(measured, calculated, _LOOKUP, "µs an arrival, in memory"),
-        "lookup-elasticsearch": _by_size(elastic, [], _LOOKUP, "µs an arrival, in Elasticsearch"),
+        "lookup-candidates": _by_size(measured, calculated, CANDIDATES, "candidates an arrival"),
+        "lookup-time": _by_size(measured, calculated, LOOKUP, "µs an arrival, in memory"),
+        "lookup-elasticsearch": _by_size(elastic, [], LOOKUP, "µs an arrival, in Elasticsearch"),
     }
     # The same file whenever it is drawn.
     with rc_context({"svg.hashsalt": "lookup"}):
@@ -63,7 +70,7 @@ def _where_to_pay(memory: Sequence[Cells], elastic: Sequence[Cells]) -> Figure:
             if row["kind"] == REAL and (row["fingerprints"] == size or row["scheme"] == ALL_VARIANTS.name):
                 scheme = row["scheme"]
                 panel.plot(
-                    *_point(row, _BYTES, _LOOKUP), "o", color=_COLOURS[scheme], markersize=8, label=scheme
+                    *_point(row, BYTES, LOOKUP), "o", color=_COLOURS[scheme], markersize=8, label=scheme
                 )
         panel.set(xscale="log", yscale="log", xlabel="pay when storing: bytes a fingerprint")
         panel.set_title(f"{place}, {size} real fingerprints", fontsize="medium")
@@ -83,7 +90,7 @@ def _by_size(measured: Sequence[Cells], calculated: Sequence[Cells], column: str
         panel.set(xscale="log", yscale="log", xlabel="fingerprints")
         panel.set_title(f"{kind} fingerprints", fontsize="medium")
         panel.grid(alpha=0.3)
-    if column == _CANDIDATES:
+    if column == CANDIDATES:
         figure.axes[0].set_ylim(bottom=1e-3)
     figure.axes[0].set_ylabel(label)
     _legend(figure)

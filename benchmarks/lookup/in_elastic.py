@@ -8,7 +8,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from benchmarks import server
 from benchmarks.lookup import fingerprints
-from benchmarks.lookup.rows import Lookup
+from benchmarks.lookup.rows import ELASTIC, Lookup
 from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, TABLES, Fingerprints, Scheme
 from benchmarks.rows import duration_s
 from benchmarks.run import Run
@@ -17,7 +17,6 @@ from esdedup.elastic.limits import MAX_HITS, MAX_TERMS
 from esdedup.elastic.requests import Query
 from esdedup.fingerprint.simhash import to_hex
 
-TABLE = "layouts-elastic"
 _HUNDRED_THOUSAND, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _INDEX = "benchmark-schemes"
 _BATCH, _ROUNDS = 1_000, 5
@@ -86,7 +85,7 @@ def _measured(
         spent_s.append(duration_s(lambda batch=batch: counts.append(_search(client, scheme, batch))))
     client.indices.delete(index=_INDEX)
     return Lookup(
-        table=TABLE,
+        table=ELASTIC,
         kind=kind,
         scheme=scheme.name,
         fingerprints=count,

@@ -5,25 +5,16 @@ import statistics
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.lookup import fingerprints
-from benchmarks.lookup.calculated import calculated
-from benchmarks.lookup.hash_table import HashTable
-from benchmarks.lookup.rows import Lookup
-from benchmarks.lookup.schemes import (
-    ALL_VARIANTS,
-    EXHAUSTIVE,
-    EXPANSION,
-    SCHEMES,
-    Fingerprints,
-    Scheme,
-)
+from benchmarks.lookup.rows import MEMORY, Lookup, calculated
+from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, SCHEMES, Fingerprints, Scheme
 from benchmarks.rows import duration_s
 from benchmarks.run import Run
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
-TABLE = "layouts"
 SIZES = (100_000, 1_000_000, 10_000_000)
 OURS = "esdedup in memory: four blocks, growing"
 _MOST_DISTANCE_BITS = 3
@@ -34,6 +25,10 @@ _WITH_VARIANTS = 1_000
 _ADDED_AT_ONCE = 50_000
 # Arrivals for which the answers are compared with exhaustive search.
 _CHECKED = 20
+# 2**64 divided by the golden ratio: spreads keys over buckets (Knuth, TAOCP 6.4).
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# Keys that are looked up together, and values that are read together.
+_KEYS_AT_ONCE, _VALUES_AT_ONCE = 1 << 16, 1 << 22
 
 Found = tuple[int, set[tuple[int, int]]]
 """How many candidates were read, and arrivals with what is near them."""
@@ -113,7 +108,7 @@ def _row(
 
     spent_s = [duration_s(functools.partial(search_counting, batch)) for batch in batches]
     return Lookup(
-        table=TABLE,
+        table=MEMORY,
         kind=kind,
         scheme=name,
         fingerprints=len(held),
@@ -161,3 +156,38 @@ class Tables:
                 apart = np.bitwise_count(self._scheme.own(values, number) ^ asked.ravel()[places])
                 fits = apart <= self._scheme.stored_distance_bits
                 yield places[fits] // asked.shape[1], values[fits], int(fits.sum())
+
+
+class HashTable:
+    """Fingerprints by key: those of a bucket stand one after the other."""
+
+    def __init__(self, keys: Fingerprints, values: Fingerprints, *, width_bits: int) -> None:
+        """Make a table of keys and values, ``(n,)`` each; keys have `width_bits`."""
+        bits = min(width_bits, max(1, len(keys).bit_length() - 1))
+        self._shift = np.uint64(64 - bits)
+        buckets = self._bucket(keys)
+        self._values = values[np.argsort(buckets)]
+        self._starts = np.zeros((1 << bits) + 1, np.uint32)
+        np.cumsum(np.bincount(buckets, minlength=1 << bits), out=self._starts[1:])
+
+    @property
+    def size_bytes(self) -> int:
+        return self._values.nbytes + self._starts.nbytes
+
+    def read(self, keys: Fingerprints) -> Iterator[tuple[npt.NDArray[np.int64], Fingerprints]]:
+        """Yield what is in the buckets of `keys`, some at a time: positions in `keys`, and values."""
+        for first in range(0, len(keys), _KEYS_AT_ONCE):
+            buckets = self._bucket(keys[first : first + _KEYS_AT_ONCE])
+            starts = self._starts[buckets].astype(np.int64)
+            ends = np.cumsum(self._starts[buckets + 1] - starts)
+            # Cut where more values than a few million would be read together.
+            cuts = np.searchsorted(ends, np.arange(0, ends[-1], _VALUES_AT_ONCE), "right")
+            for start, stop in zip(cuts, [*cuts[1:], len(ends)], strict=True):
+                counts = np.diff(ends[start:stop], prepend=ends[start - 1] if start else 0)
+                at = np.arange(counts.sum()) + np.repeat(
+                    starts[start:stop] - np.cumsum(counts) + counts, counts
+                )
+                yield np.repeat(np.arange(first + start, first + stop), counts), self._values[at]
+
+    def _bucket(self, keys: Fingerprints) -> npt.NDArray[np.int64]:
+        return (keys * _FACTOR >> self._shift).astype(np.int64)

@@ -1,8 +1,23 @@
-"""Rows of the comparison of schemes."""
+"""Rows of the comparison of schemes: measured, calculated, and as tables of docs/lookup.md.
+
+What is calculated follows from the formulas of `schemes` and two unit costs: an arrival costs the time of its
+keys, as measured at the largest size, and time for each candidate, as measured where these are many.
+"""
 
 import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
+
+from benchmarks.lookup.schemes import ALL_VARIANTS, BLOCKS, SCHEMES, Scheme
+from benchmarks.results import Cells, Result
 
 UNIFORM, REAL = "uniform", "real"
+CANDIDATES, LOOKUP = "candidates an arrival", "µs an arrival"
+STORE, BYTES = "µs to store one", "bytes a fingerprint"
+MEMORY, ELASTIC = "layouts", "layouts-elastic"
+_BENCHMARKS = {MEMORY: (MEMORY,), ELASTIC: (ELASTIC, "layouts-elastic-million", "layouts-elastic-large")}
+_CALCULATED = "layouts-calculated"
+_SIZES = tuple(10**power for power in range(5, 11))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,15 +35,29 @@ class Lookup:
     store_us: float | None = None
     bytes_each: float | None = None
 
+    @classmethod
+    def of(cls, cells: Cells, *, table: str) -> Self:
+        """Read what `cells` has written."""
+        return cls(
+            table=table,
+            kind=cells["kind"],
+            scheme=cells["scheme"],
+            fingerprints=int(cells["fingerprints"].replace(",", "")),
+            candidates=number(cells[CANDIDATES]),
+            lookup_us=number(cells[LOOKUP]),
+            store_us=number(cells[STORE]),
+            bytes_each=number(cells[BYTES]),
+        )
+
     def cells(self) -> dict[str, str]:
         return {
             "fingerprints": f"{self.fingerprints:,}",
             "kind": self.kind,
             "scheme": self.scheme,
-            "candidates an arrival": figure(self.candidates),
-            "µs an arrival": figure(self.lookup_us),
-            "µs to store one": figure(self.store_us),
-            "bytes a fingerprint": figure(self.bytes_each),
+            CANDIDATES: figure(self.candidates),
+            LOOKUP: figure(self.lookup_us),
+            STORE: figure(self.store_us),
+            BYTES: figure(self.bytes_each),
         }
 
 
@@ -45,3 +74,84 @@ def figure(value: float | None) -> str:
 def number(cell: str) -> float | None:
     """Return the number that `figure` has made a cell of."""
     return float(cell.replace(",", "")) if cell else None
+
+
+def calculated(measured: Sequence[Lookup]) -> list[Lookup]:
+    """Return what each scheme takes of uniform fingerprints that are not near the arrival."""
+    uniform = [row for row in measured if row.kind == UNIFORM]
+    by_scheme = {scheme.name: [row for row in uniform if row.scheme == scheme.name] for scheme in SCHEMES}
+    candidate_us = _candidate_us(by_scheme[BLOCKS.name])
+    return [
+        Lookup(
+            table=_CALCULATED,
+            kind=UNIFORM,
+            scheme=scheme.name,
+            fingerprints=size,
+            candidates=scheme.candidates(size),
+            # With all variants, only so few could be measured that they fit into the processor's cache.
+            lookup_us=None if scheme == ALL_VARIANTS else _lookup_us(scheme, size, by_scheme, candidate_us),
+            bytes_each=scheme.memory_bytes(size),
+        )
+        for size in _SIZES
+        for scheme in SCHEMES
+    ]
+
+
+def _candidate_us(rows: Sequence[Lookup]) -> float:
+    """Return the time of a candidate: what more of them cost from the second largest size to the largest."""
+    smaller, larger = sorted(rows, key=lambda row: row.fingerprints)[-2:]
+    assert larger.lookup_us is not None
+    assert smaller.lookup_us is not None
+    assert larger.candidates is not None
+    assert smaller.candidates is not None
+    return (larger.lookup_us - smaller.lookup_us) / (larger.candidates - smaller.candidates)
+
+
+def _lookup_us(
+    scheme: Scheme, size: int, by_scheme: Mapping[str, Sequence[Lookup]], candidate_us: float
+) -> float:
+    largest = max(by_scheme[scheme.name], key=lambda row: row.fingerprints)
+    assert largest.lookup_us is not None
+    assert largest.candidates is not None
+    if scheme.layout is None:
+        return largest.lookup_us / largest.fingerprints * size
+    keys_us = max(0.0, largest.lookup_us - largest.candidates * candidate_us)
+    return keys_us + scheme.candidates(size) * candidate_us
+
+
+def rows_of(kept: Mapping[str, Result], table: str) -> list[Cells]:
+    """Return the rows of a table, of all sizes."""
+    return [row for name in _BENCHMARKS[table] if name in kept for row in kept[name].tables.get(table, [])]
+
+
+def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
+    """Yield a row for each scheme, of real fingerprints: at each size, and storing at the largest."""
+    chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
+    schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
+    # Not those at which one scheme alone was measured, since it could not be at others.
+    sizes = [
+        size
+        for size in dict.fromkeys(row["fingerprints"] for row in chosen)
+        if sum(row["fingerprints"] == size for row in chosen) > 1
+    ]
+    measures = [f"{column} of {size}" for column in (CANDIDATES, LOOKUP) for size in sizes]
+    yield _line(["scheme", *measures, STORE, BYTES])
+    yield "|" + "---|" * (3 + len(measures))
+    for scheme in schemes:
+        of_scheme = {row["fingerprints"]: row for row in chosen if row["scheme"] == scheme}
+        largest = list(of_scheme.values())[-1]
+        if of_scheme.keys() & sizes:
+            cells = [
+                of_scheme[size][column] if size in of_scheme else ""
+                for column in (CANDIDATES, LOOKUP)
+                for size in sizes
+            ]
+            yield _line([scheme, *cells, largest[STORE], largest[BYTES]])
+        else:
+            places = [f"{largest[column]} at {largest['fingerprints']}" for column in (CANDIDATES, LOOKUP)]
+            cells = [cell for place in places for cell in (place, *[""] * (len(sizes) - 1))]
+            yield _line([scheme, *cells, largest[STORE], largest[BYTES]])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

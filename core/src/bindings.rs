@@ -9,6 +9,7 @@ mod learner;
 use std::borrow::Cow;
 use std::sync::Mutex;
 
+use bytemuck::{AnyBitPattern, NoUninit, bytes_of, pod_read_unaligned};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -16,17 +17,19 @@ use pyo3::types::{PyBytes, PyString};
 use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
 use crate::markup::visible_beginning;
-use crate::normal_form::{normalise, normalise_line, to_string};
+use crate::normal_form::{normalise, normalise_line, passage_places, to_string};
 use crate::parsed::{ParseRules, ParsedText, Parser};
 use crate::passages::Passage;
-use crate::places::passage_places;
 use crate::sentences::{Sentence, longest, with_rows_joined};
 use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
 use crate::tokens::CharacterHash;
 
+// Python gets a vector of bytes as `bytes`.
+type Column = Vec<u8>;
+// A string for each text, its letters, and where it failed.
+type Represented = (Vec<String>, Column, Vec<String>);
 type Strings<'py> = Vec<Bound<'py, PyString>>;
-type Column<'py> = Bound<'py, PyBytes>;
 
 /// Texts that have been parsed, and stay here while Python decides which of their passages are left out.
 #[pyclass(frozen, module = "esdedup._core")]
@@ -55,68 +58,53 @@ impl Parsed {
     }
 
     #[getter]
-    fn content_hashes<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.texts.iter().map(|text| text.content_hash.to_ne_bytes()))
+    fn content_hashes(&self) -> Column {
+        column(self.texts.iter().map(|text| text.content_hash))
     }
 
     #[getter]
-    fn are_cut<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.texts.iter().map(|text| [text.is_cut.into()]))
+    fn are_cut(&self) -> Column {
+        column(self.texts.iter().map(|text| text.is_cut))
     }
 
     #[getter]
-    fn letters<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.texts.iter().map(|text| int64(text.letters())))
+    fn letters(&self) -> Column {
+        column(self.texts.iter().map(|text| text.letters() as i64))
     }
 
     #[getter]
-    #[allow(clippy::type_complexity)] // one column for each field of a passage
-    fn passages<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> (Column<'py>, Column<'py>, Column<'py>, Column<'py>, Column<'py>) {
+    fn passages(&self) -> (Column, Column, Column, Column, Column) {
         let all = || self.texts.iter().flat_map(|text| &text.passages);
-        let flag = |of: fn(&Passage) -> bool| column(py, all().map(|each| [of(each).into()]));
-        let positions =
-            self.texts.iter().enumerate().flat_map(|(at, text)| std::iter::repeat_n(at, text.passages.len()));
+        let flag = |of: fn(&Passage) -> bool| column(all().map(of));
+        let texts = self.texts.iter().enumerate();
         (
-            column(py, all().map(|each| each.hash.to_ne_bytes())),
-            column(py, all().map(|each| int64(each.letters))),
+            column(all().map(|each| each.hash)),
+            column(all().map(|each| each.letters as i64)),
             flag(|each| each.is_prose),
             flag(|each| each.has_figures),
-            column(py, positions.map(int64)),
+            column(texts.flat_map(|(at, text)| std::iter::repeat_n(at as i64, text.passages.len()))),
         )
     }
 
-    fn signatures<'py>(
+    fn signatures(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         omitted: &[u8],
         min_letters: usize,
         max_sentence_length: usize,
         number_weight: u32,
-    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>, Vec<String>)> {
+    ) -> PyResult<(Column, Column, Column, Vec<String>)> {
         let rules = SignatureRules { min_letters, max_sentence_length, number_weight };
-        let texts = self.with_omitted(omitted)?;
-        let (found, faults) = py.detach(|| {
-            let found =
-                each(&texts, self.threads, || (), |(), (text, omitted)| signature(text, omitted, rules));
-            self.without_faults(found)
-        });
+        let (found, faults) = self.of_each(py, omitted, |text, omitted| signature(text, omitted, rules))?;
         Ok((
-            column(py, found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
-            column(py, found.iter().map(|(signature, _)| [signature.is_some().into()])),
-            column(py, found.iter().map(|(_, letters)| int64(*letters))),
+            column(found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
+            column(found.iter().map(|(signature, _)| signature.is_some())),
+            column(found.iter().map(|(_, letters)| *letters as i64)),
             faults,
         ))
     }
 
-    fn longest_sentences<'py>(
-        &self,
-        py: Python<'py>,
-        omitted: &[u8],
-        max_length: usize,
-    ) -> PyResult<(Vec<String>, Column<'py>, Vec<String>)> {
+    fn longest_sentences(&self, py: Python<'_>, omitted: &[u8], max_length: usize) -> PyResult<Represented> {
         self.represented(py, omitted, |points, sentences| {
             let joined = with_rows_joined(points, sentences);
             longest(&joined).map_or(String::new(), |each| {
@@ -125,11 +113,7 @@ impl Parsed {
         })
     }
 
-    fn whole_texts<'py>(
-        &self,
-        py: Python<'py>,
-        omitted: &[u8],
-    ) -> PyResult<(Vec<String>, Column<'py>, Vec<String>)> {
+    fn whole_texts(&self, py: Python<'_>, omitted: &[u8]) -> PyResult<Represented> {
         self.represented(py, omitted, |points, _| to_string(&points[..points.len() - 1]))
     }
 
@@ -154,7 +138,7 @@ impl Parsed {
             self.with_omitted(omitted)?.into_iter().zip(other.with_omitted(omitted_of_other)?).collect();
         in_each(py, &pairs, |((one, omitted), (other, omitted_of_other))| {
             let (one, other) = (one.remaining_tokens(omitted), other.remaining_tokens(omitted_of_other));
-            crate::overlap::overlap(&one, &other).map(|each| (each.shared, each.of_one, each.of_other))
+            crate::runs::overlap(&one, &other).map(|each| (each.shared, each.of_one, each.of_other))
         })
     }
 }
@@ -171,44 +155,43 @@ impl Parsed {
         Ok(texts.collect())
     }
 
-    /// Returns the results with nothing in place of what failed, and where each text failed, now or before.
-    fn without_faults<T: Default>(&self, results: Vec<Result<T, Fault>>) -> (Vec<T>, Vec<String>) {
-        let all = results.into_iter().zip(&self.faults);
-        all.map(|(result, before)| match result {
+    /// Returns what `work` makes of each text and what is left out of it, with nothing in place of what failed; and
+    /// where each text failed, now or before.
+    fn of_each<T: Default + Send>(
+        &self,
+        py: Python<'_>,
+        omitted: &[u8],
+        work: impl Fn(&ParsedText, &[bool]) -> T + Send + Sync,
+    ) -> PyResult<(Vec<T>, Vec<String>)> {
+        let texts = self.with_omitted(omitted)?;
+        let found =
+            py.detach(|| each(&texts, self.threads, || (), |(), (text, omitted)| work(text, omitted)));
+        let all = found.into_iter().zip(&self.faults).map(|(result, before)| match result {
             Ok(found) => (found, before.clone()),
             Err(Fault(place)) => (T::default(), place),
-        })
-        .unzip()
+        });
+        Ok(all.unzip())
     }
 
-    /// Returns a string for each text, of what is left of it, its letters, and where it failed.
-    fn represented<'py>(
+    /// Returns a string for each text, of what is left of it.
+    fn represented(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         omitted: &[u8],
         string: impl Fn(&[Point], &[Sentence]) -> String + Send + Sync,
-    ) -> PyResult<(Vec<String>, Column<'py>, Vec<String>)> {
-        let texts = self.with_omitted(omitted)?;
-        let (found, faults) = py.detach(|| {
-            let found = each(
-                &texts,
-                self.threads,
-                || (),
-                |(), (text, omitted)| {
-                    let (points, sentences) = text.remaining_points(omitted);
-                    let letters: usize = sentences.iter().map(|each| each.letters).sum();
-                    (string(&points, &sentences), letters)
-                },
-            );
-            self.without_faults(found)
-        });
+    ) -> PyResult<Represented> {
+        let (found, faults) = self.of_each(py, omitted, |text, omitted| {
+            let (points, sentences) = text.remaining_points(omitted);
+            let letters: usize = sentences.iter().map(|each| each.letters).sum();
+            (string(&points, &sentences), letters as i64)
+        })?;
         let (strings, letters): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        Ok((strings, column(py, letters.into_iter().map(int64)), faults))
+        Ok((strings, column(letters), faults))
     }
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, *, max_length, keep_points = false, character_hash = None, threads = 1))]
+#[pyo3(signature = (texts, max_length, keep_points = false, character_hash = None, threads = 1))]
 fn parse(
     py: Python<'_>,
     texts: Strings<'_>,
@@ -234,12 +217,11 @@ fn parse(
 
 /// Parses one text, and says where its passages are in what readers see of it.
 #[pyfunction]
-#[pyo3(signature = (text, *, max_length))]
 fn locate<'py>(
     py: Python<'py>,
     text: Bound<'py, PyString>,
     max_length: usize,
-) -> PyResult<(Bound<'py, PyString>, Parsed, Column<'py>, Column<'py>)> {
+) -> PyResult<(Bound<'py, PyString>, Parsed, Column, Column)> {
     let visible = visible_text(py, text, max_length)?;
     let rules =
         ParseRules { max_length, are_visible: true, keep_points: false, hash: CharacterHash::default() };
@@ -253,13 +235,12 @@ fn locate<'py>(
     Ok((
         visible,
         Parsed { texts: vec![parsed], faults: vec![String::new()], threads: 1 },
-        column(py, places.iter().map(|(start, _)| int64(*start))),
-        column(py, places.iter().map(|(_, end)| int64(*end))),
+        column(places.iter().map(|(start, _)| *start as i64)),
+        column(places.iter().map(|(_, end)| *end as i64)),
     ))
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, *, max_length))]
 fn visible_text<'py>(
     py: Python<'py>,
     text: Bound<'py, PyString>,
@@ -281,12 +262,7 @@ fn visible_text<'py>(
 
 /// Returns raw texts without markup and in their normal form, and which of them are only beginnings.
 #[pyfunction(name = "normalise")]
-#[pyo3(signature = (texts, *, max_length))]
-fn normal_texts<'py>(
-    py: Python<'py>,
-    texts: Strings<'py>,
-    max_length: usize,
-) -> PyResult<(Vec<String>, Column<'py>)> {
+fn normal_texts(py: Python<'_>, texts: Strings<'_>, max_length: usize) -> PyResult<(Vec<String>, Column)> {
     let texts = utf8(&texts)?;
     let (strings, are_cut): (Vec<_>, Vec<_>) = in_each(py, &texts, |text| {
         let mut points = Vec::new();
@@ -295,7 +271,7 @@ fn normal_texts<'py>(
     })?
     .into_iter()
     .unzip();
-    Ok((strings, column(py, are_cut.into_iter().map(|each: bool| [each.into()]))))
+    Ok((strings, column::<bool>(are_cut)))
 }
 
 #[pyfunction]
@@ -309,37 +285,29 @@ fn normal_form(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
 
 #[pyfunction]
 fn words(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<Vec<String>> {
-    one(py, &text, |text| crate::words::words(text).into_iter().map(str::to_owned).collect())
+    one(py, &text, |text| crate::tokens::words(text).into_iter().map(str::to_owned).collect())
 }
 
 #[pyfunction]
 fn letters(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
-    one(py, &text, crate::words::letters)
+    one(py, &text, crate::tokens::letters)
 }
 
 /// Returns the simhash of each group of weighted hashes, given where groups begin: ascending from 0.
 #[pyfunction]
-fn weighted_simhashes<'py>(
-    py: Python<'py>,
-    hashes: &[u8],
-    weights: &[u8],
-    starts: &[u8],
-) -> PyResult<Column<'py>> {
-    let hashes: Vec<u64> = numbers(hashes).map(u64::from_ne_bytes).collect();
-    let weights: Vec<i64> = numbers(weights).map(i64::from_ne_bytes).collect();
-    let starts: Vec<usize> = numbers(starts).map(|each| i64::from_ne_bytes(each) as usize).collect();
-    let ends = starts.iter().copied().skip(1).chain([hashes.len()]);
-    let groups: Vec<_> = starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect();
-    if weights.len() != hashes.len()
-        || groups.iter().any(|group| group.start > group.end || group.end > hashes.len())
-    {
+fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u8]) -> PyResult<Column> {
+    let (hashes, weights, starts): (Vec<u64>, Vec<i64>, Vec<u64>) =
+        (numbers(hashes), numbers(weights), numbers(starts));
+    let starts = || starts.iter().map(|start| *start as usize);
+    let groups: Vec<_> = starts().zip(starts().skip(1).chain([hashes.len()])).collect();
+    if weights.len() != hashes.len() || groups.iter().any(|(start, end)| start > end || *end > hashes.len()) {
         return Err(PyValueError::new_err("weights and groups do not fit the hashes"));
     }
-    let found = in_each(py, &groups, |group| {
-        let weights = &weights[group.clone()];
-        crate::simhash::weighted(hashes[group.clone()].iter().copied().zip(weights.iter().copied()))
+    let weighted: Vec<_> = hashes.into_iter().zip(weights).collect();
+    let found = in_each(py, &groups, |(start, end)| {
+        crate::hashing::weighted_simhash(weighted[*start..*end].iter().copied())
     })?;
-    Ok(column(py, found.into_iter().map(u64::to_ne_bytes)))
+    Ok(column(found))
 }
 
 /// What `esdedup` imports as `_core`.
@@ -404,53 +372,53 @@ fn code_points(text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
     Ok(bytes.chunks_exact(4).map(|each| u32::from_le_bytes([each[0], each[1], each[2], each[3]])).collect())
 }
 
-fn numbers(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
-    bytes.chunks_exact(8).map(|each| [each[0], each[1], each[2], each[3], each[4], each[5], each[6], each[7]])
+fn numbers<T: AnyBitPattern>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(size_of::<T>()).map(pod_read_unaligned).collect()
 }
 
-fn int64(number: usize) -> [u8; 8] {
-    (number as i64).to_ne_bytes()
+fn column<T: NoUninit>(values: impl IntoIterator<Item = T>) -> Column {
+    let values = values.into_iter();
+    let mut bytes = Vec::with_capacity(values.size_hint().0 * size_of::<T>());
+    values.for_each(|value| bytes.extend_from_slice(bytes_of(&value)));
+    bytes
 }
 
-fn column<const N: usize>(py: Python<'_>, values: impl Iterator<Item = [u8; N]>) -> Column<'_> {
-    let mut bytes = Vec::with_capacity(values.size_hint().0 * N);
-    values.for_each(|value| bytes.extend_from_slice(&value));
-    PyBytes::new(py, &bytes)
+/// What threads share: one waits for the other. A panic tears it, which fails this call and all after it.
+struct Shared<T> {
+    held: Mutex<T>,
+    // In messages.
+    name: &'static str,
 }
 
-/// Works on what a lock holds. A panic tears it, which fails this call and all after it.
-fn held<H: Send, T: Send>(
-    py: Python<'_>,
-    lock: &Mutex<H>,
-    name: &str,
-    work: impl FnOnce(&mut H) -> T + Send,
-) -> PyResult<T> {
-    // After a panic, the lock is poisoned.
-    settled(py, name, py.detach(|| guarded(|| lock.lock().ok().map(|mut held| work(&mut held)))))
-}
-
-/// Does what takes a microsecond, and keeps the interpreter's lock meanwhile, if nobody else works on it: to get that
-/// back from a busy thread may take thousands of them.
-fn held_briefly<H: Send, T: Send>(
-    py: Python<'_>,
-    lock: &Mutex<H>,
-    name: &str,
-    work: impl FnOnce(&mut H) -> T + Send,
-) -> PyResult<T> {
-    match lock.try_lock() {
-        Ok(mut held) => settled(py, name, guarded(move || Some(work(&mut held)))),
-        Err(_) => self::held(py, lock, name, work),
+impl<T: Send> Shared<T> {
+    fn new(name: &'static str, held: T) -> Shared<T> {
+        Shared { held: Mutex::new(held), name }
     }
-}
 
-fn settled<T>(py: Python<'_>, name: &str, done: Result<Option<T>, Fault>) -> PyResult<T> {
-    let fault = match done {
-        Ok(Some(found)) => return Ok(found),
-        Ok(None) => "it was stopped in the middle of a change before".to_owned(),
-        Err(Fault(place)) => place,
-    };
-    let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;
-    Err(PyErr::from_value(class.call1((format!("{name} has failed: {fault}"),))?))
+    /// Works without the interpreter's lock.
+    fn with<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
+        // After a panic, the lock is poisoned.
+        self.settled(py, py.detach(|| guarded(|| self.held.lock().ok().map(|mut held| work(&mut held)))))
+    }
+
+    /// Does what takes a microsecond, and keeps the interpreter's lock meanwhile, if nobody else works on it: to get
+    /// that back from a busy thread may take thousands of them.
+    fn briefly<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
+        match self.held.try_lock() {
+            Ok(mut held) => self.settled(py, guarded(move || Some(work(&mut held)))),
+            Err(_) => self.with(py, work),
+        }
+    }
+
+    fn settled<F>(&self, py: Python<'_>, done: Result<Option<F>, Fault>) -> PyResult<F> {
+        let fault = match done {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => "it was stopped in the middle of a change before".to_owned(),
+            Err(Fault(place)) => place,
+        };
+        let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;
+        Err(PyErr::from_value(class.call1((format!("{} has failed: {fault}", self.name),))?))
+    }
 }
 
 /// Returns a fault as `esdedup.errors.TextFailed`.

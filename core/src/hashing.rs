@@ -1,4 +1,5 @@
-//! Hashes of numbers.
+//! Hashes of numbers and bytes, and simhashes: fingerprints of weighted hashes. Each adds its weight to component *i* if
+//! bit *i* is 1, and subtracts it if the bit is 0. The signs of the sums are the fingerprint (Charikar, STOC 2002).
 
 /// Odd, so that it has an inverse modulo 2^64.
 pub const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -19,28 +20,109 @@ pub fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Returns the MurmurHash3 of numbers as their bytes on a little-endian machine: its variant of 128 bits for 64-bit
-/// processors, with the seed 0 (Appleby, public domain).
-pub fn murmur128<const N: usize>(words: &[u64; N]) -> [u8; 16] {
-    const { assert!(N % 2 == 0, "it takes two numbers at a time") };
+/// Returns the MurmurHash3 of bytes: its variant of 128 bits for 64-bit processors, with the seed 0 (Appleby, public
+/// domain).
+pub fn murmur128(bytes: &[u8]) -> [u8; 16] {
     const FIRST: u64 = 0x87c3_7b91_1142_53d5;
     const SECOND: u64 = 0x4cf5_ad43_2745_937f;
     let (mut low, mut high) = (0_u64, 0_u64);
-    for pair in words.chunks_exact(2) {
-        low ^= pair[0].wrapping_mul(FIRST).rotate_left(31).wrapping_mul(SECOND);
+    let blocks = bytes.chunks_exact(16);
+    let rest = blocks.remainder();
+    let low_part = |bytes: &[u8]| word(bytes).wrapping_mul(FIRST).rotate_left(31).wrapping_mul(SECOND);
+    let high_part = |bytes: &[u8]| word(bytes).wrapping_mul(SECOND).rotate_left(33).wrapping_mul(FIRST);
+    for block in blocks {
+        low ^= low_part(&block[..8]);
         low = low.rotate_left(27).wrapping_add(high).wrapping_mul(5).wrapping_add(0x52dc_e729);
-        high ^= pair[1].wrapping_mul(SECOND).rotate_left(33).wrapping_mul(FIRST);
+        high ^= high_part(&block[8..]);
         high = high.rotate_left(31).wrapping_add(low).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    low ^= 8 * N as u64;
-    high ^= 8 * N as u64;
+    low ^= low_part(&rest[..rest.len().min(8)]) ^ bytes.len() as u64;
+    high ^= high_part(&rest[rest.len().min(8)..]) ^ bytes.len() as u64;
     low = low.wrapping_add(high);
     high = high.wrapping_add(low);
     (low, high) = (mixed(low), mixed(high));
     low = low.wrapping_add(high);
     high = high.wrapping_add(low);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&low.to_le_bytes());
-    bytes[8..].copy_from_slice(&high.to_le_bytes());
-    bytes
+    (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
+}
+
+const BITS: usize = 64;
+// Counters of 8 bits, of which a number of 64 bits has eight, are full after so many hashes.
+const MOST_IN_A_LANE: usize = 255;
+const LANES: u64 = 0x0101_0101_0101_0101;
+
+/// Returns the simhash of hashes that all weigh the same: the bits that more than half of them have.
+pub fn majority(hashes: impl Iterator<Item = u64>) -> u64 {
+    let mut ones = [0u32; BITS];
+    let mut lanes = [0u64; 8];
+    let (mut total, mut in_lanes) = (0u32, 0);
+    for hash in hashes {
+        for (shift, lane) in lanes.iter_mut().enumerate() {
+            *lane += hash >> shift & LANES;
+        }
+        total += 1;
+        in_lanes += 1;
+        if in_lanes == MOST_IN_A_LANE {
+            empty(&mut lanes, &mut ones);
+            in_lanes = 0;
+        }
+    }
+    empty(&mut lanes, &mut ones);
+    (0..BITS).fold(0, |simhash, bit| simhash | u64::from(2 * ones[bit] > total) << bit)
+}
+
+/// Returns the simhash of weighted hashes; 0 if there are none. Weights are whole numbers, so sums are exact: the same
+/// on every machine and in every order.
+pub fn weighted_simhash(hashes: impl Iterator<Item = (u64, i64)>) -> u64 {
+    let mut sums = [0i64; BITS];
+    for (hash, weight) in hashes {
+        for (bit, sum) in sums.iter_mut().enumerate() {
+            *sum += if hash >> bit & 1 == 1 { weight } else { -weight };
+        }
+    }
+    (0..BITS).fold(0, |simhash, bit| simhash | u64::from(sums[bit] > 0) << bit)
+}
+
+fn empty(lanes: &mut [u64; 8], ones: &mut [u32; BITS]) {
+    for (shift, lane) in lanes.iter_mut().enumerate() {
+        for (place, count) in lane.to_le_bytes().into_iter().enumerate() {
+            ones[place * 8 + shift] += u32::from(count);
+        }
+        *lane = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_majority_is_a_simhash_of_equal_weights() {
+        for count in [0, 1, 2, 255, 256, 1_000] {
+            let hashes = || (0..count).map(mixed);
+            assert_eq!(majority(hashes()), weighted_simhash(hashes().map(|hash| (hash, 1))), "{count}");
+        }
+    }
+
+    #[test]
+    fn weights_decide_and_zero_gives_0() {
+        assert_eq!(weighted_simhash([(0b1100, 3), (0b1010, 3)].into_iter()), 0b1000);
+        assert_eq!(weighted_simhash([(0b1100, 4), (0b1010, 3)].into_iter()), 0b1100);
+    }
+
+    #[test]
+    fn murmur_has_known_answers() {
+        // By mmh3, for beginnings of this name of all lengths about a block.
+        let name = b"https://www.example.org/2026/11/23";
+        for (length, hash) in [
+            (0, 0x0000_0000_0000_0000),
+            (1, 0xd6fc_b2bb_61cb_4523),
+            (8, 0xbf41_abcc_39fa_50ac),
+            (15, 0xca8b_87fd_770d_2afa),
+            (16, 0x7235_5c62_b0a6_34fe),
+            (34, 0x2e89_cc73_05cb_1391),
+        ] {
+            assert_eq!(word(&murmur128(&name[..length])[..8]), hash, "{length}");
+        }
+    }
 }

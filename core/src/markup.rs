@@ -9,8 +9,7 @@ use memchr::{memchr, memchr3, memmem};
 
 use crate::normal_form::is_override;
 use crate::references;
-use crate::tag_patterns::{shown_of_tag, without_simple_tags};
-use crate::tags::{Token, end_of_tag, find_closing};
+use crate::tags::{Token, end_of_tag, find_closing, shown_of_tag, without_simple_tags};
 
 // The content of these is no markup; it is shown, or it is not.
 const SHOWN: [&str; 3] = ["textarea", "title", "xmp"];

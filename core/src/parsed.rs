@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::characters::Point;
-use crate::content_hash::content_hash;
 use crate::markup::{may_have_markup, visible_beginning};
 use crate::normal_form::normalise;
 use crate::passages::Passage;
 use crate::sentences::{Sentence, sentences};
-use crate::tokens::{CharacterHash, Token, tokenise};
+use crate::tokens::{CharacterHash, Token, content_hash, tokenise};
 
 /// How texts are parsed.
 #[derive(Clone, Copy, Debug)]

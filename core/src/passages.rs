@@ -1,13 +1,12 @@
 //! The passages of a text: its sentences, as they are compared with those of other texts.
 //!
-//! Sites put the same passages around every article. To be found again, a passage is compared by its words alone. Dates
-//! and times count as equal, since they change from page to page, except in long sentences.
+//! Sites put the same passages around every article. To be found again, a passage is compared by its words alone. Dates,
+//! times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) count as equal, since they change from page to page,
+//! except in long sentences. All other numbers are figures: `Net 26.0 mln vs 24.1 mln`.
 
-use crate::characters::Point;
-use crate::endings::Ending;
-use crate::figures::have_figures;
+use crate::characters::{JOINER, NUMBER, Point, tables};
 use crate::hashing::{BASE, mixed};
-use crate::sentences::Sentence;
+use crate::sentences::{Ending, Sentence};
 use crate::tokens::Token;
 
 // Thai and Lao have no full stop: a line of theirs is prose from so many letters on.
@@ -57,4 +56,129 @@ fn hash(tokens: &[Token], numbers_alike: bool) -> u64 {
         sum.wrapping_mul(BASE).wrapping_add(own)
     });
     mixed(sum)
+}
+
+// `22.11.2026` has ten; of a longer number only the beginning is read.
+const MOST_CHARACTERS: usize = 12;
+const YEAR_DIGITS: usize = 4;
+// A date in one number has this many points.
+const DATE_POINTS: usize = 2;
+// `07:30` and `07:30:59`: so many characters from the first colon on, three for each.
+const TIME_LENGTH: usize = 3;
+const MOST_TIME_PARTS: usize = 2;
+const LAST_HOUR_TENS: u32 = 2;
+const LAST_MINUTE_TENS: u32 = 5;
+// Year, month, day, hour, minute and second: in Chinese and Japanese, and in Korean.
+const UNITS_OF_TIME: [char; 12] = ['年', '月', '日', '时', '分', '秒', '년', '월', '일', '시', '분', '초'];
+// A day or month has few digits; parts of a date are so many tokens apart at most, with a name or a unit between them,
+// and so many stand beside the year or the time: `22 November 2026`, `11-22 07:30`.
+const MOST_DAY_DIGITS: usize = 2;
+const NEAR_TOKENS: usize = 2;
+const MOST_DAY_PARTS: usize = 2;
+
+struct Number {
+    // Its place among the tokens.
+    place: usize,
+    // Whether it is a date, a time or a counter.
+    is_date: bool,
+    // Whether it may be a day or a month.
+    is_short: bool,
+}
+
+/// Whether the tokens of a passage have a number that is not of a date or time.
+pub fn have_figures(points: &[Point], tokens: &[Token]) -> bool {
+    let numbers = tokens.iter().enumerate().filter(|(_, token)| token.is_number);
+    let mut numbers: Vec<Number> =
+        numbers.map(|(place, token)| number(points, token.start as usize, place)).collect();
+    for _ in 0..MOST_DAY_PARTS {
+        for at in 1..numbers.len() {
+            if are_near(&numbers[at - 1], &numbers[at]) && numbers[at - 1].is_short && numbers[at].is_date {
+                numbers[at - 1].is_date = true;
+            }
+        }
+        // From the last, so that only the neighbours of what is a date already become one.
+        for at in (1..numbers.len()).rev() {
+            if are_near(&numbers[at - 1], &numbers[at]) && numbers[at].is_short && numbers[at - 1].is_date {
+                numbers[at].is_date = true;
+            }
+        }
+    }
+    numbers.iter().any(|each| !each.is_date)
+}
+
+fn are_near(one: &Number, next: &Number) -> bool {
+    next.place - one.place <= NEAR_TOKENS
+}
+
+fn number(points: &[Point], start: usize, place: usize) -> Number {
+    let signs = &points[start..];
+    let is_part = |at: usize| match signs[at].role() {
+        NUMBER => true,
+        // A sign belongs to a number only between two digits.
+        JOINER => signs[at + 1].role() == NUMBER,
+        _ => false,
+    };
+    let length = (0..MOST_CHARACTERS).take_while(|&at| is_part(at)).count();
+    let own = &signs[..length];
+    let before = start.checked_sub(1).map(|at| points[at]);
+    let after = signs[length];
+    let is_plain = own.iter().all(|each| each.role() == NUMBER);
+    let is_counter = is_plain && before.is_some_and(|each| each.is('(')) && after.is(')');
+    let is_date = is_counter
+        || (is_plain && is_year(own))
+        || is_time(own)
+        || own.iter().filter(|each| each.is('.')).count() == DATE_POINTS
+        || UNITS_OF_TIME.contains(&after.character());
+    Number { place, is_date, is_short: is_plain && length <= MOST_DAY_DIGITS }
+}
+
+fn is_year(digits: &[Point]) -> bool {
+    digits.len() == YEAR_DIGITS && matches!(digit(digits[0]) * 10 + digit(digits[1]), 19 | 20)
+}
+
+fn is_time(number: &[Point]) -> bool {
+    let Some(colon) = number.iter().position(|each| each.is(':')) else { return false };
+    let rest = &number[colon..];
+    let colons = rest.iter().filter(|each| each.is(':')).count();
+    (colon == 1 || (colon == 2 && digit(number[0]) <= LAST_HOUR_TENS))
+        && colons <= MOST_TIME_PARTS
+        && rest.len() == colons * TIME_LENGTH
+        && digit(rest[1]) <= LAST_MINUTE_TENS
+}
+
+/// Returns the value of a digit, 0 for other characters.
+fn digit(point: Point) -> u32 {
+    tables().digit(point.code()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal_form::normalise;
+    use crate::tokens::{CharacterHash, tokenise};
+
+    fn has_figures(text: &str) -> bool {
+        let (mut points, mut tokens) = (Vec::new(), Vec::new());
+        normalise(text, usize::MAX, &mut points);
+        tokenise(&points, CharacterHash::default(), &mut tokens, &mut Vec::new());
+        have_figures(&points, &tokens)
+    }
+
+    #[test]
+    fn dates_times_and_counters_are_no_figures() {
+        for text in [
+            "posted 2026-11-22 07:30",
+            "22 november 2026",
+            "22.11.2026",
+            "comments (23)",
+            "2026年11月22日",
+            "no number",
+            "at 7:30:59",
+        ] {
+            assert!(!has_figures(text), "{text}");
+        }
+        for text in ["net 26.0 mln vs 24.1", "1,234 of 2026", "at 7:95", "(23", "3026", "1 2 3 2026"] {
+            assert!(has_figures(text), "{text}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! The sentences of a normal text: what stands between the characters that end one, if it has a letter or digit.
+//! The sentences of a normal text: what stands between the characters that end one, if it has a letter or digit; and how
+//! sentences of running text end, other than headlines, menu items, teasers and rows of tables.
 
-use crate::characters::{ALNUM, FIRST_WIDE, FULL_STOP, HARD_END, LATIN, Point, SPACE};
+use crate::characters::{ALNUM, FIRST_WIDE, FULL_STOP, HARD_END, LATIN, NUMBER, Point, SPACE, tables};
 use crate::wrapping::are_wrapped;
 
 // So many characters are looked at together: most have no end of a sentence.
@@ -100,6 +101,39 @@ fn ends(points: &[Point]) -> Vec<usize> {
 fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
     let is_initial = at > 0 && points[at - 1].has(LATIN) && (at == 1 || !points[at - 2].has(ALNUM));
     points[at + 1].has(SPACE | HARD_END) && !is_initial
+}
+
+const MOST_TRAILING: usize = 8;
+
+/// How a piece of text ends, without what may follow the end of a sentence.
+pub struct Ending {
+    /// The last character.
+    pub sign: Point,
+    /// Whether it ends as sentences of prose do.
+    pub is_prose: bool,
+    /// Whether it ends with an ellipsis, as teasers do.
+    pub breaks_off: bool,
+}
+
+impl Ending {
+    /// Looks at the piece from `start` to `end`, inclusive: the place of a full stop, a line break or a separator.
+    pub fn of(points: &[Point], start: usize, end: usize) -> Ending {
+        let tables = tables();
+        let mut last = end;
+        // Whether this is the number of a note, as in `[12]`.
+        let mut in_note = false;
+        for _ in 0..MOST_TRAILING {
+            let sign = points[last];
+            in_note = sign.is(']') || (in_note && sign.role() == NUMBER);
+            if !(in_note || sign.is('[') || tables.is_trailing(sign)) {
+                break;
+            }
+            last = start.max(last.saturating_sub(1));
+        }
+        let sign = points[last];
+        let breaks_off = sign.is('.') && last > 0 && points[last - 1].is('.');
+        Ending { sign, is_prose: tables.is_final(sign) && !breaks_off, breaks_off }
+    }
 }
 
 #[cfg(test)]

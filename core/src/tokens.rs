@@ -1,8 +1,11 @@
-//! The tokens of a normal text: East Asian characters, runs of other letters, and numbers with the signs inside them.
+//! The tokens of a normal text: East Asian characters, runs of other letters, and numbers with the signs inside them;
+//! the hash of all of them, by which a text is known; and its words as Unicode has them.
 //!
 //! No dictionary is needed. A token is a hash and its units; two texts are compared by runs of them.
 
-use crate::characters::{ASSIGNED, JOINER, NUMBER, Point, WIDE, WORD};
+use sha2::{Digest, Sha256};
+
+use crate::characters::{ASSIGNED, JOINER, NUMBER, Point, WIDE, WORD, tables};
 use crate::hashing::{BASE, mixed};
 
 /// What a word or number counts: it carries about as much meaning as two Chinese characters.
@@ -121,6 +124,50 @@ fn append_utf16(point: Point, bytes: &mut Vec<u8>) {
     }
 }
 
+/// Returns the words of a normal text. Signs within a number, as in 1,000.5, belong to it.
+pub fn words(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut start = None;
+    let mut last_role = 0;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let point = tables().point(character.into());
+        let next_role = characters.peek().map_or(0, |(_, next)| tables().point((*next).into()).role());
+        let joins = point.role() == JOINER && last_role == NUMBER && next_role == NUMBER;
+        last_role = point.role();
+        match (point.is_in_word() || joins, start) {
+            (true, None) => start = Some(at),
+            (false, Some(first)) => {
+                found.push(&text[first..at]);
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    found.extend(start.map(|first| &text[first..]));
+    found
+}
+
+/// Returns the letters, digits and marks of a normal text, without all that stands between them.
+pub fn letters(text: &str) -> String {
+    text.chars().filter(|&each| tables().point(each.into()).is_in_word()).collect()
+}
+
+// The end of a text alone.
+const EMPTY: usize = 2;
+
+/// Returns the content hash of `letters`, as `tokenise` makes them; 0 for a text without letters and digits.
+///
+/// Texts with the same tokens in the same order have the same.
+pub fn content_hash(letters: &[u8]) -> u64 {
+    if letters.len() <= EMPTY {
+        return 0;
+    }
+    // Processors have instructions for this one.
+    let digest = Sha256::digest(letters);
+    digest.iter().take(8).fold(0, |hash, &byte| hash << 8 | u64::from(byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +189,15 @@ mod tests {
         assert_eq!(cut("iphone15 pro"), ["iphone", "15", "pro"]);
         assert_eq!(cut("ตลาด"), ["ต", "ล", "า", "ด"]);
         assert_eq!(cut("यह हिन्दी है"), ["यह", "हिन्दी", "है"]);
+    }
+
+    #[test]
+    fn words_are_cut_by_unicode() {
+        assert_eq!(
+            words("1,000.5 of iphone15, naïve 中文。x"),
+            ["1,000.5", "of", "iphone15", "naïve", "中文", "x"]
+        );
+        assert_eq!(words(" ,. "), [""; 0]);
+        assert_eq!(letters("a-b 1,5。中"), "ab15中");
     }
 }

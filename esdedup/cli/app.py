@@ -2,17 +2,22 @@
 
 import logging
 import os
+import platform
 import sys
+from collections.abc import Iterator
+from importlib import metadata
 from typing import Annotated, NoReturn
 
 import typer
 
 from esdedup.cli.advice import advice
-from esdedup.cli.command import LazyGroup
+from esdedup.cli.command import LazyGroup, require_extra
 from esdedup.cli.messages import VisibleFormatter, say
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
+# They decide the bits of fingerprints; the first two are pinned.
+DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
 
 
 class _Commands(LazyGroup):
@@ -20,20 +25,20 @@ class _Commands(LazyGroup):
         "node": ("node", "app"),
         "setup": ("feed", "setup"),
         "index": ("feed", "index"),
-        "learn": ("learn", "learn"),
+        "learn": ("feed", "learn"),
         "list": ("read", "list_rows"),
         "similar": ("read", "similar"),
         "serve": ("serve", "serve"),
         "sidecar": ("sidecar", "sidecar"),
         "explain": ("explain", "explain"),
-        "show": ("show", "show"),
+        "show": ("read", "show"),
         "stats": ("maintenance", "stats"),
         "expire": ("maintenance", "expire"),
         "verify": ("maintenance", "verify"),
         "rebuild": ("maintenance", "rebuild"),
         "cluster": ("cluster", "cluster"),
         "fingerprint": ("fingerprint", "fingerprint"),
-        "weights": ("weights", "weights"),
+        "weights": ("cluster", "weights"),
         "plan": ("plan", "plan_command"),
         "demo": ("demo", "demo"),
     }
@@ -56,8 +61,6 @@ app = typer.Typer(
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
-        from esdedup.cli.versions import versions
-
         for line in versions():
             typer.echo(line)
         raise typer.Exit
@@ -116,3 +119,24 @@ def _exit_code(error: EsdedupError) -> int:
     if isinstance(error, ArticleNotFound | ArticleRejected | FieldsNotFound):
         return _SOME_FAILED
     return _USAGE if isinstance(error, SettingError) else _UNAVAILABLE
+
+
+def versions() -> Iterator[str]:
+    """Yield a line for each part; the first is the name and the version of the package alone."""
+    from esdedup.elastic.forest.meta import FORMAT
+    from esdedup.fingerprint.profile import PROFILES
+
+    yield f"esdedup {metadata.version('esdedup')}"
+    yield f"profiles {', '.join(profile.label for profile in PROFILES.values())}"
+    yield f"forest format {FORMAT}"
+    yield f"fingerprints by {', '.join(f'{name} {metadata.version(name)}' for name in DECIDE_FINGERPRINTS)}"
+    yield f"Elasticsearch client {metadata.version('elasticsearch')}"
+    try:
+        require_extra("node")
+    except SettingError:
+        yield "no embedded Elasticsearch: pip install 'esdedup[node]'"
+    else:
+        from esdedup.node import DEFAULT_VERSION
+
+        yield f"embedded Elasticsearch {DEFAULT_VERSION}"
+    yield f"{platform.python_implementation()} {platform.python_version()} on {platform.platform(terse=True)}"

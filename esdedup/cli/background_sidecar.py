@@ -55,24 +55,14 @@ def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, op
         with contextlib.suppress(OSError, ValueError, KeyError):
             found = json.loads(private.read(data / _ANNOUNCED))
             if found["pid"] == process.pid:
-                get(f"{found['url']}/readyz")
+                # Proxies are for other machines.
+                direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+                direct.open(f"{found['url']}/readyz", timeout=_START_S).close()
                 return str(found["url"])
         time.sleep(_POLL_S)
     process.kill()
     lines = (data / _LOG).read_text(errors="replace").strip().splitlines()
     raise NodeError(f"the sidecar did not start: {lines[-1] if lines else f'{_LOG} is empty'}")
-
-
-def get(url: str) -> bytes:
-    """Return what a sidecar on this machine answers.
-
-    Raises:
-        OSError: It does not answer, or with an error.
-    """
-    # Proxies are for other machines.
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(url, timeout=_START_S) as answer:
-        return bytes(answer.read())
 
 
 def announce(path: Path, url: str) -> None:

@@ -1,6 +1,7 @@
-"""`esdedup cluster`: clusters without Elasticsearch."""
+"""`esdedup cluster` and `esdedup weights`: what is made from files, without Elasticsearch."""
 
 import functools
+import itertools
 import json
 from pathlib import Path
 from typing import Annotated
@@ -9,33 +10,26 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.files import opened_output
 from esdedup.cli.messages import say, say_cut, say_rejected
-from esdedup.cli.output_file import opened_output
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
+from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, first_look, looks
 from esdedup.ingest.records import check_readable, total_bytes
+from esdedup.ingest.word_files import Weighing
 
 
 @command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")
 def cluster(
     files: options.Files,
     *,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
-    ] = None,
-    time_field: Annotated[
-        str | None,
-        typer.Option(
-            "--time-field",
-            help="The publication time. Default: articles have no time, and nothing expires.",
-            rich_help_panel="Field names",
-        ),
-    ] = None,
+    output_file: Annotated[Path | None, typer.Option("--output")] = None,
+    time_field: Annotated[str | None, typer.Option(rich_help_panel="Field names")] = None,
     site_field: Annotated[
         str | None,
         typer.Option(
@@ -45,16 +39,7 @@ def cluster(
             show_default=False,
         ),
     ] = None,
-    retention_days: Annotated[
-        float | None,
-        typer.Option(
-            "--retention-days",
-            min=0.001,
-            help="With --time-field: how many days a cluster accepts articles after its last one. "
-            "Default: 30.",
-            show_default=False,
-        ),
-    ] = None,
+    retention_days: Annotated[float | None, typer.Option(min=0.001)] = None,
     learn_first: options.LearnFirst = False,
     workers: options.Workers = WORKERS,
     fingerprinting: options.Fingerprinting,
@@ -65,6 +50,12 @@ def cluster(
 
     Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
     that has no fingerprint, and stay so if it comes again.
+
+    Options:
+        output_file: File to write to. Default: standard output.
+        time_field: The publication time. Default: articles have no time, and nothing expires.
+        retention_days: With --time-field: how many days a cluster accepts articles after its last one.
+            Default: 30.
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
@@ -136,3 +127,55 @@ class _Report:
             + (f", {self._cut:,} cut" if self._cut else "")
             + (f", {self._undated:,} undated" if self._undated else "")
         )
+
+
+@command("weights", example="esdedup weights news.jsonl --output weights.json")
+def weights(
+    files: options.Files,
+    *,
+    output_file: Annotated[Path | None, typer.Option("--output")] = None,
+    min_articles: Annotated[int, typer.Option(min=1)] = 2,
+    cut: options.Cut,
+    id_field: options.IdField = "id",
+    text_field: options.TextField = "text",
+) -> None:
+    """Make a table of word weights from articles, for --weights.
+
+    A word weighs the more, the fewer articles it is in: ln((articles + 1) / articles with it). Give the
+    same --segmenter and --dictionary with the table as here.
+
+    Options:
+        output_file: File to write to. Default: standard output.
+        min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words
+            do.
+    """
+    segmenter = cut.read_segmenter()
+    fields = Fields(text=text_field)
+    check_readable(files)
+    rejected, cut_off = itertools.count(), itertools.count()
+
+    def reject(article: ArticleRejected) -> None:
+        next(rejected)
+        say_rejected(article)
+
+    def say_cut_off(name: str) -> None:
+        next(cut_off)
+        say(f"{name}: only the first {MAX_TEXT_LENGTH:,} characters of its text are counted")
+
+    weighing = Weighing(segmenter=segmenter, fields=fields, on_rejected=reject, on_cut=say_cut_off)
+    with output.file_progress("counting words", total_bytes(files)) as on_bytes:
+        weighing.add(read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes))
+    failed, shortened = next(rejected), next(cut_off)
+    summary = (
+        f"{weighing.article_count + failed:,} read, {weighing.article_count:,} counted, {failed:,} failed"
+    )
+    summary += f", {shortened:,} cut" if shortened else ""
+    try:
+        table = weighing.table(min_articles=min_articles)
+        with opened_output(output_file, files) as target:
+            target.write(weighing.written(table))
+        summary += f", {len(table.words):,} words, the median weighs {table.default}"
+    finally:
+        say(summary)
+    if failed:
+        raise typer.Exit(1)

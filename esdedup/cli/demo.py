@@ -3,44 +3,40 @@
 import json
 import tempfile
 import time
-from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 from rich.markup import escape
 
 from esdedup import sample
 from esdedup.cli import options, output
-from esdedup.cli.background_sidecar import get, start_sidecar, stop_sidecar
-from esdedup.cli.command import command
-from esdedup.cli.demo_feeders import SharedArticles, three_feeders
-from esdedup.cli.extras import require_extra
+from esdedup.cli.background_sidecar import start_sidecar, stop_sidecar
+from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import say, say_rejected
 from esdedup.elastic.client import connect
+from esdedup.elastic.errors import translated
+from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
-from esdedup.forest import Kind
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.files import read_articles
+from esdedup.ingest.files import FileArticle, read_articles
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.reading.reader import Reader
 
 _INDEX = "demo"
 _FOREST = "demo-forest"
 _ROWS = 10
-_OUTCOMES = "esdedup_articles_total"
+# The first batch waits until the server has made its indices, which a busy machine does slowly.
+_ANSWER_S = 300
 
 
 @command("demo", example="esdedup demo --input articles.jsonl")
 def demo(
     *,
-    data: Annotated[Path, typer.Option("--data", help="Directory of the embedded Elasticsearch.")] = Path(
-        ".esdedup/node"
-    ),
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port of Elasticsearch; 0 takes a free one.")
-    ] = 0,
+    data: Path = Path(".esdedup/node"),
+    port: Annotated[int, typer.Option(min=0, max=65_535)] = 0,
     sidecar_port: Annotated[
         int,
         typer.Option(
@@ -51,20 +47,19 @@ def demo(
             help="Port of the sidecar and its pages; 0 takes a free one.",
         ),
     ] = 0,
-    input_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            help="Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.",
-        ),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop everything at the end, and serve no pages.")
-    ] = False,
+    input_file: Annotated[Path | None, typer.Option("--input")] = None,
+    once: bool = False,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
 ) -> None:
-    """Start an embedded Elasticsearch and a sidecar, feed it, show clusters, and serve pages."""
+    """Start an embedded Elasticsearch and a sidecar, feed it, show clusters, and serve pages.
+
+    Options:
+        data: Directory of the embedded Elasticsearch.
+        port: Port of Elasticsearch; 0 takes a free one.
+        input_file: Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.
+        once: Stop everything at the end, and serve no pages.
+    """
     require_extra("node")
     if not once:
         require_extra("serve")
@@ -121,44 +116,46 @@ def _set_up(client: Elasticsearch, fields: Fields) -> None:
 
 
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
-    """Let three feeders send the articles; return how many were not indexed."""
-    with tempfile.TemporaryDirectory() as scratch:
-        say(f"three feeders at once send it {input_file or 'the sample corpus'}")
+    """Send the articles to the sidecar as to an Elasticsearch; return how many were not indexed."""
+    failed = 0
+
+    def actions(articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[dict[str, Any]]:
+        nonlocal failed
+        for each in articles:
+            if isinstance(each, FileArticle):
+                yield {"_index": _INDEX, "_id": each.id, "_source": each.article}
+            else:
+                failed += 1
+                say_rejected(each)
+
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        Elasticsearch(sidecar, request_timeout=_ANSWER_S) as feeder,
+    ):
+        say(f"a feeder sends it {input_file or 'the sample corpus'}: helpers.bulk(Elasticsearch(sidecar), …)")
         if input_file is None:
             input_file = Path(scratch) / "sample.jsonl"
-            with input_file.open("w", encoding="utf-8") as target:
-                target.writelines(
-                    json.dumps(article, ensure_ascii=False) + "\n" for article in sample.articles()
-                )
+            lines = (json.dumps(article, ensure_ascii=False) for article in sample.articles())
+            input_file.write_text("\n".join(lines), encoding="utf-8")
         started = time.monotonic()
         with (
-            three_feeders(client, sidecar, index=_INDEX, forest=_FOREST) as feeders,
+            translated("send articles to the sidecar", index=_INDEX),
             output.file_progress("sending", total_bytes([input_file])) as on_bytes,
         ):
             articles = read_articles([input_file], fields=fields, id_field=id_field, on_bytes=on_bytes)
-            feeding = SharedArticles(articles, on_rejected=say_rejected)
-            fed = feeding.run(feeders)
+            for is_indexed, item in helpers.streaming_bulk(feeder, actions(articles), raise_on_error=False):
+                if not is_indexed:
+                    failed += 1
+                    say(f"{item['index']['_id']}: {item['index']['error']['reason']}")
         seconds = time.monotonic() - started
     client.indices.refresh(index=_INDEX)
-    for name, each in fed.items():
-        say(f"  {name:<50} {each.articles:>9,} articles in {each.seconds:.1f} s")
-    became = _outcomes(sidecar)
+    found = Reader(client, forest=_FOREST).list(_INDEX, size=1)
     say(
-        f"{feeding.read:,} articles read, {feeding.read - feeding.failed:,} indexed, "
-        f"{feeding.failed:,} failed: "
-        f"{became[Kind.NEW_ROOT.value]:,} new clusters, "
-        f"{became[Kind.JOINED.value] + became[Kind.KNOWN.value]:,} near-duplicates, in {seconds:.1f} s"
+        f"{found.total_articles + failed:,} articles read, {found.total_articles:,} indexed, "
+        f"{failed:,} failed: {found.total_rows:,} clusters, "
+        f"{found.total_articles - found.total_rows:,} near-duplicates, in {seconds:.1f} s"
     )
-    return feeding.failed
-
-
-def _outcomes(sidecar: str) -> Counter[str]:
-    """Return how many articles became what, by the sidecar's metrics: it has taken no others."""
-    from prometheus_client.parser import text_string_to_metric_families
-
-    families = text_string_to_metric_families(get(f"{sidecar}/metrics").decode())
-    samples = (each for family in families for each in family.samples)
-    return Counter({each.labels["outcome"]: int(each.value) for each in samples if each.name == _OUTCOMES})
+    return failed
 
 
 def _show(client: Elasticsearch) -> str | None:

@@ -9,8 +9,8 @@ from rich.markup import escape
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.files import read_text
 from esdedup.cli.output import left_out_lines, passage, print_stage, printable
-from esdedup.cli.texts import read_text
 from esdedup.ingest.records import check_readable
 from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
 from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
@@ -27,23 +27,10 @@ _NODE_STATES: dict[NodeState, str] = {
 
 @command("explain", example="esdedup explain one.txt other.txt, or: esdedup explain 4711 4712 --index news")
 def explain(
-    one: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="A file with one article, plain text or JSON with the text field; - is standard input. "
-            "With --index: an id.",
-            show_default=False,
-        ),
-    ],
-    other: Annotated[str, typer.Argument(metavar="B", help="The other article.", show_default=False)],
+    one: Annotated[str, typer.Argument(metavar="A", show_default=False)],
+    other: Annotated[str, typer.Argument(metavar="B", show_default=False)],
     *,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            "--index", help="Index of the articles, or an alias; A and B are then ids.", show_default=False
-        ),
-    ] = None,
+    index: str | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -57,6 +44,12 @@ def explain(
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
+
+    Options:
+        one: A file with one article, plain text or JSON with the text field; - is standard input. With
+            --index: an id.
+        other: The other article.
+        index: Index of the articles, or an alias; A and B are then ids.
     """
     pins = fingerprinting.pins()
     if index is None:

@@ -1,6 +1,7 @@
-"""`esdedup setup` and `esdedup index`: preparing an index, and filling it."""
+"""`esdedup setup`, `index` and `learn`: preparing an index, filling it, and teaching a forest beforehand."""
 
 import functools
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,13 +13,15 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
-from esdedup.errors import FieldsNotFound
+from esdedup.errors import FieldsNotFound, SettingError
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.learn import check_two_looks, looks
+from esdedup.ingest.learn import Learning, check_two_looks, looks, refuse_to_keep, texts_of
 from esdedup.ingest.load import Load
 from esdedup.ingest.records import check_readable, total_bytes
+from esdedup.maintenance import Maintenance
+from esdedup.maintenance.stored_texts import LATEST_ARTICLES
 
 # Soon enough for people, and seldom enough to cost nothing.
 _FLUSH_INTERVAL_S = 5.0
@@ -26,40 +29,12 @@ _FLUSH_INTERVAL_S = 5.0
 
 @command("setup", example="esdedup setup news --shards 3 --route-by-root")
 def setup(
-    index: Annotated[
-        str, typer.Argument(metavar="INDEX", help="Created if it does not exist.", show_default=False)
-    ],
+    index: Annotated[str, typer.Argument(metavar="INDEX", show_default=False)],
     *,
-    shards: Annotated[
-        int | None, typer.Option("--shards", min=1, max=MAX_SHARDS, help="Number of shards of a new index.")
-    ] = None,
-    route_by_root: Annotated[
-        bool,
-        typer.Option(
-            "--route-by-root",
-            help="Keep each cluster of a new index on one shard, so that sorting by count is exact on any "
-            "number of shards. An article can then be read or deleted by its id only with its root as "
-            "routing.",
-        ),
-    ] = False,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language",
-            metavar="CODE",
-            help="Language of titles and texts of a new index, such as en or zh: a search then finds "
-            "words in all their forms, and Chinese by pairs of characters.",
-        ),
-    ] = None,
-    forest: Annotated[
-        str | None,
-        typer.Option(
-            "--forest",
-            metavar="NAME",
-            help="The forest that the index belongs to from now on: others then refuse its articles. "
-            "Default: any may take them.",
-        ),
-    ] = None,
+    shards: Annotated[int | None, typer.Option(min=1, max=MAX_SHARDS)] = None,
+    route_by_root: bool = False,
+    language: Annotated[str | None, typer.Option(metavar="CODE")] = None,
+    forest: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
@@ -68,6 +43,16 @@ def setup(
 
     The index keeps the language and the names of its articles' fields; other commands then need not be
     told. In a new index only these fields are indexed, not what else the articles have.
+
+    Options:
+        index: Created if it does not exist.
+        shards: Number of shards of a new index.
+        route_by_root: Keep each cluster of a new index on one shard, so that sorting by count is exact on any
+            number of shards. An article can then be read or deleted by its id only with its root as routing.
+        language: Language of titles and texts of a new index, such as en or zh: a search then finds words in
+            all their forms, and Chinese by pairs of characters.
+        forest: The forest that the index belongs to from now on: others then refuse its articles. Default:
+            any may take them.
     """
     with server.connect() as client:
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
@@ -85,23 +70,11 @@ def index(
     files: options.Files,
     *,
     index: options.Index,
-    backfill: Annotated[
-        bool,
-        typer.Option(
-            "--backfill",
-            help="Take the forest's time from the articles' publication times instead of the clock.",
-        ),
-    ] = False,
+    backfill: bool = False,
     learn_first: options.LearnFirst = False,
     workers: options.Workers = WORKERS,
     flush_interval_s: Annotated[
-        float,
-        typer.Option(
-            "--flush-interval",
-            min=0.1,
-            max=3_600,
-            help="Seconds after which articles that come slowly are indexed, though a batch is not full.",
-        ),
+        float, typer.Option("--flush-interval", min=0.1, max=3_600)
     ] = _FLUSH_INTERVAL_S,
     retention_days: options.RetentionDays = None,
     lookup: options.Lookup = None,
@@ -112,7 +85,13 @@ def index(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Index articles, each with its fingerprint and the root of its cluster."""
+    """Index articles, each with its fingerprint and the root of its cluster.
+
+    Options:
+        backfill: Take the forest's time from the articles' publication times instead of the clock.
+        flush_interval_s: Seconds after which articles that come slowly are indexed, though a batch is not
+            full.
+    """
     profile, pins = fingerprinting.profile(), fingerprinting.pins()
     check_readable(files)
     if learn_first:
@@ -170,4 +149,77 @@ def index(
                     "they arrived. Index an archive with --backfill, which believes such dates"
                 )
     if load.summary.failed:
+        raise typer.Exit(1)
+
+
+@command("learn", example="esdedup learn --index news")
+def learn(
+    files: Annotated[list[Path], typer.Argument(metavar="[FILE...]", show_default=False)] = [],  # noqa: B006 - typer's way
+    *,
+    index: options.Index,
+    latest: Annotated[
+        int | None,
+        typer.Option(
+            "--latest",
+            min=1,
+            help="Without FILE: how many of the latest articles to learn from. Default: "
+            f"{LATEST_ARTICLES:,}; much older ones would be forgotten again.",
+            show_default=False,
+        ),
+    ] = None,
+    json: options.Json = False,
+    forest: options.WritableForest,
+    fingerprinting: options.Fingerprinting,
+    id_field: options.IdField = "id",
+    field_names: options.FieldNames,
+    server: options.Server,
+) -> None:
+    """Let a forest learn what is boilerplate, from files or from an index, and assign nothing.
+
+    Menus, disclaimers and the like are then left out of the first articles that are indexed. A page that was
+    learned from or indexed before teaches nothing: the command may be run again, and what it has read may be
+    indexed later.
+
+    Options:
+        files: As for index. Default: the articles that the index has.
+    """
+    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    refuse_to_keep(profile)
+    check_readable(files)
+    if files and latest is not None:
+        raise SettingError("--latest goes without FILE: all articles of files are learned from")
+    learning = Learning(on_rejected=say_rejected)
+    has_begun = True
+    with server.connect() as client:
+        fields = field_names.fields_of(client, index)
+        dedup = Dedup(
+            client, profile=profile, pins=pins, fields=fields, forest=forest.name, wait_s=forest.wait_s
+        )
+        own = dedup.require_ready(index)
+        try:
+            with dedup:
+                if files:
+                    with output.file_progress("learning", total_bytes(files)) as on_bytes:
+                        articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)
+                        learning.run(dedup, texts_of(articles, own))
+                else:
+                    stored = Maintenance(client, forest=forest.name, fields=fields)
+                    how_many = latest or LATEST_ARTICLES
+                    count = stored.count_texts([index], latest=how_many)
+                    with output.count_progress("learning", count) as on_learned:
+                        learning.run(dedup, stored.texts([index], latest=how_many), on_learned=on_learned)
+        except FieldsNotFound as error:
+            error.index, has_begun = index, False
+            raise
+        except KeyboardInterrupt:
+            say("interrupted: what was learned is kept; run the command again, nothing teaches twice")
+            raise
+        finally:
+            if has_begun:
+                summary = learning.summary.model_dump()
+                if json:
+                    output.print_json(summary)
+                else:
+                    output.print_counts(f"learned by {forest.name}", summary)
+    if learning.summary.failed:
         raise typer.Exit(1)

@@ -2,18 +2,15 @@
 
 import dataclasses
 import itertools
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from esdedup.boilerplate.boilerplate import omit_untaught
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.files import read_plain_text
 from esdedup.cli.messages import say_cut
-from esdedup.cli.texts import read_plain_text
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.lookup import learned_copy
 from esdedup.errors import SettingError
@@ -34,22 +31,8 @@ from esdedup.text.left_out import LeftOut
 @command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
 def fingerprint(
     *,
-    index: Annotated[
-        str | None,
-        typer.Option(
-            "--index",
-            help="Index of articles: leave out what its forest has learned to be boilerplate.",
-            show_default=False,
-        ),
-    ] = None,
-    site: Annotated[
-        str | None,
-        typer.Option(
-            "--site",
-            help="With --pins: the site that the text comes from, a name or an address.",
-            show_default=False,
-        ),
-    ] = None,
+    index: str | None = None,
+    site: str | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -60,6 +43,10 @@ def fingerprint(
     Two texts are compared when they have a minhash in common, or a simhash of one is within three bits of a
     simhash of the other; such simhashes share a band. Without --index, the text is judged like the first page
     of `esdedup cluster`.
+
+    Options:
+        index: Index of articles: leave out what its forest has learned to be boilerplate.
+        site: With --pins: the site that the text comes from, a name or an address.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")
@@ -149,14 +136,5 @@ class _Description:
             screen.print(shown.rstrip(), markup=False, emoji=False)
         screen.print(f"bands        {' '.join(self.bands)}")
         if self.features:
-            screen.print(_feature_table(self.features))
-
-
-def _feature_table(features: list[Feature]) -> Table:
-    table = Table(box=None, pad_edge=False, title="features", title_justify="left")
-    table.add_column("weight", justify="right")
-    table.add_column("count", justify="right")
-    table.add_column("word")
-    for feature in features:
-        table.add_row(f"{feature.weight:.3f}", str(feature.count), escape(feature.word))
-    return table
+            rows = [(f"{each.weight:.3f}", each.count, each.word) for each in self.features]
+            output.print_table(screen, "features", ("weight", "count", "word"), rows, numbers=(0, 1))

@@ -1,6 +1,8 @@
 """`esdedup stats`, `expire`, `verify` and `rebuild`: looking after a forest."""
 
 import collections
+import html
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -8,10 +10,19 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
-from esdedup.cli.stats_tables import print_as_pins, print_stats
+from esdedup.cli.output import json_line, passage, print_stage, printable
 from esdedup.errors import SettingError
-from esdedup.maintenance import Maintenance, Violation, ViolationKind
+from esdedup.maintenance import (
+    BoilerplateBySite,
+    Maintenance,
+    SiteBoilerplate,
+    Stats,
+    Violation,
+    ViolationKind,
+)
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
+from esdedup.maintenance.shared_representatives import SharedRepresentative
+from esdedup.maintenance.stats import LearnedStats
 
 _MAX_SHOWN = 1_000
 
@@ -24,32 +35,10 @@ Indices = Annotated[
 @command("stats", example="esdedup stats --index news")
 def stats(
     *,
-    index: Annotated[
-        list[str],
-        typer.Option(
-            "--index",
-            help="Index of the forest's articles, to show the sentences that many of them share; may be "
-            "repeated.",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006 - typer's way
-    boilerplate: Annotated[
-        bool,
-        typer.Option(
-            "--boilerplate",
-            help="Show instead what is boilerplate on each site, as a file of pins.",
-        ),
-    ] = False,
-    articles: Annotated[
-        int,
-        typer.Option(
-            "--articles", min=1, help="With --boilerplate: how many of the latest articles to read."
-        ),
-    ] = ARTICLES_READ,
-    passages: Annotated[
-        int,
-        typer.Option("--passages", min=1, help="With --boilerplate: how many passages to show of a site."),
-    ] = PASSAGES_SHOWN,
+    index: Annotated[list[str], typer.Option(show_default=False)] = [],  # noqa: B006 - typer's way
+    boilerplate: bool = False,
+    articles: Annotated[int, typer.Option(min=1)] = ARTICLES_READ,
+    passages: Annotated[int, typer.Option(min=1)] = PASSAGES_SHOWN,
     json: options.Json = False,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -60,6 +49,12 @@ def stats(
     Also shows clusters that are larger than one story can plausibly be, and what their texts share. With
     --boilerplate, lists the passages that are left out of the pages of each site; a forest keeps no text, so
     they are looked for in the latest articles.
+
+    Options:
+        index: Index of the forest's articles, to show the sentences that many of them share; may be repeated.
+        boilerplate: Show instead what is boilerplate on each site, as a file of pins.
+        articles: With --boilerplate: how many of the latest articles to read.
+        passages: With --boilerplate: how many passages to show of a site.
     """
     if boilerplate and not index:
         raise SettingError("--boilerplate goes with --index: the forest itself keeps no text")
@@ -73,19 +68,19 @@ def stats(
             if json:
                 output.print_json(by_site.model_dump())
             else:
-                print_as_pins(by_site)
+                _print_as_pins(by_site)
             return
         found = maintenance.stats(index)
     if json:
         output.print_json(found.model_dump())
     else:
-        print_stats(forest.name, found)
+        _print_stats(forest.name, found)
 
 
 @command("expire", example="esdedup expire --dry-run")
 def expire(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    dry_run: bool = False,
     json: options.Json = False,
     forest: options.WritableForest,
     server: options.Server,
@@ -93,6 +88,9 @@ def expire(
     """Delete the expired nodes and pages of a forest; articles stay.
 
     Except with --dry-run, refused while another process, such as a feeder, owns the forest; see --wait.
+
+    Options:
+        dry_run: Only count what would be deleted.
     """
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, wait_s=forest.wait_s)
@@ -112,10 +110,8 @@ def expire(
 def verify(
     *,
     index: Indices = [],  # noqa: B006 - typer's way
-    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --repair: only show what can be repaired.")
-    ] = False,
+    repair: bool = False,
+    dry_run: bool = False,
     json: options.Json = False,
     forest: options.WritableForest,
     field_names: options.FieldNames,
@@ -124,6 +120,10 @@ def verify(
     """Check a forest against its laws, and articles against the forest.
 
     Prints violations, at most 1,000. Exit code 1 if any are left.
+
+    Options:
+        repair: Repair what can be repaired.
+        dry_run: With --repair: only show what can be repaired.
     """
     if dry_run and not repair:
         raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
@@ -169,9 +169,7 @@ def _say_violation(violation: Violation) -> None:
 def rebuild(
     *,
     index: Indices,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Delete an existing forest of that name first.")
-    ] = False,
+    replace: bool = False,
     retention_days: options.RetentionDays = None,
     lookup: options.Lookup = None,
     json: options.Json = False,
@@ -179,7 +177,11 @@ def rebuild(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest."""
+    """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest.
+
+    Options:
+        replace: Delete an existing forest of that name first.
+    """
     with server.connect() as client:
         maintenance = Maintenance(
             client, forest=forest.name, fields=field_names.fields_of(client, *index), wait_s=forest.wait_s
@@ -196,3 +198,90 @@ def rebuild(
         output.print_json({"forest": forest.name, "nodes": nodes})
     else:
         typer.echo(f"the forest {forest.name} has {nodes:,} nodes")
+
+
+def _print_stats(forest: str, stats: Stats) -> None:
+    """Print the statistics of a forest."""
+    screen = output.console()
+    screen.print(
+        f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
+        f"{stats.seq:,} arrivals"
+    )
+    screen.print(
+        f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes per node; "
+        f"{stats.expired:,} have expired and can be deleted"
+    )
+    growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
+    screen.print(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
+    if stats.not_enriched:
+        screen.print(
+            f"{stats.not_enriched:,} articles are not enriched yet: index them again with `esdedup index`, "
+            "or through `Dedup.enrich`"
+        )
+    screen.print(_learned(stats.learned))
+    days = [(each.day, each.made, each.last_needed) for each in stats.days]
+    screen.print(f"a key has {stats.nodes_a_key:,} nodes on average\n")
+    for title, names, rows in (
+        ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
+        ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
+        ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
+        ("nodes by day", ("day", "made", "last needed"), days),
+    ):
+        output.print_table(screen, title, names, rows, numbers=range(1, len(names)))
+    if stats.implausible_trees:
+        title = (
+            f"{stats.implausible_trees:,} clusters with more than {stats.most_plausible_leaves:,} live "
+            "leaves: more distinct texts than one story plausibly has"
+        )
+        cells = [(each.root, f"{each.leaves:,}", *_shared_cells(each.shared)) for each in stats.implausible]
+        print_stage(screen, title, cells)
+    if stats.shared_by_trees:
+        shared = [_shared_cells(each) for each in stats.shared_by_trees]
+        print_stage(screen, "representatives that unrelated clusters share", shared)
+
+
+def _learned(learned: LearnedStats | None) -> str:
+    if learned is None:
+        return "what was learned about boilerplate is damaged: `esdedup verify --repair` lets it begin anew"
+    return (
+        f"{learned.pages:,} pages have taught {learned.boilerplate:,} passages of boilerplate; "
+        f"{learned.remembered_pages:,} pages are remembered, in {learned.memory_bytes / 1e6:,.1f} MB of "
+        f"memory and {learned.document_bytes / 1e6:,.1f} MB of {learned.documents:,} documents"
+    )
+
+
+def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:
+    """Return a shared representative as cells: its simhash, how many nodes have it, its sentence."""
+    if shared is None:
+        return "deleted meanwhile", "", ""
+    trees = "1 tree" if shared.trees == 1 else f"{shared.trees:,} trees"
+    count = f"{shared.nodes:,} of {shared.examined:,}, {trees}"
+    if shared.sentence is None:
+        return shared.simhash, count, ""
+    kinds = {"minhash": "a minhash of: ", "words": "the heaviest words: "}
+    return shared.simhash, count, kinds.get(shared.kind or "", "") + passage(shared.sentence)
+
+
+def _print_as_pins(found: BoilerplateBySite) -> None:
+    """Print what is boilerplate as a file of pins, with all else in its comments."""
+    typer.echo(f"# What is boilerplate in the latest {found.articles:,} articles, as pins.")
+    if not found.is_complete:
+        typer.echo("# There are so many different passages that not all were counted.")
+    for site in found.sites:
+        for line in _pins_of(site):
+            typer.echo(line)
+
+
+def _pins_of(found: SiteBoilerplate) -> Iterator[str]:
+    name = "no site" if found.site is None else printable(found.site)
+    yield ""
+    yield f"# {name}: {found.articles:,} articles, {found.learned:,} passages are boilerplate"
+    for each in found.passages:
+        yield f"# in {each.articles:,} articles" + (": too long for a line" if each.text is None else "")
+        if each.text is not None:
+            # A pin may have markup; this text has none.
+            pin = {"boilerplate": html.escape(each.text, quote=False)}
+            yield json_line(pin if found.site is None else pin | {"site": found.site})
+    more = found.learned - len(found.passages)
+    if more:
+        yield f"# and {more:,} more passages"

@@ -20,7 +20,7 @@ def _escape(character: str) -> str:
 def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
     r"""Return a text with what could steer a terminal written out, such as ``\x1b``.
 
-    Args:
+    Options:
         text: Any text; its lines and tabs remain.
         written: Returns how to write a character.
     """

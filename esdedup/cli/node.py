@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from esdedup.cli import options, output
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import say
 from esdedup.errors import NodeError
 
@@ -37,20 +36,22 @@ Data = Annotated[
 def start(
     *,
     data: Data = None,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
-    ] = 9200,
-    nodes: Annotated[
-        int, typer.Option("--nodes", min=1, max=9, help="How many processes form the cluster.")
-    ] = 1,
-    version: Annotated[
-        str, typer.Option("--version", help="Version of Elasticsearch: 8.19, 9, or a full version.")
-    ] = "9",
-    heap: Annotated[str, typer.Option("--heap", help="Java heap of each node, such as 512m or 2g.")] = "512m",
-    hours: Annotated[float, typer.Option("--hours", min=0.001, help="Stop after this many hours.")] = 12.0,
+    port: Annotated[int, typer.Option(min=0, max=65_535)] = 9200,
+    nodes: Annotated[int, typer.Option(min=1, max=9)] = 1,
+    version: str = "9",
+    heap: str = "512m",
+    hours: Annotated[float, typer.Option(min=0.001)] = 12.0,
     json: options.Json = False,
 ) -> None:
-    """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB)."""
+    """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB).
+
+    Options:
+        port: Port to listen on; 0 takes a free one.
+        nodes: How many processes form the cluster.
+        version: Version of Elasticsearch: 8.19, 9, or a full version.
+        heap: Java heap of each node, such as 512m or 2g.
+        hours: Stop after this many hours.
+    """
     require_extra("node")
     from esdedup import node
 

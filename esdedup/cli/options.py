@@ -1,6 +1,7 @@
 """The options that several commands share, written once."""
 
 import dataclasses
+import functools
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from esdedup.cli.command import OptionGroup
-from esdedup.cli.word_options import Words
+from esdedup.cli.messages import say
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -22,16 +23,20 @@ from esdedup.fingerprint.profile import (
     get_profile,
 )
 from esdedup.reading.paging import MAX_SIZE
+from esdedup.text.hashing import TOKEN_HASHES
 
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
     from esdedup.boilerplate.pins import Pins
+    from esdedup.text.segmenters import Segmenter
 
-_SERVER = "Server"
-_FIELDS = "Field names"
-_FINGERPRINT = "Fingerprint"
-_FOREST = "Forest"
+FIELD_NAMES = "Field names"
+_HASHES = list(TOKEN_HASHES)
+_of_server = functools.partial(typer.Option, rich_help_panel="Server")
+_of_forest = functools.partial(typer.Option, rich_help_panel="Forest")
+_of_fields = functools.partial(typer.Option, rich_help_panel=FIELD_NAMES)
+_of_fingerprint = functools.partial(typer.Option, rich_help_panel="Fingerprint")
 
 Files = Annotated[
     list[Path],
@@ -43,10 +48,14 @@ Files = Annotated[
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-TextField = Annotated[
-    str, typer.Option("--text-field", help="The text; it is fingerprinted.", rich_help_panel=_FIELDS)
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
 ]
-IdField = Annotated[str, typer.Option("--id-field", help="The article's id.", rich_help_panel=_FIELDS)]
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
+]
+TextField = Annotated[str, _of_fields("--text-field", help="The text; it is fingerprinted.")]
+IdField = Annotated[str, _of_fields("--id-field", help="The article's id.")]
 LearnFirst = Annotated[
     bool,
     typer.Option(
@@ -92,29 +101,26 @@ class Server(OptionGroup):
 
     url: Annotated[
         str,
-        typer.Option(
+        _of_server(
             "--url",
             envvar=["ELASTICSEARCH_URL", "ES_URL"],
             help="Address of Elasticsearch; may contain user and password. Separate several by commas.",
-            rich_help_panel=_SERVER,
         ),
     ] = "http://localhost:9200"
     api_key: Annotated[
         str | None,
-        typer.Option(
+        _of_server(
             "--api-key",
             envvar=["ES_API_KEY", "ELASTICSEARCH_API_KEY"],
             help="API key, in the base64 form that Elasticsearch returns.",
-            rich_help_panel=_SERVER,
         ),
     ] = None
     ca_certs: Annotated[
         Path | None,
-        typer.Option(
+        _of_server(
             "--ca-certs",
             envvar=["ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"],
             help="Certificate of the authority that signed the server's certificate.",
-            rich_help_panel=_SERVER,
         ),
     ] = None
 
@@ -135,10 +141,9 @@ class Server(OptionGroup):
 
 def _field_option(role: str, text: str, *, default: str | None = None) -> Any:
     default = default or getattr(Fields, role)
-    return typer.Option(
+    return _of_fields(
         f"--{role}-field",
         help=f"{text} Default: the name that the index keeps from `setup`, else {default}.",
-        rich_help_panel=_FIELDS,
         show_default=False,
     )
 
@@ -159,21 +164,11 @@ class FieldNames(OptionGroup):
     dedup: Annotated[str | None, _field_option("dedup", "The object that esdedup writes.")] = None
 
     def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen
-        """Return the names as the library takes them; `others` has those that are not given.
-
-        Raises:
-            SettingError: The names contradict each other.
-        """
+        """Return the names as the library takes them; `others` has those that are not given."""
         return dataclasses.replace(others, **self._given)
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
-        """Return the names for some indices; None if no option is given: then the library reads them there.
-
-        Raises:
-            IndexNotReady: The indices keep different names.
-            SettingError: The names contradict each other.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
+        """Return the names for some indices; None if none is given: then the library reads them there."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
@@ -195,79 +190,152 @@ class FieldNames(OptionGroup):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Cut(OptionGroup):
+    """How texts are cut into words."""
+
+    segmenter: Annotated[
+        str | None,
+        _of_fingerprint(
+            "--segmenter",
+            help="How classic and keywords cut texts into words: jieba, words (letters and digits between "
+            "others), or such as 3-grams.",
+            show_default="jieba",
+        ),
+    ] = None
+    dictionary: Annotated[
+        Path | None,
+        _of_fingerprint(
+            "--dictionary",
+            metavar="FILE",
+            help="Words that jieba keeps whole: one a line, perhaps with its frequency and part of speech, "
+            "as in jieba's user dictionaries.",
+            show_default=False,
+        ),
+    ] = None
+
+    def read_segmenter(self) -> "Segmenter":
+        """Return the segmenter; say which words of its dictionary have no effect."""
+        from esdedup.ingest.word_files import dictionary_words_never_cut, read_segmenter
+        from esdedup.text.segmenters import JIEBA
+
+        segmenter = read_segmenter(self.segmenter, self.dictionary) or JIEBA
+        for line in dictionary_words_never_cut(segmenter):
+            say(line)
+        return segmenter
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Words(Cut):
+    """How texts are cut into words, and how these are weighed and hashed."""
+
+    weights: Annotated[
+        str | None,
+        _of_fingerprint(
+            "--weights",
+            help="Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, as `esdedup "
+            "weights` writes it or an object of words and their weights.",
+            show_default="tf-idf",
+        ),
+    ] = None
+    stop_words: Annotated[
+        Path | None,
+        _of_fingerprint(
+            "--stop-words", metavar="FILE", help="Words that weigh nothing, one a line.", show_default=False
+        ),
+    ] = None
+    token_hash: Annotated[
+        str | None,
+        _of_fingerprint(
+            "--token-hash",
+            help=f"How classic and keywords hash words: {', '.join(_HASHES[:-1])} or {_HASHES[-1]}.",
+            show_default=_HASHES[0],
+        ),
+    ] = None
+
+    @property
+    def given_words(self) -> list[str]:
+        """The options about words that are given."""
+        given = [field for field in dataclasses.fields(Words) if getattr(self, field.name) is not None]
+        return [f"--{field.name.replace('_', '-')}" for field in given]
+
+    def with_words(self, profile: Profile) -> Profile:
+        """Return a profile changed as the options say; say which words of their files have no effect."""
+        from esdedup.ingest.word_files import with_words, words_never_cut
+
+        if not self.given_words:
+            return profile
+        if profile.agreement is not None:
+            raise SettingError(
+                f"{self.given_words[0]} goes with the profiles classic and keywords, not with {profile.name}"
+            )
+        changed = with_words(
+            profile,
+            weights=self.weights,
+            segmenter=self.segmenter,
+            token_hash=self.token_hash,
+            dictionary=self.dictionary,
+            stop_words=self.stop_words,
+        )
+        for line in words_never_cut(changed):
+            say(line)
+        return changed
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Fingerprinting(Words):
     """The profile that texts are fingerprinted with."""
 
     name: Annotated[
         str | None,
-        typer.Option(
+        _of_fingerprint(
             "--profile",
             help="How texts are fingerprinted: verified, classic or keywords.",
-            rich_help_panel=_FINGERPRINT,
             show_default=DEFAULT.name,
         ),
     ] = None
     keywords: Annotated[
         int | None,
-        typer.Option(
-            "--keywords",
-            min=1,
-            max=MAX_KEYWORDS,
-            help="How many words the profile keywords takes.",
-            rich_help_panel=_FINGERPRINT,
+        _of_fingerprint(
+            "--keywords", min=1, max=MAX_KEYWORDS, help="How many words the profile keywords takes."
         ),
     ] = None
-
     max_text_length: Annotated[
         int | None,
-        typer.Option(
+        _of_fingerprint(
             "--max-text-length",
             min=1,
             max=LONGEST_TEXT_LENGTH,
             help="How many characters of a text are fingerprinted; what lies beyond is not compared.",
-            rich_help_panel=_FINGERPRINT,
             show_default=f"{MAX_TEXT_LENGTH:,}",
         ),
     ] = None
-
     keep_boilerplate: Annotated[
         bool,
-        typer.Option(
+        _of_fingerprint(
             "--keep-boilerplate",
             help="Fingerprint pages whole. Default: passages that are found around different articles, such "
             "as menus and disclaimers, are left out.",
-            rich_help_panel=_FINGERPRINT,
         ),
     ] = False
-
     pins_file: Annotated[
         Path | None,
-        typer.Option(
+        _of_fingerprint(
             "--pins",
             metavar="FILE",
             help="Passages that are boilerplate or text, whatever was learned: JSON Lines such as "
             '{"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead.',
-            rich_help_panel=_FINGERPRINT,
             show_default=False,
         ),
     ] = None
 
     def pins(self) -> "Pins":
-        """Return the pins in the file, if one is given.
-
-        Raises:
-            SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
-        """
+        """Return the pins in the file, if one is given."""
         from esdedup.ingest.learn import read_pins
 
         return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
 
     def profile(self) -> Profile:
-        """Return the profile that the options describe.
-
-        Raises:
-            SettingError: There is none of that name, or an option does not go with it.
-        """
+        """Return the profile that the options describe."""
         chosen = get_profile(self.name or DEFAULT.name)
         if self.keywords is not None and chosen.representation != "keywords":
             raise SettingError(f"--keywords goes with the profile keywords, not with {chosen.name}")
@@ -278,11 +346,7 @@ class Fingerprinting(Words):
         )
 
     def given_profile(self) -> Profile | None:
-        """Return the profile that the options describe, None if none is given.
-
-        Raises:
-            SettingError: As `profile`; or only changes to a profile are given.
-        """
+        """Return the profile that the options describe, None if none is given."""
         if self.name is not None:
             return self.profile()
         changes = {
@@ -300,9 +364,7 @@ class Fingerprinting(Words):
 class Forest(OptionGroup):
     """The forest that is read."""
 
-    name: Annotated[
-        str, typer.Option("--forest", help="Name of the forest's index.", rich_help_panel=_FOREST)
-    ] = DEFAULT_FOREST
+    name: Annotated[str, _of_forest("--forest", help="Name of the forest's index.")] = DEFAULT_FOREST
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -310,13 +372,7 @@ class WritableForest(Forest):
     """The forest that is written to, by one process at a time."""
 
     wait_s: Annotated[
-        float,
-        typer.Option(
-            "--wait",
-            min=0,
-            help="Seconds to wait while another process owns the forest.",
-            rich_help_panel=_FOREST,
-        ),
+        float, _of_forest("--wait", min=0, help="Seconds to wait while another process owns the forest.")
     ] = 0.0
 
 

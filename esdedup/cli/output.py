@@ -35,8 +35,8 @@ from esdedup.times import time_ms
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
-# The first digits of a root, which tell those of one page apart.
 _MOST_LINES_LEFT_OUT = 20
+# The first digits of a root, which tell those of one page apart.
 _ROOT_WIDTH = 8
 _LONGEST_PASSAGE = 160
 # Wider than any screen, and longer than any id; a title may be as long as an article.
@@ -71,7 +71,7 @@ def file_progress(
 def count_progress(what: str, total: int | None) -> contextlib.AbstractContextManager[Callable[[int], None]]:
     """Show a progress bar over a count, on a terminal only; yields a function that adds to it.
 
-    Args:
+    Options:
         what: Shown before the bar.
         total: The count at the end; None if that is unknown.
     """
@@ -134,38 +134,51 @@ def print_json(value: dict[str, Any]) -> None:
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
     """Print a title, then each name with its count."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, count in counts.items():
-        table.add_row(name.replace("_", " "), f"{count:,}")
     screen = console()
-    # A table would break its title at its own width.
     screen.print(f"[italic]{escape(title)}[/italic]")
-    screen.print(table)
+    screen.print(
+        _grid([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()], numbers=(1,))
+    )
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
     """Print named values, one below the other; a long one is wrapped."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(name, escape(value))
-    console().print(table)
+    console().print(_grid(list(facts.items())))
 
 
 def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
     """Print a heading and rows with the same number of cells; a long last cell is wrapped."""
-    rows = [[escape(cell) for cell in line] for line in lines]
-    table = Table.grid(padding=(0, 2))
-    for _ in rows[0][1:]:
-        table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
     screen.print(f"[bold]{escape(title)}[/bold]")
-    screen.print(Padding(table, (0, 0, 1, 2), expand=False))
+    screen.print(Padding(_grid(lines), (0, 0, 1, 2), expand=False))
+
+
+def print_table(
+    screen: Console,
+    title: str | None,
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    numbers: Collection[int] = (1,),
+) -> None:
+    """Print a table; those of its columns that have numbers are aligned on the right."""
+    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for at, name in enumerate(names):
+        table.add_column(name, justify="right" if at in numbers else "left", no_wrap=at in numbers)
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row))
+    screen.print(table)
+
+
+def _grid(rows: Sequence[tuple[str, ...]], *, numbers: Collection[int] = ()) -> Table:
+    """Return rows without a heading; a long last cell is wrapped."""
+    table = Table.grid(padding=(0, 2))
+    last = len(rows[0]) - 1 if rows else 0
+    for at in range(last + 1):
+        justify: Literal["left", "right"] = "right" if at in numbers else "left"
+        table.add_column(justify=justify, no_wrap=at < last, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
 
 
 def printable(text: object) -> str:
@@ -269,23 +282,6 @@ def _likeness(article: SimilarArticle) -> str:
 def _print_next(screen: Console, cursor: str | None) -> None:
     if cursor is not None:
         screen.print(f"next page: --after {cursor}", soft_wrap=True)
-
-
-def print_table(
-    screen: Console,
-    title: str,
-    names: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    numbers: Collection[int] = (1,),
-) -> None:
-    """Print a table with a title; those of its columns that have numbers are aligned on the right."""
-    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for at, name in enumerate(names):
-        table.add_column(name, justify="right" if at in numbers else "left", no_wrap=at in numbers)
-    for row in rows:
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row))
-    screen.print(table)
 
 
 def _print_rows(

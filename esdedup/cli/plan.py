@@ -1,6 +1,7 @@
 """`esdedup plan`: what a stream of articles needs."""
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,76 +14,39 @@ from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
 from esdedup.plan.figures import Figure, figures
 from esdedup.plan.model import Plan, Workload, plan
 
-_WORKLOAD = "Workload"
+_of_workload = functools.partial(typer.Option, rich_help_panel="Workload")
+_Number = Annotated[float, _of_workload()]
 _GB = 1e9
 
 
 @command("plan", example="esdedup plan --articles-a-day 1e6 --retention-days 30")
 def plan_command(
     *,
-    articles_a_day: Annotated[
-        float,
-        typer.Option("--articles-a-day", min=1, help="How many articles come.", rich_help_panel=_WORKLOAD),
-    ] = Workload.articles_a_day,
-    reprints: Annotated[
-        float,
-        typer.Option(
-            "--reprints",
-            help="The share of them that reprint an earlier one within the retention, 0 to 1.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = Workload.reprints,
-    edited: Annotated[
-        float,
-        typer.Option(
-            "--edited",
-            help="The share of the reprints that change the text, 0 to 1: each makes a node.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = Workload.edited,
-    retention_days: Annotated[
-        float,
-        typer.Option(
-            "--retention-days",
-            help="How many days a cluster accepts articles after its last one.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = Workload.retention_days,
-    mean_length: Annotated[
-        float,
-        typer.Option(
-            "--mean-length", help="Characters of an article, on average.", rich_help_panel=_WORKLOAD
-        ),
-    ] = Workload.mean_length,
-    peak: Annotated[
-        float,
-        typer.Option(
-            "--peak", help="Articles a second at the peak over those on average.", rich_help_panel=_WORKLOAD
-        ),
-    ] = Workload.peak,
-    owner_memory_gb: Annotated[
-        float,
-        typer.Option(
-            "--owner-memory-gb",
-            min=0.001,
-            help="The memory that the owner of one forest may take.",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = Workload.owner_bytes / _GB,
-    costs: Annotated[
-        Path | None,
-        typer.Option(
-            "--costs",
-            help="Plan with the unit costs in this file, as `python -m benchmarks unit-costs --costs FILE` "
-            "in the sources of esdedup writes it. Default: those of the package.",
-        ),
-    ] = None,
+    articles_a_day: Annotated[float, _of_workload(min=1)] = Workload.articles_a_day,
+    reprints: _Number = Workload.reprints,
+    edited: _Number = Workload.edited,
+    retention_days: _Number = Workload.retention_days,
+    mean_length: _Number = Workload.mean_length,
+    peak: _Number = Workload.peak,
+    owner_memory_gb: Annotated[float, _of_workload(min=0.001)] = Workload.owner_bytes / _GB,
+    costs: Path | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
 ) -> None:
     """Calculate nodes, memory, disk, cores and requests, and how many forests a stream of articles needs.
 
     All figures are calculated from unit costs, which were measured: on the machine that is named with them.
+
+    Options:
+        articles_a_day: How many articles come.
+        reprints: The share of them that reprint an earlier one within the retention, 0 to 1.
+        edited: The share of the reprints that change the text, 0 to 1: each makes a node.
+        retention_days: How many days a cluster accepts articles after its last one.
+        mean_length: Characters of an article, on average.
+        peak: Articles a second at the peak over those on average.
+        owner_memory_gb: The memory that the owner of one forest may take.
+        costs: Plan with the unit costs in this file, as `python -m benchmarks unit-costs --costs FILE` in the
+            sources of esdedup writes it. Default: those of the package.
     """
     profile = fingerprinting.profile()
     workload = Workload(

@@ -1,4 +1,4 @@
-"""`esdedup list` and `esdedup similar`: reading an index."""
+"""`esdedup list`, `similar` and `show`: reading an index."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +9,12 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.texts import read_text
-from esdedup.errors import SettingError
+from esdedup.cli.files import read_text
+from esdedup.errors import ArticleNotFound, ForestError, SettingError
+from esdedup.maintenance import ForestNode, Maintenance
 from esdedup.reading.list_request import Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
+from esdedup.reading.results import FullArticle
 from esdedup.reading.search_form import values_by_field
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
@@ -22,71 +24,38 @@ _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 def list_rows(
     *,
     index: options.Index,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query",
-            help='Words that the title or the text must contain: all of them; "a phrase", a | b, -without, '
-            "begin*, (group).",
-        ),
-    ] = None,
-    sort: Annotated[
-        Sort | None,
-        typer.Option(
-            "--sort",
-            help="How rows are sorted. Default: relevance with --query and without --only, else newest.",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Only articles from this day or moment on, ISO 8601.")
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help="Only articles up to this day or moment, inclusive, ISO 8601."),
-    ] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--source", help="Only articles from this source; repeat it for one of several."),
-    ] = None,
-    conditions: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="FIELD:VALUE",
-            help="Only articles with this value in a further keyword field, such as language:en; repeat it "
-            "for one of several values, or for several fields.",
-        ),
-    ] = None,
-    head: Annotated[
-        Head | None,
-        typer.Option(
-            "--head",
-            help="Which matching article a row shows. Default: the one that decides its position; the newest "
-            "if rows are sorted by count.",
-        ),
-    ] = None,
-    counting: Annotated[
-        Counting,
-        typer.Option(
-            "--counting",
-            help="What the sorts by count compare: all articles of a cluster, or only those that match.",
-        ),
-    ] = "similar",
-    only: Annotated[
-        Only | None,
-        typer.Option(
-            "--only", help="Only rows with similar articles, or only rows without; needs a sort by time."
-        ),
-    ] = None,
-    no_dedup: Annotated[
-        bool, typer.Option("--no-dedup", help="Show every article in a row of its own.")
-    ] = False,
+    query: str | None = None,
+    sort: Sort | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    sources: Annotated[list[str] | None, typer.Option("--source")] = None,
+    conditions: Annotated[list[str] | None, typer.Option("--where", metavar="FIELD:VALUE")] = None,
+    head: Head | None = None,
+    counting: Counting = "similar",
+    only: Only | None = None,
+    no_dedup: bool = False,
     paging: options.Paging,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """List articles, one row for each cluster of near-duplicates, with the number of similar articles."""
+    """List articles, one row for each cluster of near-duplicates, with the number of similar articles.
+
+    Options:
+        query: Words that the title or the text must contain: all of them; "a phrase", a | b, -without,
+            begin*, (group).
+        sort: How rows are sorted. Default: relevance with --query and without --only, else newest.
+        since: Only articles from this day or moment on, ISO 8601.
+        until: Only articles up to this day or moment, inclusive, ISO 8601.
+        sources: Only articles from this source; repeat it for one of several.
+        conditions: Only articles with this value in a further keyword field, such as language:en; repeat it
+            for one of several values, or for several fields.
+        head: Which matching article a row shows. Default: the one that decides its position; the newest if
+            rows are sorted by count.
+        counting: What the sorts by count compare: all articles of a cluster, or only those that match.
+        only: Only rows with similar articles, or only rows without; needs a sort by time.
+        no_dedup: Show every article in a row of its own.
+    """
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
     with server.connect() as client:
@@ -113,32 +82,11 @@ def list_rows(
 def similar(
     *,
     index: options.Index,
-    article_id: Annotated[str | None, typer.Option("--id", help="Id of the article.")] = None,
-    text: Annotated[
-        Path | None,
-        typer.Option(
-            "--text",
-            help="Instead of an id, a file with a text, which need not be indexed; - is standard input.",
-        ),
-    ] = None,
-    site: Annotated[
-        str | None,
-        typer.Option(
-            "--site",
-            help="With --text and --pins: the site that the text comes from, a name or an address. Default: "
-            "what the file says, if it is an article as JSON.",
-            show_default=False,
-        ),
-    ] = None,
-    by_source: Annotated[
-        bool,
-        typer.Option(
-            "--by-source", help="Show the sources in its cluster, and how many articles each published."
-        ),
-    ] = False,
-    other_sources: Annotated[
-        bool, typer.Option("--other-sources", help="Leave out the article's own source.")
-    ] = False,
+    article_id: Annotated[str | None, typer.Option("--id")] = None,
+    text: Path | None = None,
+    site: str | None = None,
+    by_source: bool = False,
+    other_sources: bool = False,
     paging: options.Paging,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
@@ -146,7 +94,16 @@ def similar(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Show who else published an article: the other articles of its cluster, newest first."""
+    """Show who else published an article: the other articles of its cluster, newest first.
+
+    Options:
+        article_id: Id of the article.
+        text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
+        site: With --text and --pins: the site that the text comes from, a name or an address. Default: what
+            the file says, if it is an article as JSON.
+        by_source: Show the sources in its cluster, and how many articles each published.
+        other_sources: Leave out the article's own source.
+    """
     if (article_id is None) is (text is None):
         raise SettingError("name an article with --id, or a file with --text")
     if by_source and paging.after is not None:
@@ -196,3 +153,107 @@ def _print(answer: _Answer, json: bool, print_table: Callable[[_Answer], None]) 
         output.print_json(answer.model_dump(mode="json"))
     else:
         print_table(answer)
+
+
+@command("show", example="esdedup show --index news --id 4711")
+def show(
+    *,
+    index: options.Index,
+    article_id: Annotated[str | None, typer.Option("--id")] = None,
+    fingerprint: str | None = None,
+    root: str | None = None,
+    paging: options.Paging,
+    json: options.Json = False,
+    forest: options.Forest,
+    field_names: options.FieldNames,
+    server: options.Server,
+) -> None:
+    """Show the fingerprint, bands and root of an article, or the articles with a fingerprint or a root.
+
+    Shows as well the node that the forest keeps of the text.
+
+    Options:
+        article_id: Id of an article.
+        fingerprint: A fingerprint, which is also the id of a node: the articles that have it.
+        root: The root of a cluster: its articles.
+    """
+    given = [each for each in (article_id, fingerprint, root) if each is not None]
+    if len(given) != 1:
+        raise SettingError("name one thing to show: --id, --fingerprint or --root")
+    if article_id is not None and paging != options.Paging():
+        raise SettingError("--page, --size and --after go with --fingerprint and --root")
+    with server.connect() as client:
+        fields = field_names.fields_of(client, index)
+        reader = Reader(client, fields=fields)
+        maintenance = Maintenance(client, forest=forest.name, fields=fields)
+        if article_id is not None:
+            article = reader.article(index, article_id)
+            node, missing = _node(maintenance, article.fingerprint)
+            if json:
+                shown = article.model_dump(mode="json", exclude={"text"})
+                output.print_json({"article": shown} | _for_programs(node, missing))
+            else:
+                _print_article(article)
+                _print_node(node, missing)
+            return
+        read = reader.cluster if root is not None else reader.with_fingerprint
+        found = read(index, given[0], page=paging.page, size=paging.size, after=paging.after)
+        node, missing = _node(maintenance, given[0])
+    if not found.total and node is None:
+        what = "fingerprint" if root is None else "root"
+        raise ArticleNotFound(
+            f"no article in {index!r} has the {what} {given[0]!r}; node: {missing}",
+            article=given[0],
+            index=index,
+        )
+    if json:
+        output.print_json(found.model_dump(mode="json") | _for_programs(node, missing))
+    else:
+        _print_node(node, missing)
+        output.print_articles(found)
+
+
+def _node(maintenance: Maintenance, node_id: str | None) -> tuple[ForestNode | None, str | None]:
+    """Return a node, or why there is none."""
+    if node_id is None:
+        return None, "none, since the text has no fingerprint"
+    try:
+        node = maintenance.node(node_id)
+    except ForestError as error:
+        return None, f"not known: {error}"
+    return node, None if node is not None else "the forest has none, or no longer"
+
+
+def _for_programs(node: ForestNode | None, missing: str | None) -> dict[str, object]:
+    return {"node": None if node is None else node.model_dump(mode="json"), "node_missing": missing}
+
+
+def _print_article(article: FullArticle) -> None:
+    output.print_facts(
+        {
+            "article": f"{article.id} in {article.index}",
+            "title": output.printable(article.title or ""),
+            "root": article.root or "",
+            "fingerprint": article.fingerprint or "none",
+            "profile": article.profile or "",
+            "arrival": "" if article.seq is None else f"{article.seq:,}",
+            "bands": " ".join(article.bands),
+        }
+    )
+
+
+def _print_node(node: ForestNode | None, missing: str | None) -> None:
+    if node is None:
+        output.print_facts({"node": missing or ""})
+        return
+    role = "a root" if node.is_root else f"a leaf of {node.root}"
+    life = "has expired"
+    if node.is_live:
+        life = "lives" if node.lives_until is None else f"lives until {node.lives_until}, unless needed again"
+    output.print_facts(
+        {
+            "node": f"{role}; {life}",
+            "made": f"by arrival {node.seq:,}{'' if node.made is None else f', {node.made}'}",
+            "live leaves": f"{node.live_leaves:,}",
+        }
+    )

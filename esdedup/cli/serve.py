@@ -6,38 +6,18 @@ from typing import Annotated
 import typer
 
 from esdedup.cli import options
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.reading.reader import Reader
-from esdedup.serving.listening import address_of, listen
 
 
 @command("serve", example="esdedup serve --index news --port 8000")
 def serve(
     *,
     index: options.Index,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
-    ] = 8000,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="A name under which the pages are reached, such as that of a proxy; may be repeated. "
-            "Addresses, localhost and --host need none. Requests for other names are refused.",
-        ),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-origin",
-            metavar="ORIGIN",
-            help="The origin of another site, such as https://desk.example, whose pages may read the JSON, "
-            "feeds and exports (CORS); may be repeated. * allows every site that its readers visit.",
-        ),
-    ] = None,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535)] = 8000,
+    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option(metavar="ORIGIN")] = None,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -46,11 +26,20 @@ def serve(
     """Serve the list with dedup and the similar articles: web pages, JSON under /api/v1, feeds and files.
 
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
+
+    Options:
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        allow_host: A name under which the pages are reached, such as that of a proxy; may be repeated.
+            Addresses, localhost and --host need none. Requests for other names are refused.
+        allow_origin: The origin of another site, such as https://desk.example, whose pages may read the JSON,
+            feeds and exports (CORS); may be repeated. * allows every site that its readers visit.
     """
     profile, pins = fingerprinting.profile(), fingerprinting.pins()
     require_extra("serve")
     import uvicorn
 
+    from esdedup.serving.connections import address_of, listen
     from esdedup.web import Visit, create_app
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from esdedup.cli.background_sidecar import announce, end_with
-from esdedup.cli.command import command
-from esdedup.cli.extras import require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ def _sidecar(
     environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
     """
     require_extra("sidecar")
-    from esdedup.sidecar.loading import as_toml, load
+    from esdedup.sidecar.setting_names import as_toml
+    from esdedup.sidecar.settings import load
 
     # The settings read the environment themselves; typer only shows the names of the variables.
     given = {name: value for name, value in values.items() if _is_given(ctx, name)}

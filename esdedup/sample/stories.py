@@ -10,14 +10,9 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from esdedup.sample.facts import Facts, Pool, pools, ranges
-from esdedup.sample.grammar import choose
+from esdedup.sample.grammar import Facts, Pool, choose, pools, ranges
 
 LANGUAGES = ("en", "zh")
-_TOPICS = (
-    *("harbour", "transport", "council", "school", "energy", "science", "health", "business"),
-    *("weather", "culture", "sport", "football", "farming", "court", "tech"),
-)
 # The number of sentences in a story, if its plot has enough.
 _LEAST_SENTENCES, _MOST_SENTENCES = 8, 11
 
@@ -75,7 +70,7 @@ def plots() -> dict[str, list[Plot]]:
     return {
         language: [
             _plot(language, plot, topic[language])
-            for topic in map(load, _TOPICS)
+            for topic in corpus()["topics"].values()
             for plot in topic[language]["plots"]
         ]
         for language in LANGUAGES
@@ -86,7 +81,7 @@ def bulletins() -> dict[str, list[Plot]]:
     """Return the plots of the daily bulletins, by language."""
     return {
         language: [_plot(language, plot, {}) for plot in found]
-        for language, found in load("bulletins").items()
+        for language, found in corpus()["bulletins"].items()
     }
 
 
@@ -105,9 +100,10 @@ def tell(number: int, plot: Plot, *, when: datetime, chance: random.Random) -> S
     )
 
 
-def load(name: str) -> Any:
-    """Return the content of a JSON file of this package."""
-    return json.loads((resources.files("esdedup.sample") / f"{name}.json").read_text("utf-8"))
+@functools.cache
+def corpus() -> Any:
+    """Return what the corpus is written from: outlets, words, bulletins, topics."""
+    return json.loads((resources.files("esdedup.sample") / "corpus.json").read_text("utf-8"))
 
 
 def _chosen(plot: Plot, chance: random.Random) -> tuple[list[str], list[str]]:
@@ -139,14 +135,9 @@ def _plot(language: str, plot: Mapping[str, Any], topic: Mapping[str, Any]) -> P
         background=background,
         pools=[
             *(pools(plot["facts"]), ranges(templates)),
-            *(pools(topic.get("facts", {})), _words()[language]),
+            *(pools(topic.get("facts", {})), pools(corpus()["words"][language])),
         ],
         growing=plot.get("grows", []),
         hour=plot.get("hour"),
         only_workdays=plot.get("workdays", False),
     )
-
-
-@functools.cache
-def _words() -> dict[str, dict[str, Pool]]:
-    return {language: pools(words) for language, words in load("words").items()}

@@ -1,7 +1,5 @@
 """A request that is refused. Pure."""
 
-from typing import ClassVar
-
 from esdedup.errors import EsdedupError
 
 
@@ -14,18 +12,13 @@ class Refused(EsdedupError):
         retry_after_s: After how many seconds to try again; None: as is usual for the status.
     """
 
-    usual_status: ClassVar[int] = 400
-    usual_kind: ClassVar[str] = "invalid_request"
-
     def __init__(
         self,
         detail: str,
         *,
-        status: int | None = None,
-        kind: str | None = None,
+        status: int = 400,
+        kind: str = "invalid_request",
         retry_after_s: int | None = None,
     ) -> None:
         super().__init__(detail)
-        self.retry_after_s = retry_after_s
-        self.status = self.usual_status if status is None else status
-        self.kind = self.usual_kind if kind is None else kind
+        self.status, self.kind, self.retry_after_s = status, kind, retry_after_s

@@ -1,26 +1,54 @@
-"""The application: which requests are the sidecar's own, which bring articles, and that all others pass.
+"""The sidecar with all its parts, made from its settings.
 
-Elasticsearch's paths begin with an underscore or with the name of an index, and an index may be called
-``metrics`` or ``v1``. So the sidecar's own paths are exact ones, for exact methods: ``GET /metrics`` is ours,
-``HEAD /metrics``, ``PUT /metrics`` and ``/metrics/_search`` are Elasticsearch's; ``POST /v1/enrich`` is ours,
-for Elasticsearch has no path of two names without an underscore; ``/v1`` and ``/v1/_doc/1`` are its own. What
-is ours and has no endpoint is answered here, so that a wrong method or name is told of in our words.
+A request meets, in this order: who may send it (`Guard`, `TokenGuard`), how much may be in progress
+(`Limits`), the sidecar's own endpoints, the pages and their API, what writes articles (`BulkRoute`), what
+would write them unread (`UnreadWrites`), and the `Proxy`, which takes all that is left.
 """
 
-import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
-from starlette.responses import RedirectResponse
+from pydantic import SecretStr
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from esdedup.serving.problems import Problem
-from esdedup.sidecar.own_paths import PAGES, V1, answer, is_under
-from esdedup.sidecar.passing import Passing
-from esdedup.sidecar.upstream import Upstream
+from esdedup.boilerplate.pins import Pins
+from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.client import client_of, connect_async
+from esdedup.fields import fields_given
+from esdedup.ingest.learn import read_pins
+from esdedup.ingest.owner import Owner
+from esdedup.ingest.owner_settings import OwnerSettings
+from esdedup.ingest.word_files import words_never_cut
+from esdedup.reading.reader import AsyncReader, asking_owner
+from esdedup.serving.limits import Guard, Limits
+from esdedup.serving.problems import Answer, Problem, handle_errors
+from esdedup.sidecar.auth import PATH, ElasticAnswer, Rights, TokenGuard
+from esdedup.sidecar.batcher import BatchLimits
+from esdedup.sidecar.bulk import BulkRoute
+from esdedup.sidecar.enrich_api import enrich_routes
+from esdedup.sidecar.enrichment import Enrichment, Indices
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import (
+    PAGES,
+    V1,
+    answer,
+    counting,
+    health_routes,
+    is_probe,
+    is_under,
+    is_watching,
+    kind_of,
+)
+from esdedup.sidecar.owner import OwnerThread
+from esdedup.sidecar.proxy import Proxy, UnreadWrites
+from esdedup.sidecar.reading import PagesRoute, ReadingApi
+from esdedup.sidecar.settings import Settings
+from esdedup.sidecar.upstream import Headers, Upstream
 
 OPENAPI_PATH = "/v1/openapi.json"
 
@@ -35,11 +63,10 @@ def create_app(
     """Return the application.
 
     Args:
-        upstream: Where requests go on to; opened when the application starts, closed when it ends.
+        upstream: Where requests go on to.
         own: The sidecar's own endpoints; they come first.
-        others: The routes of what writes articles, and of what shows them; a request that none of them
-            matches passes.
-        alongside: What begins with the application, in this order, and ends with it.
+        others: Further routes; a request that none of them matches passes.
+        alongside: What begins with the application after the upstream, and ends with it.
     """
 
     @asynccontextmanager
@@ -63,19 +90,18 @@ def create_app(
     for router in own:
         app.include_router(router)
     endpoints = [route for router in own for route in router.routes]
-    app.router.routes += [_NotServed(endpoints), *others, Passing(upstream)]
+    app.router.routes += [_NotServed(endpoints), *others, Proxy(upstream)]
     return app
 
 
 class _NotServed(BaseRoute):
-    """Matches what is under the sidecar's own path without an endpoint; Elasticsearch has none there."""
+    """Answers what is under the sidecar's own path without an endpoint, where Elasticsearch has none."""
 
     def __init__(self, endpoints: Sequence[BaseRoute]) -> None:
-        """Answer for what is not among these endpoints."""
         self._endpoints = endpoints
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match by the path."""
+        """Match by path."""
         is_ours = scope["type"] == "http" and is_under(V1, scope)
         return (Match.FULL if is_ours else Match.NONE), {}
 
@@ -97,40 +123,176 @@ class _NotServed(BaseRoute):
         await response(scope, receive, send)
 
 
-class PagesRoute(BaseRoute):
-    """Matches the paths of the pages. An index may be called ``pages``: its paths are Elasticsearch's."""
+log = logging.getLogger("esdedup")
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Show the pages of an application."""
-        self._app = app
+# Beside those for the requests of callers: for what the sidecar asks by itself.
+_OWN_CONNECTIONS = 8
+# As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
+_REFRESH_INTERVAL_S = 1.0
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match by method and path."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
-        start, slash, rest = scope["path"].removeprefix("/").partition("/")
-        is_page = f"/{start}" == PAGES and not rest.startswith("_") and (slash or scope["method"] == "GET")
-        return (Match.FULL if is_page else Match.NONE), {}
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a page."""
-        if scope["path"] == PAGES:
-            await RedirectResponse(f"{PAGES}/")(scope, receive, send)
-            return
-        await self._app({**scope, "root_path": PAGES}, receive, send)
+def assemble(settings: Settings, *, port: int) -> ASGIApp:
+    """Return the application of a sidecar that listens on a port; raises `SettingError`."""
+    profile, fields = settings.fingerprint_profile, fields_given(settings)
+    for line in words_never_cut(profile):
+        log.warning("%s", line)
+    metrics = Metrics(settings.forest)
+    upstream = Upstream(
+        settings.urls,
+        ca_certs=settings.ca_certs,
+        max_connections=settings.max_requests + _OWN_CONNECTIONS,
+        connect_timeout_s=settings.connect_timeout_s,
+        read_timeout_s=settings.answer_timeout_s,
+        metrics=metrics,
+    )
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Begin the application, and end it."""
-        given: asyncio.Queue[Any] = asyncio.Queue()
-        told: asyncio.Queue[Any] = asyncio.Queue()
-        task = asyncio.ensure_future(self._app({"type": "lifespan"}, given.get, told.put))
-        await given.put({"type": "lifespan.startup"})
-        if (await told.get())["type"] != "lifespan.startup.complete":
-            # Raises what has failed.
-            await task
-        try:
-            yield
-        finally:
-            await given.put({"type": "lifespan.shutdown"})
-            await task
+    async def ask() -> None:
+        # Whatever it answers: without credentials a secured one refuses.
+        async with upstream.send("HEAD", b"/", ()):
+            pass
+
+    async def ask_rights(headers: Headers, body: bytes) -> ElasticAnswer:
+        async with upstream.send("POST", PATH, headers, body) as given:
+            return ElasticAnswer(given.status, given.headers, await given.read())
+
+    client = client_of(settings.url, **_login(settings))
+    pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
+    owner = OwnerThread(
+        Owner(
+            client,
+            _owner_settings(settings, pins),
+            forest=settings.forest,
+            profile=profile,
+            address=settings.reached_at(port),
+            expires_at_once=True,
+        ),
+        forest=settings.forest,
+        limits=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
+        metrics=metrics,
+    )
+    # Without credentials: each request is sent with those of its caller.
+    anyone = connect_async(settings.url, ca_certs=settings.ca_certs)
+    reader = AsyncReader(
+        anyone,
+        fields=fields,
+        forest=settings.forest,
+        profile=profile,
+        pins=pins,
+        refresh_interval_s=_REFRESH_INTERVAL_S,
+    )
+    api = ReadingApi(asking_owner(reader, owner.look_up), anyone, index=settings.pages_index)
+    pages = _pages(settings, pins, owner)
+    indices = Indices(Articles(client, fields=fields).find)
+    enrichment = Enrichment(
+        forest=settings.forest,
+        find=indices.find,
+        may_write=Rights(ask_rights).may_write,
+        assigning=owner.assigning,
+        metrics=metrics,
+    )
+    app = create_app(
+        upstream,
+        own=[
+            health_routes(settings.forest, lambda: owner.ownership, ask=ask, metrics=metrics),
+            enrich_routes(
+                enrichment,
+                fields=fields,
+                forest=settings.forest,
+                profile=profile.label,
+                ownership=lambda: owner.ownership,
+                max_body_bytes=settings.max_body_bytes,
+            ),
+        ],
+        others=[
+            *pages,
+            api,
+            BulkRoute(
+                upstream,
+                enrichment,
+                ownership=lambda: owner.ownership,
+                metrics=metrics,
+                max_body_bytes=settings.max_body_bytes,
+                passes_rejected=settings.rejected == "pass",
+            ),
+            UnreadWrites(upstream, indices.find),
+        ],
+        alongside=[indices, owner, anyone, *(each.running() for each in pages)],
+    )
+    api.describe(app)
+    handle_errors(app, answer := counting(metrics))
+    return guarded(app, settings, answer, metrics)
+
+
+def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) -> ASGIApp:
+    """Return an application behind all that stands before it."""
+    most = settings.max_requests
+    limited = Limits(
+        app,
+        answer=answer,
+        max_requests=most,
+        busy=Problem.of(429, "requests", f"{most:,} requests are in progress, and no more may be: try again"),
+        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
+        max_body_bytes=settings.max_body_bytes,
+        max_bodies_bytes=settings.max_bodies_bytes,
+        # Those who ask how the sidecar is are always answered.
+        is_free=is_watching,
+        measured=lambda scope: metrics.request(kind_of(scope)),
+        on_held=metrics.bodies.inc,
+    )
+    return Guard(
+        TokenGuard(limited, token=_shown(settings.token), answer=answer),
+        hosts=settings.hosts,
+        answer=answer,
+        naming="--allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS names it",
+        foreign="pages of other sites may not send requests",
+        origins=settings.allow_origins,
+        readable=f"{PAGES}/",
+        # Health checks name us as they like.
+        is_open=is_probe,
+    )
+
+
+def _login(settings: Settings) -> dict[str, Any]:
+    """Return the sidecar's own credentials, and whom it trusts."""
+    password = _shown(settings.password)
+    user = None if settings.user is None or password is None else (settings.user, password)
+    return {"user": user, "api_key": _shown(settings.api_key), "ca_certs": settings.ca_certs}
+
+
+def _shown(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
+
+
+def _pages(settings: Settings, pins: Pins, owner: OwnerThread) -> list[PagesRoute]:
+    """Return the route of the pages, if they are shown; they are read with the sidecar's own credentials."""
+    if not settings.pages or settings.pages_index is None:
+        return []
+    # The pages need the extra `serve`.
+    from esdedup.web import create_app as create_pages
+
+    app = create_pages(
+        connect_async(settings.url, **_login(settings)),
+        settings.pages_index,
+        fields=fields_given(settings),
+        forest=settings.forest,
+        profile=settings.fingerprint_profile,
+        pins=pins,
+        hosts=settings.hosts,
+        origins=settings.allow_origins,
+        ask_owner=owner.look_up,
+    )
+    return [PagesRoute(app)]
+
+
+def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
+    days = settings.retention_days
+    return OwnerSettings(
+        retention=None if days is None else timedelta(days=days),
+        lease_ttl_s=settings.lease_ttl_s,
+        lookup=settings.lookup,
+        memory_bytes=settings.memory_bytes,
+        most_plausible_leaves=settings.most_plausible_leaves,
+        pins=pins,
+        workers=settings.workers,
+        expire_every_s=settings.expire_every_s,
+    )

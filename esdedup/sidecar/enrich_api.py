@@ -5,19 +5,18 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import APIRouter, Body, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
-from esdedup.sidecar.bulk_request import BulkItem, read_bulk
-from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
-from esdedup.sidecar.feeding import Ownership
+from esdedup.sidecar.bodies import caller_address, read_body, read_object
+from esdedup.sidecar.bulk_request import BulkItem, RequestRefused, read_bulk
+from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
 from esdedup.sidecar.own_paths import answer
-from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import caller_address, json_route, read_body
+from esdedup.sidecar.owner import Ownership
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"
@@ -55,12 +54,19 @@ _INDEX = (
     "The index that the articles will be written to, which was set up. It names their fields, and the caller "
     "must be allowed to write to it. Without it they have the sidecar's names of fields, or the usual ones."
 )
+_ONE = {
+    "type": "object",
+    "additionalProperties": True,
+    "title": "Given",
+    "description": "The article.",
+    "examples": [_ARTICLE],
+}
 _Object = dict[str, Any] | None
 # What else than the article is wrong.
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
-class Asked(BaseModel):
+class EnrichQuery(BaseModel):
     """What belongs to all actions of a request."""
 
     index: Annotated[str | None, Field(description="Of the actions that name no index.")] = None
@@ -147,7 +153,7 @@ def enrich_routes(
 
     Args:
         enrichment: Assigns the articles.
-        fields: The names of the articles' fields where no index is named; None: the usual ones.
+        fields: Names of fields where no index is named; None: the usual ones.
         forest: The name of the forest.
         profile: The label of its profile.
         ownership: Returns whether this process owns the forest: if not, requests are refused unread.
@@ -155,9 +161,6 @@ def enrich_routes(
     """
     router = APIRouter(prefix=_PATH, tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
-
-    def require_owned() -> None:
-        ownership().require()
 
     def require(given: str | None, own: str, what: str) -> None:
         if given not in {None, own}:
@@ -175,17 +178,14 @@ def enrich_routes(
             }
         },
     )
-    async def enrich_actions(
-        request: Request,
-        asked: Annotated[Asked, Query()],
-    ) -> Response:
+    async def enrich_actions(request: Request, asked: Annotated[EnrichQuery, Query()]) -> Response:
         """The body is what `_bulk` takes: actions, each with its document in the next line.
 
         Nothing is written to an index; the forest remembers the articles. Of a document, it is enough to send
         what the forest looks at: the text, the time, the link, the source. The same articles may be sent
         again: they get the same roots.
         """
-        require_owned()
+        ownership().require()
         require(asked.forest, forest, "forest")
         require(asked.profile, profile, "profile")
         own = fields_given(asked) or unset.fields
@@ -201,68 +201,56 @@ def enrich_routes(
         )
         return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
 
-    one = APIRouter(
-        prefix=_PATH,
-        tags=["enrich"],
-        responses=_ERRORS,
-        route_class=json_route(max_body_bytes=max_body_bytes, check=require_owned),
-    )
-
-    @one.post(
+    @router.post(
         "/one",
         summary="Give one article its root",
         response_model=dict[str, Any],
         responses={200: {"content": {_JSON: {"example": _ARTICLE | {"dedup": _DEDUP}}}}},
+        openapi_extra={"requestBody": {"required": True, "content": {_JSON: {"schema": _ONE}}}},
     )
     async def enrich_one(
-        request: Request,
-        given: Annotated[dict[str, Any], Body(description="The article.", examples=[_ARTICLE])],
-        index: Annotated[str | None, Query(description=_INDEX)] = None,
+        request: Request, index: Annotated[str | None, Query(description=_INDEX)] = None
     ) -> Response:
         """For pipelines that send one event a request: the body is the article, and so is the answer.
 
         A rejected article is answered with its error. Articles that come at the same time are decided
         together. `_id` is the id that the article will have.
         """
+        ownership().require()
+        body, given = await read_object(request, max_body_bytes=max_body_bytes)
         meta = {} if given.get("_id") is None else {"_id": given["_id"]}
-        item = BulkItem(
-            operation="index", index=index, meta=meta, header=b"", source=await request.body(), line=1
-        )
+        item = BulkItem(operation="index", index=index, meta=meta, header=b"", source=body)
         (outcome,) = await enrichment.enrich(
             [item], headers=request.scope["headers"], address=caller_address(request.scope), unset=unset
         )
-        if isinstance(outcome, Rejected):
+        if isinstance(outcome, Rejection):
             return answer(request.scope, _problem(outcome))
-        assert isinstance(outcome, Changed)
+        assert isinstance(outcome, Change)
         article = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
         return Response(article, media_type=_JSON)
 
-    router.routes += one.routes
     return router
 
 
 def _answer(outcomes: list[Outcome]) -> bytes:
-    rejected = sum(isinstance(each, Rejected) for each in outcomes)
+    rejected = sum(isinstance(each, Rejection) for each in outcomes)
     return orjson.dumps({"rejected": rejected, "items": [_item(each) for each in outcomes]})
 
 
 def _item(outcome: Outcome) -> dict[str, Any]:
-    if isinstance(outcome, Rejected):
+    if isinstance(outcome, Rejection):
         return {"error": _problem(outcome).body()}
-    if not isinstance(outcome, Changed):
+    if not isinstance(outcome, Change):
         return {}
     added, assigned = outcome.added, outcome.assigned
-    item: dict[str, Any] = {
-        "dedup" if part == "source" else part: values for part, values in added.parts.items()
-    }
+    item: dict[str, Any] = {} if assigned is None else {"outcome": assigned.assignment.kind.value}
+    item |= {"dedup" if part == "source" else part: values for part, values in added.parts.items()}
     if added.routing is not None:
         item["routing"] = added.routing
-    if assigned is None:
-        return item
-    if assigned.article.is_cut:
+    if assigned is not None and assigned.article.is_cut:
         item["is_cut"] = True
-    return {"outcome": assigned.assignment.kind.value, **item}
+    return item
 
 
-def _problem(rejected: Rejected) -> Problem:
+def _problem(rejected: Rejection) -> Problem:
     return Problem.of(rejected.status, _KINDS.get(rejected.status, "article_rejected"), rejected.reason)

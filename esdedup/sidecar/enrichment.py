@@ -2,30 +2,96 @@
 
 import asyncio
 import dataclasses
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple
+from http import HTTPStatus
+from typing import Any, NamedTuple, Self
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
-from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
+from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
-from esdedup.ingest.actions import (
-    Addition,
-    ArticleAction,
-    forged_parts,
-    name_of,
-    read_document,
-    redating,
-)
+from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, name_of, read_document, redating
 from esdedup.ingest.assigned import Assigned
+from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.indices import Found, caller_of
 from esdedup.sidecar.metrics import ArticleKind, Metrics
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar.upstream import Headers
+
+# How long an answer counts: so long after `setup`, the articles of an index are enriched.
+_KNOWN_S = 2.0
+# Requests to Elasticsearch at once.
+_AT_ONCE = 4
+# Names, and callers with a name, that are remembered: clients choose them.
+_MOST_KNOWN = 10_000
+
+Target = WritableIndex | IndexNotReady | None
+"""An index that was set up; why articles cannot be written to one; None for one that was not set up."""
+
+
+class Indices:
+    """Knows for a short time which indices were set up; `find`, as `Articles.find`, is called in threads."""
+
+    def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
+        self._find = find
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
+        # And since when.
+        self._known: dict[str, tuple[Target, float]] = {}
+        self._asked: dict[str, asyncio.Future[Target]] = {}
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the threads, without waiting for an Elasticsearch that does not answer."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def find(self, names: Iterable[str]) -> dict[str, Target]:
+        """Return what is known of each index.
+
+        Raises:
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        wanted = list(dict.fromkeys(names))
+        return dict(zip(wanted, await asyncio.gather(*map(self._find_one, wanted)), strict=True))
+
+    async def _find_one(self, name: str) -> Target:
+        known, since_s = self._known.get(name, (None, -math.inf))
+        if time.monotonic() < since_s + _KNOWN_S:
+            return known
+        if name not in self._asked:
+            # Requests that come meanwhile wait for the same answer.
+            loop = asyncio.get_running_loop()
+            asked = self._asked[name] = asyncio.ensure_future(
+                loop.run_in_executor(self._threads, self._ask, name)
+            )
+            asked.add_done_callback(lambda _: self._asked.pop(name, None))
+        found = await asyncio.shield(self._asked[name])
+        if isinstance(found, IndexNotReady):
+            # One that was opened, or set up anew, takes articles at once.
+            return found
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = found, time.monotonic()
+        return found
+
+    def _ask(self, name: str) -> Target:
+        try:
+            return self._find(name)
+        except IndexNotReady as error:
+            return error
+        except ServerError as error:
+            if error.status != HTTPStatus.BAD_REQUEST:
+                raise
+            # A name that Elasticsearch cannot read, such as one with a wrong date in it.
+            return IndexNotReady(str(error), index=name)
+
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
@@ -34,13 +100,8 @@ _READ_AT_ONCE = 100
 _NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
-@dataclasses.dataclass(frozen=True)
-class Untouched:
-    """The item goes on as it came: it writes no article, or not where articles are kept."""
-
-
-class Changed(NamedTuple):
-    """The item goes on with what is added to it."""
+class Change(NamedTuple):
+    """An item goes on with what is added to it."""
 
     added: Addition
     # The item's document as it was read.
@@ -52,8 +113,8 @@ class Changed(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rejected:
-    """The item does not go on."""
+class Rejection:
+    """An item does not go on."""
 
     reason: str
     status: int = 400
@@ -70,10 +131,11 @@ class Rejected:
             # Elasticsearch may read it all the same, with a root of the caller's in it.
             return self
         parts = forged_parts(document, self.fields) if item.operation == "update" else {"source": None}
-        return Changed(Addition(parts), document, self.fields.dedup, None) if parts else Untouched()
+        return Change(Addition(parts), document, self.fields.dedup, None) if parts else None
 
 
-Outcome = Untouched | Changed | Rejected
+Outcome = Change | Rejection | None
+"""What becomes of an item. None: it writes no article where articles are kept, and goes on as it came."""
 
 
 class Enrichment:
@@ -83,22 +145,14 @@ class Enrichment:
         self,
         *,
         forest: str,
-        find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
+        find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assigning: Callable[
             [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
         ],
         metrics: Metrics,
     ) -> None:
-        """Enrich.
-
-        Args:
-            forest: The name of the forest that assigns.
-            find: As `Indices.find`.
-            may_write: As `Rights.may_write`.
-            assigning: As `Feeding.assigning`.
-            metrics: Counts the articles by what became of them.
-        """
+        """Enrich by the methods of that name of `Indices`, `Rights` and `OwnerThread`."""
         self._forest = forest
         self._find = find
         self._may_write = may_write
@@ -119,33 +173,33 @@ class Enrichment:
         Args:
             items: Of one request.
             headers: Of that request.
-            address: Of the machine that it came from.
+            address: Of the machine that it came from; with its credentials, a caller for the batcher.
             unset: Where articles go that name no index, which others write; those of an index that was not
                 set up are rejected then. None: all of these go on as they came.
             backfill: Whether old articles are expected.
 
         Raises:
             CallerRefused: Elasticsearch does not know the caller.
-            EsdedupError: No article of the request could be assigned: see `Feeding.assigning`.
+            EsdedupError: No article of the request could be assigned: see `OwnerThread.assigning`.
         """
         named = frozenset(name for each in items if (name := _written(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
         if unset is None and not targets:
-            return [Untouched()] * len(items)
-        read: list[tuple[int, _Read]] = []
-        outcomes: list[Outcome] = [Untouched()] * len(items)
+            return [None] * len(items)
+        read: list[tuple[int, _Article]] = []
+        outcomes: list[Outcome] = [None] * len(items)
         for at, item in enumerate(items):
             if at % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
             name = _written(item)
             target = targets.get(name) if name is not None or item.operation == "delete" else unset
-            outcome = self._read(item, target, backfill) if isinstance(target, WritableIndex) else target
-            if isinstance(outcome, _Read):
+            outcome = _read(item, target, backfill) if isinstance(target, WritableIndex) else target
+            if isinstance(outcome, _Article):
                 read.append((at, outcome))
-            elif outcome is not None:
+            else:
                 outcomes[at] = outcome
         caller = (address, caller_of(headers))
-        async with self._assigning([each.article for _, each in read], caller) as assigned:
+        async with self._assigning([each.action for _, each in read], caller) as assigned:
             # While it is being written.
             for number, ((at, own), each) in enumerate(zip(read, assigned, strict=True)):
                 if number % _READ_AT_ONCE == 0:
@@ -156,20 +210,20 @@ class Enrichment:
 
     async def _targets(
         self, names: Collection[str], headers: Headers, *, is_required: bool
-    ) -> dict[str | None, WritableIndex | Rejected]:
+    ) -> dict[str | None, WritableIndex | Rejection]:
         """Return what is known of the indices that were set up, or why nothing may be written there."""
         valid = {
             name for name in names if _is_index_name(name) or not (is_required or _NO_NAME.fullmatch(name))
         }
-        targets: dict[str | None, WritableIndex | Rejected] = {
-            name: Rejected(f"no index can be called {name!r}")
+        targets: dict[str | None, WritableIndex | Rejection] = {
+            name: Rejection(f"no index can be called {name!r}")
             for name in names
             if is_required and name not in valid
         }
         found = await self._find(valid)
         if is_required:
             targets |= {
-                name: Rejected(f"the index {name!r} was not set up for articles", 409)
+                name: Rejection(f"the index {name!r} was not set up for articles", 409)
                 for name, each in found.items()
                 if each is None
             }
@@ -177,57 +231,58 @@ class Enrichment:
         allowed = await self._may_write(headers, sorted(known)) if known else {}
         for name, each in known.items():
             if not allowed[name]:
-                targets[name] = Rejected(f"the caller may not write to the index [{name}]", 403)
+                targets[name] = Rejection(f"the caller may not write to the index [{name}]", 403)
             elif isinstance(each, IndexNotReady):
-                targets[name] = Rejected(str(each), 409 if is_required else 400)
+                targets[name] = Rejection(str(each), 409 if is_required else 400)
             elif (refusal := each.refusal(self._forest)) is not None:
-                targets[name] = Rejected(f"{refusal}: send it to a sidecar of that forest")
+                targets[name] = Rejection(f"{refusal}: send it to a sidecar of that forest")
             else:
                 targets[name] = each
         return targets
 
-    def _read(self, item: BulkItem, index: WritableIndex, backfill: bool) -> "Outcome | _Read":
-        """Return the item's article; or what becomes of the item if it has none."""
-        try:
-            name = name_of(item.meta.get("_id"), f"line {item.line}")
-            document = item.document()
-            action = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
-            routed = item.index if index.is_routed_by_root else None
-            found = read_document(action, index.fields, name=name, routed_index=routed, backfill=backfill)
-        except ArticleRejected as rejected:
-            return Rejected(str(rejected), fields=index.fields)
-        if isinstance(found, ArticleAction):
-            return _Read(found, index, document)
-        parts: dict[str, Any] = {}
-        if item.operation == "update":
-            now_ms = int(time.time() * 1000)
-            redated = redating(found or action, fields=index.fields, now_ms=now_ms, backfill=backfill)
-            parts = {**forged_parts(document, index.fields), **(redated.parts if redated else {})}
-        return Changed(Addition(parts), document, index.fields.dedup, None) if parts else Untouched()
 
-
-class _Read(NamedTuple):
-    article: ArticleAction
+class _Article(NamedTuple):
+    action: ArticleAction
     target: WritableIndex
     document: Mapping[str, Any]
 
 
-def _changed(read: _Read, assigned: Assigned) -> Changed | Rejected:
+def _read(item: BulkItem, index: WritableIndex, backfill: bool) -> Outcome | _Article:
+    """Return the item's article; or what becomes of the item if it has none."""
+    try:
+        name = name_of(item.meta.get("_id"), f"line {item.line}")
+        document = item.document()
+        action = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
+        routed = item.index if index.is_routed_by_root else None
+        found = read_document(action, index.fields, name=name, routed_index=routed, backfill=backfill)
+    except ArticleRejected as rejected:
+        return Rejection(str(rejected), fields=index.fields)
+    if isinstance(found, ArticleAction):
+        return _Article(found, index, document)
+    parts: dict[str, Any] = {}
+    if item.operation == "update":
+        now_ms = int(time.time() * 1000)
+        redated = redating(found or action, fields=index.fields, now_ms=now_ms, backfill=backfill)
+        parts = {**forged_parts(document, index.fields), **(redated.parts if redated else {})}
+    return Change(Addition(parts), document, index.fields.dedup, None) if parts else None
+
+
+def _changed(read: _Article, assigned: Assigned) -> Change | Rejection:
     fields = read.target.fields
     try:
         added = assigned.addition(read.target)
     except ArticleRejected as rejected:
-        return Rejected(str(rejected), fields=fields)
-    if read.article.is_update:
+        return Rejection(str(rejected), fields=fields)
+    if read.action.is_update:
         added = added._replace(parts={**forged_parts(read.document, fields), **added.parts})
-    return Changed(added, read.document, fields.dedup, assigned)
+    return Change(added, read.document, fields.dedup, assigned)
 
 
 def _kind_of(outcome: Outcome) -> ArticleKind | None:
     """Return what became of the article of an item, for the metrics; None if it has none."""
-    if isinstance(outcome, Rejected):
+    if isinstance(outcome, Rejection):
         return "rejected"
-    if isinstance(outcome, Changed) and outcome.assigned is not None:
+    if isinstance(outcome, Change) and outcome.assigned is not None:
         return outcome.assigned.assignment.kind.value
     return None
 

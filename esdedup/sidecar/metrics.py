@@ -11,10 +11,11 @@ from prometheus_client.exposition import choose_encoder
 
 from esdedup.elastic.names import DEFAULT_FOREST
 
-ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
-"""What becomes of an article."""
 RequestKind = Literal["bulk", "document", "own", "other"]
 """What a request is: writes of articles, one by one or many; our own interface; all others."""
+
+ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
+"""What becomes of an article."""
 Refusal = Literal[
     "host",
     "foreign_page",
@@ -41,7 +42,7 @@ _ARTICLES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 
 
 @dataclasses.dataclass(frozen=True)
-class Described:
+class MetricDescription:
     """A metric, as documents show it."""
 
     name: str
@@ -63,7 +64,7 @@ class Metrics:
         """
         self.registry = CollectorRegistry()
         # In the order of the documents; without those of the process in general, which Prometheus defines.
-        self.described: list[Described] = []
+        self.described: list[MetricDescription] = []
         ProcessCollector(registry=self.registry)
 
         self._articles = self._new(
@@ -191,7 +192,7 @@ class Metrics:
             metric.labels(value)
         type_name = kind.__name__.lower()
         shown = f"esdedup_{name}_total" if type_name == "counter" else f"esdedup_{name}"
-        self.described.append(Described(shown, type_name, labels, tuple(map(str, values)), text))
+        self.described.append(MetricDescription(shown, type_name, labels, tuple(map(str, values)), text))
         return metric
 
 

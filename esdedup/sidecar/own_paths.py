@@ -7,12 +7,27 @@ On Elasticsearch's paths an answer to what failed has the shape of Elasticsearch
 read; on our own that of problem details (RFC 9457). Both name the same status, kind and detail.
 """
 
-from starlette.responses import Response
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
+from esdedup.errors import EsdedupError
 from esdedup.serving.problems import Answer, Problem
 from esdedup.sidecar.metrics import Metrics, RequestKind
-from esdedup.sidecar.refusals import error_body
+from esdedup.sidecar.owner import Ownership
+
+
+def error_body(status: int, kind: str, reason: str) -> bytes:
+    """Return an error as Elasticsearch writes one."""
+    # The reason may quote half a character, which UTF-8 cannot encode.
+    cause = {"type": kind, "reason": reason.encode(errors="replace").decode()}
+    return orjson.dumps({"error": {"root_cause": [cause], **cause}, "status": status})
+
 
 HEALTH = "/healthz"
 READY = "/readyz"
@@ -63,6 +78,75 @@ def answer(scope: Scope, problem: Problem) -> Response:
         return problem.response()
     body = error_body(problem.status, f"esdedup_{problem.kind}", problem.detail)
     return Response(body, problem.status, problem.headers, media_type="application/json")
+
+
+# Less than probes usually wait.
+_ASK_S = 2.0
+
+
+async def _silent(asking: Awaitable[object]) -> str | None:
+    """Return that Elasticsearch does not answer; None if it does."""
+    try:
+        async with asyncio.timeout(_ASK_S):
+            await asking
+    except TimeoutError:
+        return f"Elasticsearch does not answer within {_ASK_S:.0f} seconds"
+    except EsdedupError as error:
+        return Problem.of_error(error).detail
+    return None
+
+
+def _owned(name: str, ownership: Ownership) -> dict[str, Any]:
+    if ownership.is_owner:
+        return {"forest": name, "owner": "this process"}
+    owner = getattr(ownership.reason, "owner", None)
+    at = {} if ownership.url is None else {"url": ownership.url}
+    return {"forest": name, "owner": None if owner is None else str(owner)} | at
+
+
+def health_routes(
+    forest: str, ownership: Callable[[], Ownership], *, ask: Callable[[], Awaitable[object]], metrics: Metrics
+) -> APIRouter:
+    """Return the routes that say whether a sidecar lives and can take articles, and that of its metrics.
+
+    `ask` asks Elasticsearch something small, and raises an `EsdedupError` if it does not answer.
+    """
+    router = APIRouter(tags=["health"])
+
+    @router.get(HEALTH)
+    async def alive() -> JSONResponse:
+        """Whether the process answers at all."""
+        return JSONResponse({"status": "alive"})
+
+    @router.get(READY, responses={503: {"description": "Articles cannot be taken now."}})
+    async def ready(request: Request) -> Response:
+        """Whether articles can be taken: this process can write the forest, and Elasticsearch answers."""
+        owned = ownership()
+        # A sentence for each thing that is missing.
+        missing = []
+        if not owned.is_owner:
+            missing.append(
+                f"this process does not own the forest {forest!r}: {owned.reason or 'it is being taken'}"
+            )
+        if owned.failure is not None:
+            missing.append(Problem.of_error(owned.failure).detail)
+        if (silent := await _silent(ask())) is not None:
+            missing.append(silent)
+        facts = {"missing": missing, **_owned(forest, owned)}
+        if not missing:
+            return JSONResponse({"status": "ready", **facts})
+        problem = Problem(
+            status=503, kind="not_ready", detail="; ".join(missing), retry_after_s=1, facts=facts
+        )
+        return answer(request.scope, problem)
+
+    @router.get(METRICS)
+    async def exposed(request: Request) -> Response:
+        """What happens in the sidecar in figures, for Prometheus."""
+        body, content_type = metrics.exposed(request.headers.get("accept", ""))
+        return Response(body, media_type=content_type)
+
+    return router
 
 
 def counting(metrics: Metrics) -> Answer:

@@ -14,9 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from esdedup.errors import SettingError
-from esdedup.serving.connections import BoundedConnection
-from esdedup.serving.listening import address_of, listen
-from esdedup.sidecar.assembly import assemble
+from esdedup.serving.connections import BoundedConnection, address_of, listen
+from esdedup.sidecar.app import assemble
 from esdedup.sidecar.own_paths import HEALTH, METRICS, READY
 from esdedup.sidecar.setting_names import refusal
 from esdedup.sidecar.settings import Settings

@@ -4,13 +4,26 @@ Options, messages, the file of settings, and the table in the documents are all 
 """
 
 import dataclasses
+import difflib
+import itertools
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 import annotated_types
-from pydantic import BaseModel, ByteSize, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_settings import NoDecode
+from pydantic_settings.sources import TomlConfigSettingsSource
+
+from esdedup.elastic.names import check_index_name
+from esdedup.errors import SettingError
+from esdedup.origins import origin_of
 
 PREFIX = "ESDEDUP_SIDECAR_"
 """What the names of all our variables begin with."""
@@ -28,7 +41,7 @@ _KINDS: dict[Any, tuple[str, str | None]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Named:
+class Naming:
     """How a setting is called, as far as its name does not say it."""
 
     # The heading that it and the following ones are shown under; None: that of the one before.
@@ -45,7 +58,7 @@ class Setting:
 
     name: str
     field: FieldInfo
-    named: Named
+    named: Naming
     # The heading that it is shown under.
     group: str
 
@@ -121,7 +134,7 @@ def settings_of(model: type[BaseModel]) -> list[Setting]:
     found: list[Setting] = []
     group = ""
     for name, field in model.model_fields.items():
-        named = next((each for each in field.metadata if isinstance(each, Named)), Named())
+        named = next((each for each in field.metadata if isinstance(each, Naming)), Naming())
         group = named.heading or group
         found.append(Setting(name, field, named, group))
     return found
@@ -132,3 +145,122 @@ def refusal(model: type[BaseModel], *names: str) -> str:
     settings = [each for name in names for each in settings_of(model) if each.name == name]
     called = [f"{each.flag} ({each.variables[0]})" if each.flag else each.variables[0] for each in settings]
     return " and ".join(filter(None, (", ".join(called[:-1]), called[-1])))
+
+
+def as_toml(settings: BaseModel) -> str:
+    """Return settings as TOML that can be read again: what has no value, or is secret, is a comment."""
+    lines: list[str] = []
+    # Secrets are masked.
+    values = settings.model_dump(mode="json", exclude={"config"})
+    for group, members in itertools.groupby(settings_of(type(settings)), lambda each: each.group):
+        lines += [f"# {group}", ""]
+        for setting in members:
+            if setting.name in values:
+                value = values[setting.name]
+                # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
+                text = "" if value is None else json.dumps(value, ensure_ascii=False)
+                mark = "# " if value is None or setting.is_secret else ""
+                lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
+    return "\n".join(lines).replace("\x7f", "\\u007f")
+
+
+def refuse_unknown_variables(model: type[BaseModel]) -> None:
+    """Raise `SettingError` if the environment has a variable of ours that is no setting."""
+    known = {variable for setting in settings_of(model) for variable in setting.variables}
+    for variable, value in os.environ.items():
+        if not variable.upper().startswith(PREFIX):
+            continue
+        if value.startswith("tcp://"):
+            raise SettingError(
+                f"{variable} is set by Kubernetes for a service named esdedup-sidecar: name it otherwise, or "
+                "set enableServiceLinks: false"
+            )
+        if variable.upper() not in known:
+            raise SettingError(f"there is no setting {variable}{_nearest(variable.upper(), known)}")
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else "; `esdedup sidecar --help` names all settings"
+
+
+def messages(model: type[BaseModel], error: ValidationError, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong, in the names that a setting has where it was given."""
+    settings = {each.name: each for each in settings_of(model)}
+    for each in error.errors(include_url=False):
+        name = str(each["loc"][0]) if each["loc"] else None
+        reason = str(each.get("ctx", {}).get("error", "")) if each["type"] == "value_error" else ""
+        if name is None:
+            yield reason
+        elif name not in settings:
+            # Options are made from the fields, so that only the file can have others.
+            yield f"the file of settings has {name!r}, which is no setting{_nearest(name, set(settings))}"
+        else:
+            setting = settings[name]
+            given = f" is {each['input']!r}"
+            if setting.is_secret:
+                given = " or what is in its file cannot be used"
+            elif name not in options and not any(map(os.environ.get, setting.variables)):
+                given = f", {name!r} in the file of settings,{given}"
+            yield f"{refusal(model, name)}{given}: {reason or f'it must be {setting.allowed}'}"
+
+
+# Shorter ones can be guessed.
+log = logging.getLogger("esdedup")
+_MIN_TOKEN_LENGTH = 16
+_GONE = frozenset(
+    ("batch_wait_ms", "forest_by", "forest_values", "layout", "peer_ca_certs", "standby_refuses")
+)
+
+
+def checked_index(name: str) -> str:
+    """Return the name of an index."""
+    check_index_name(name)
+    return name
+
+
+def checked_address(address: str | None) -> str | None:
+    """Return an address without a slash at its end; raises `ValueError`."""
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    if not is_one or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("it must be like https://sidecar-1:9500")
+    return address.rstrip("/")
+
+
+def checked_token(token: SecretStr | None) -> SecretStr | None:
+    """Return a token that cannot be guessed; raises `ValueError`."""
+    text = "-" * _MIN_TOKEN_LENGTH if token is None else token.get_secret_value()
+    if len(text) < _MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(
+            f"it must be {_MIN_TOKEN_LENGTH} or more visible ASCII characters, such as the output of "
+            "`openssl rand -hex 32`"
+        )
+    return token
+
+
+def _split(given: object) -> object:
+    """Take the names in an environment variable apart."""
+    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(origin_of)], ...], NoDecode, BeforeValidator(_split)]
+
+
+class SettingsFile(TomlConfigSettingsSource):
+    """A file of settings, without those of earlier versions that are gone."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Read it."""
+        given = super().__call__()
+        if given.get("forest_by") is not None:
+            raise SettingError(
+                "the file of settings has 'forest_by', but a sidecar has one forest now: take it out, and "
+                "start a sidecar for each of the forests, which 'forest' names"
+            )
+        if gone := sorted(_GONE & given.keys()):
+            log.warning("the file of settings names settings that are gone: %s", ", ".join(gone))
+        return {name: value for name, value in given.items() if name not in _GONE}

@@ -2,81 +2,56 @@
 
 A setting comes from, in this order: an option of the command, an environment variable, the file that
 ``--config`` names, its default. The options, their help, and the table in docs/sidecar.md are made from the
-fields and what stands below each (`setting_names.py`); `load` (`loading.py`) reads them and says what is
-wrong.
+fields and what stands below each (`setting_names.py`).
 """
 
 import functools
 import logging
 import os
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
-from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSettingsSource
+from pydantic import AfterValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
+from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
-from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
+from esdedup.fields import fields_given
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
-from esdedup.origins import is_loopback, is_wildcard, origin_of
-from esdedup.sidecar.setting_names import PREFIX, Named, refusal, settings_of
+from esdedup.origins import is_loopback, is_wildcard
+from esdedup.sidecar.setting_names import (
+    PREFIX,
+    Names,
+    Naming,
+    Origins,
+    SettingsFile,
+    checked_address,
+    checked_index,
+    checked_token,
+    messages,
+    refusal,
+    refuse_unknown_variables,
+    settings_of,
+)
 from esdedup.text.hashing import TOKEN_HASHES
 
 log = logging.getLogger("esdedup")
 
 _MB = 1024 * 1024
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
-# Shorter ones can be guessed.
-_MIN_TOKEN_LENGTH = 16
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
 _WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash")
-_GONE = frozenset(
-    ("batch_wait_ms", "forest_by", "forest_values", "layout", "peer_ca_certs", "standby_refuses")
-)
 _CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
-
-
-def _checked_index(name: str) -> str:
-    check_index_name(name)
-    return name
-
-
-def _checked_address(address: str | None) -> str | None:
-    if address is None:
-        return None
-    parts = urlsplit(address)
-    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    if not is_one or parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("it must be like https://sidecar-1:9500")
-    return address.rstrip("/")
-
-
-def _checked_token(token: SecretStr | None) -> SecretStr | None:
-    text = "-" * _MIN_TOKEN_LENGTH if token is None else token.get_secret_value()
-    if len(text) < _MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
-        raise ValueError(
-            f"it must be {_MIN_TOKEN_LENGTH} or more visible ASCII characters, such as the output of "
-            "`openssl rand -hex 32`"
-        )
-    return token
-
-
-def _split(given: object) -> object:
-    """Take the names in an environment variable apart."""
-    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
-
-
-_Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-_Origins = Annotated[tuple[Annotated[str, AfterValidator(origin_of)], ...], NoDecode, BeforeValidator(_split)]
 
 
 class Settings(BaseSettings):
@@ -95,49 +70,49 @@ class Settings(BaseSettings):
         protected_namespaces=(),
     )
 
-    config: Annotated[Path | None, Named(heading="Settings")] = None
+    config: Annotated[Path | None, Naming(heading="Settings")] = None
     """A TOML file with settings, named as in the output of --print-config."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important messages that are logged, to standard error."""
 
-    url: Annotated[str, Named(heading="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
+    url: Annotated[str, Naming(heading="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
         "http://localhost:9200"
     )
     """Address of Elasticsearch; may contain user and password. Separate several by commas."""
     user: str | None = None
     """The user that writes the forest. Feeders use their own credentials."""
-    password: Annotated[SecretStr | None, Named(flag=None)] = None
+    password: Annotated[SecretStr | None, Naming(flag=None)] = None
     """The user's password."""
     password_file: Path | None = None
     """A file with the user's password."""
-    api_key: Annotated[SecretStr | None, Named(others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))] = None
+    api_key: Annotated[SecretStr | None, Naming(others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))] = None
     """API key instead of a user, in the base64 form that Elasticsearch returns."""
     api_key_file: Path | None = None
     """A file with the API key."""
-    ca_certs: Annotated[Path | None, Named(others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))] = None
+    ca_certs: Annotated[Path | None, Naming(others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))] = None
     """Certificate of the authority that signed Elasticsearch's certificate."""
     connect_timeout_s: float = Field(default=5.0, ge=0.1, le=60)
     """Seconds to wait for a connection before the next address is tried."""
 
-    host: Annotated[str, Named(heading="Listening")] = Field(default="127.0.0.1", min_length=1)
+    host: Annotated[str, Naming(heading="Listening")] = Field(default="127.0.0.1", min_length=1)
     """Address to listen on."""
     port: int = Field(default=9500, ge=0, le=65_535)
     """Port to listen on; 0 takes a free one."""
-    allow_hosts: Annotated[_Names, Named(flag="--allow-host")] = ()
+    allow_hosts: Annotated[Names, Naming(flag="--allow-host")] = ()
     """A name under which feeders reach the sidecar; may be repeated. Addresses, localhost and --host need
     none. Requests for other names are refused."""
     tls_cert_file: Path | None = None
     """Certificate of the sidecar, with those between it and its authority (PEM)."""
     tls_key_file: Path | None = None
     """The certificate's private key (PEM)."""
-    token: Annotated[SecretStr | None, AfterValidator(_checked_token), Named(flag=None)] = None
+    token: Annotated[SecretStr | None, AfterValidator(checked_token), Naming(flag=None)] = None
     """What feeders must send in the header X-Esdedup-Token."""
     token_file: Path | None = None
     """A file with the token."""
     insecure: bool = False
     """Listen beyond this machine without a token."""
 
-    forest: Annotated[str, AfterValidator(_checked_index), Named(heading="Forest")] = DEFAULT_FOREST
+    forest: Annotated[str, AfterValidator(checked_index), Naming(heading="Forest")] = DEFAULT_FOREST
     """Name of the forest's index."""
     retention_days: float | None = Field(default=None, ge=0.001, le=1_000_000)
     """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
@@ -155,13 +130,13 @@ class Settings(BaseSettings):
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """A warning is logged when a cluster grows beyond this many texts; a power of two."""
 
-    advertise: Annotated[str | None, AfterValidator(_checked_address), Named(heading="Several sidecars")] = (
+    advertise: Annotated[str | None, AfterValidator(checked_address), Naming(heading="Several sidecars")] = (
         None
     )
     """Address of this sidecar, which a standby names to callers. Default: the one that it listens at; none if
     that is a wildcard such as 0.0.0.0."""
 
-    profile: Annotated[str, Named(heading="Fingerprint")] = DEFAULT.name
+    profile: Annotated[str, Naming(heading="Fingerprint")] = DEFAULT.name
     """How texts are fingerprinted: verified, classic or keywords."""
     segmenter: str | None = None
     """How classic and keywords cut texts into words: jieba (the default), words, or such as 3-grams."""
@@ -180,12 +155,12 @@ class Settings(BaseSettings):
     """How many characters of a text are fingerprinted; what lies beyond is not compared."""
     keep_boilerplate: bool = False
     """Fingerprint pages whole, with their menus and disclaimers."""
-    pins_file: Annotated[Path | None, Named(flag="--pins")] = None
+    pins_file: Annotated[Path | None, Naming(flag="--pins")] = None
     """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
     workers: int = Field(default=WORKERS, ge=1, le=256)
     """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""
 
-    text_field: Annotated[str | None, Named(heading="Field names")] = None
+    text_field: Annotated[str | None, Naming(heading="Field names")] = None
     """The text. This and the following: default is what each index keeps from `setup`."""
     title_field: str | None = None
     """The title."""
@@ -200,7 +175,7 @@ class Settings(BaseSettings):
     dedup_field: str | None = None
     """The object that esdedup writes."""
 
-    batch_size: Annotated[int, Named(heading="Batches and limits")] = Field(
+    batch_size: Annotated[int, Naming(heading="Batches and limits")] = Field(
         default=1_000, ge=1, le=DEFAULT_LIMITS.bulk_documents
     )
     """Articles that are decided together at most."""
@@ -234,11 +209,11 @@ class Settings(BaseSettings):
     """What becomes of articles that can get no root, such as those without a text: they are refused, or pass
     without one. Both are logged, by their ids, and counted."""
 
-    pages: Annotated[bool, Named(heading="Pages")] = False
+    pages: Annotated[bool, Naming(heading="Pages")] = False
     """Serve the pages of `esdedup serve` as well, under /pages."""
-    pages_index: Annotated[str | None, Named(flag="--index")] = None
+    pages_index: Annotated[str | None, Naming(flag="--index")] = None
     """Index, alias or pattern that the pages show, and that is read if a request names none."""
-    allow_origins: Annotated[_Origins, Named(flag="--allow-origin")] = ()
+    allow_origins: Annotated[Origins, Naming(flag="--allow-origin")] = ()
     """The origin of another site, such as https://desk.example, whose pages may read what the pages show
     (CORS); may be repeated; * for all."""
 
@@ -260,7 +235,12 @@ class Settings(BaseSettings):
             for setting in settings_of(cls)
             if (given := [os.environ[name] for name in setting.named.others if os.environ.get(name)])
         }
-        return init_settings, env_settings, InitSettingsSource(settings_cls, others), _File(cls, config)
+        return (
+            init_settings,
+            env_settings,
+            InitSettingsSource(settings_cls, others),
+            SettingsFile(cls, config),
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -319,11 +299,7 @@ class Settings(BaseSettings):
         return frozenset(name.lower() for name in (self.host, advertised, *self.allow_hosts))
 
     def reached_at(self, port: int) -> str | None:
-        """Return the address at which this sidecar is reached; None if none is known.
-
-        Args:
-            port: On which it listens.
-        """
+        """Return the address at which the sidecar, listening on a port, is reached; None if unknown."""
         if self.advertise is not None or is_wildcard(self.host):
             return self.advertise
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -337,12 +313,7 @@ class Settings(BaseSettings):
     # Read once: the files might change, and a compiled dictionary is large.
     @functools.cached_property
     def fingerprint_profile(self) -> Profile:
-        """The profile that texts are fingerprinted with.
-
-        Raises:
-            SettingError: There is none of that name; or what is said about words is wrong, or
-                does not go with it.
-        """
+        """The profile that texts are fingerprinted with; raises `SettingError`."""
         profile = get_profile(self.profile)
         words = {name: getattr(self, name) for name in _WORDS if getattr(self, name) is not None}
         if words and profile.agreement is not None:
@@ -351,21 +322,72 @@ class Settings(BaseSettings):
                 f"not with {profile.name}"
             )
         return with_words(profile, **words).with_changes(
-            max_text_length=self.max_text_length,
-            keep_boilerplate=self.keep_boilerplate,
+            max_text_length=self.max_text_length, keep_boilerplate=self.keep_boilerplate
         )
 
 
-class _File(TomlConfigSettingsSource):
-    """A file of settings, without those of earlier versions that are gone."""
+def load(options: Mapping[str, Any]) -> Settings:
+    """Return the settings from options, the environment, and the file that one of these names.
 
-    def __call__(self) -> dict[str, Any]:
-        given = super().__call__()
-        if given.get("forest_by") is not None:
-            raise SettingError(
-                "the file of settings has 'forest_by', but a sidecar has one forest now: take it out, and "
-                "start a sidecar for each of the forests, which 'forest' names"
-            )
-        if gone := sorted(_GONE & given.keys()):
-            log.warning("the file of settings names settings that are gone: %s", ", ".join(gone))
-        return {name: value for name, value in given.items() if name not in _GONE}
+    Args:
+        options: What was given on the command line, by the names of the settings.
+
+    Raises:
+        SettingError: A value is out of its range, settings contradict each other, there is none of a name, or
+            a file cannot be read.
+    """
+    refuse_unknown_variables(Settings)
+    try:
+        settings = Settings(**options)
+    except ValidationError as error:
+        raise SettingError("\n".join(messages(Settings, error, options))) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(
+            f"the file that {refusal(Settings, 'config')} names cannot be read, or is not TOML: {error}"
+        ) from error
+    if found := list(_contradictions(settings)):
+        raise SettingError("\n".join(found))
+    return settings
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Yield what settings contradict each other or what there is, and what to do."""
+
+    def called(*names: str) -> str:
+        return refusal(Settings, *names)
+
+    if (settings.password is None) != (settings.user is None):
+        yield f"{called('user', 'password_file')} go together: give a user and a password"
+    if settings.password is not None and settings.api_key is not None:
+        yield f"{called('user', 'api_key')} are both given: give a user or a key"
+    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
+        yield f"{called('tls_cert_file', 'tls_key_file')} go together: give both, or none"
+    if not (settings.is_loopback or settings.insecure or settings.token):
+        yield (
+            f"{called('host')} is {settings.host!r}, which other machines reach, and there is no token: "
+            f"anyone there could write articles. Name one by {called('token_file')}, or allow that with "
+            f"{called('insecure')}"
+        )
+    if settings.most_plausible_leaves.bit_count() != 1:
+        yield (
+            f"{called('most_plausible_leaves')} is {settings.most_plausible_leaves}: it must be a power of "
+            "two, such as 1024"
+        )
+    if settings.max_bodies_bytes < settings.max_body_bytes:
+        yield (
+            f"{called('max_bodies_bytes')} is {settings.max_bodies_bytes}: it must be at least what one body "
+            f"may have, {settings.max_body_bytes} by {called('max_body_bytes')}"
+        )
+    if settings.pages and settings.pages_index is None:
+        yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
+    if settings.allow_origins and not settings.pages:
+        yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
+    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "pins_file"):
+        path = getattr(settings, name)
+        if path is not None and not path.exists():
+            yield f"there is no file {path}, which {called(name)} names"
+    for read in (lambda: settings.fingerprint_profile, lambda: fields_given(settings)):
+        try:
+            read()
+        except SettingError as error:
+            yield str(error)

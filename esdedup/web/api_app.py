@@ -11,8 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
 
 from esdedup.errors import EsdedupError, SettingError
-from esdedup.serving.errors import handle_errors
-from esdedup.serving.problems import PROBLEM_TYPE, Problem, ProblemDetails
+from esdedup.serving.problems import PROBLEM_TYPE, Problem, ProblemDetails, handle_errors
 from esdedup.web import api
 from esdedup.web.errors import error_answer, problem_of, problem_of_http
 from esdedup.web.form import REPEATABLE

@@ -20,7 +20,7 @@ from esdedup.messages import translatable
 from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.connections import BoundedConnection
-from esdedup.serving.guards import Guard
+from esdedup.serving.limits import Guard
 from esdedup.web import (
     api,
     article_page,

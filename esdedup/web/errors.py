@@ -11,8 +11,7 @@ from starlette.types import Scope
 
 from esdedup.errors import EsdedupError, PageTooDeep, ServerError, ServerUnavailable
 from esdedup.messages import translatable
-from esdedup.serving.errors import of_http
-from esdedup.serving.problems import Problem
+from esdedup.serving.problems import Problem, of_http
 from esdedup.web import api
 
 # What stands at the beginning of the paths that programs read; people read all others.

@@ -12,7 +12,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import node, sample
-from esdedup.sidecar.guards import TOKEN_HEADER
+from esdedup.sidecar.auth import TOKEN_HEADER
 from tests.support.code_blocks import DOCUMENTS, ROOT, Block, Given, blocks_of, following, prints
 from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS
@@ -70,7 +70,7 @@ NOT_RUN = {
         "docs/sidecar.md",
         'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
         "-H 'Content-Type: application/json' \\",
-    ): "the embedded node has no security: tests/integration/test_sidecar_roles.py checks the roles",
+    ): "the embedded node has no security: tests/integration/test_sidecar_doors.py checks the roles",
 }
 FED = """
 esdedup setup news
@@ -213,9 +213,9 @@ def test_the_examples_run_one_after_the_other(empty: str, command: str, tmp_path
         assert "% alike" in found
         assert not found.startswith("0 ")
         run("esdedup sidecar")
-        sent = run(
-            "ESDEDUP_SIDECAR_URL=http://localhost:9500 sh send.sh 'sent/1 ü' 'A \"quoted\" title' < draft.txt"
-        )
+        to_sidecar = "ESDEDUP_SIDECAR_URL=http://localhost:9500"
+        assert run(f"{to_sidecar} python feed_sidecar.py < articles.jsonl") == "60 indexed, 0 failed\n"
+        sent = run(f"{to_sidecar} sh send.sh 'sent/1 ü' 'A \"quoted\" title' < draft.txt")
         assert '"result":"created"' in sent
 
 

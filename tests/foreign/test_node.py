@@ -15,7 +15,7 @@ import requests
 from esdedup import NodeError, SettingError, node
 from esdedup.elastic.client import connect
 from esdedup.node import Cluster
-from esdedup.node.analyzers import LANGUAGES
+from esdedup.node.additions import LANGUAGES
 from esdedup.node.distribution import full_version
 
 

@@ -1,25 +1,43 @@
-"""What the sidecar makes of answers, queries and paths is what the server makes of them."""
+"""What the sidecar makes of requests, odd bodies and answers is what the server makes of them."""
 
+import asyncio
 import http.client
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import (
+    ApiError,
+    AsyncElasticsearch,
+    BadRequestError,
+    ConflictError,
+    Elasticsearch,
+    NotFoundError,
+    helpers,
+)
 from esdedup.ingest.actions import Addition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.bulk_answer import merged, refused_item, whole_answer
-from esdedup.sidecar.bulk_request import read_bulk
-from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
-from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.bulk import merged, refused_item, whole_answer
+from esdedup.sidecar.bulk_request import (
+    ArticlePath,
+    RequestRefused,
+    article_path,
+    read_bulk,
+    read_document,
+    routed,
+)
+from esdedup.sidecar.own_paths import error_body
+from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
-from tests.support.names import new_names
+from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed
+from tests.support.names import Names, new_names
+from tests.support.sidecar import Feeding
 
 # A document whose parts look like those of an answer.
 DOCUMENT = {
@@ -118,7 +136,9 @@ def test_a_request_without_a_document_is_refused_alike(server: Server, operation
     with pytest.raises(RequestRefused) as caught:
         read_document(read, b"", b"")
     status, answer = server.send("POST", path, b"")
-    assert (caught.value.status, json.loads(caught.value.body())) == (status, json.loads(answer))
+    refused = caught.value
+    told = error_body(refused.status, refused.kind, str(refused))
+    assert (refused.status, json.loads(told)) == (status, json.loads(answer))
 
 
 _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", "%C3%A9", "%ff", "%zz", "1;b"]
@@ -194,3 +214,160 @@ def test_a_document_goes_with_its_routing(server: Server) -> None:
     (hit,) = json.loads(answer)["hits"]["hits"]
     assert hit["_routing"] == "r/ü&"
     assert hit["_source"] == {"text": "x", "dedup": {"root": "r"}}
+
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def stage(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Fuzzed]:
+    with new_names(es) as name, fuzzed(es, elasticsearch_url, name) as made:
+        yield made
+        made.check_is_idle()
+
+
+def _check_is_read_alike(stage: Fuzzed, body: bytes) -> None:
+    # An index in which only the JSON counts.
+    answer = stage.elasticsearch.send("POST", f"/{stage.plain.theirs}/_bulk", body, NDJSON)
+    try:
+        read = read_bulk(body, index=stage.plain.theirs)
+    except RequestRefused:
+        return
+    # What the server does not take it refuses itself: it gets the same bytes.
+    if answer.status == 200:
+        assert [operation for operation, _ in answer.items] == [each.operation for each in read]
+        for item, (_, values) in zip(read, answer.items, strict=True):
+            assert values["_index"] == item.index
+            assert "_id" not in item.meta or values["_id"] in (item.meta["_id"], "auto-generated")
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
+def test_what_is_read_is_what_the_server_reads(stage: Fuzzed, body: bytes) -> None:
+    _check_is_read_alike(stage, body)
+
+
+_LINES_BODIES = sorted({line for body in BODIES for line in body.split(b"\n") if b"_index" not in line})
+
+
+@examples(25)
+@given(
+    st.lists(st.sampled_from(_LINES_BODIES) | st.just(b'{"index":{"_id":"1"}}') | st.just(b"{}"), max_size=6),
+    st.integers(0, 60),
+    st.sampled_from([*(bytes([each]) for each in b'{}",: \\\r\n[]1#\xff'), b"", b"\xef\xbb\xbf", b"/**/"]),
+    st.booleans(),
+)
+def test_so_it_is_in_random_ones(
+    stage: Fuzzed, lines: list[bytes], at: int, inserted: bytes, is_ended: bool
+) -> None:
+    body = b"\n".join(lines) + (b"\n" if is_ended else b"")
+    _check_is_read_alike(stage, body[:at] + inserted + body[at:])
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
+def test_none_brings_in_an_article_without_a_root(stage: Fuzzed, es: Elasticsearch, body: bytes) -> None:
+    ours, theirs = stage.both(stage.set_up, "/{index}/_bulk?refresh=true", body, NDJSON)
+    check_bulk(body, ours, theirs)
+    stage.articles(es)
+    stage.check_lives()
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "gzip"])
+def client(request: pytest.FixtureRequest, sidecar: str) -> Iterator[Elasticsearch]:
+    # The machine may be busy with other tests.
+    with Elasticsearch(sidecar, http_compress=request.param, request_timeout=60) as client:
+        yield client
+
+
+def _bulk(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
+    succeeded, _ = helpers.bulk(client, actions, chunk_size=100)
+    return succeeded
+
+
+def _streaming(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
+    return sum(ok for ok, _ in helpers.streaming_bulk(client, actions, chunk_size=100))
+
+
+def _parallel(client: Elasticsearch, actions: list[dict[str, Any]]) -> int:
+    return sum(ok for ok, _ in helpers.parallel_bulk(client, actions, chunk_size=50, thread_count=4))
+
+
+@pytest.mark.parametrize("feed", [_bulk, _streaming, _parallel])
+def test_helpers_feed(
+    client: Elasticsearch,
+    es: Elasticsearch,
+    feeding: Feeding,
+    feed: Callable[[Elasticsearch, list[dict[str, Any]]], int],
+) -> None:
+    actions = [{"_index": feeding.index, **article} for article in feeding.articles]
+    assert feed(client, actions) == len(actions)
+    feeding.check_articles(es, in_order=feed is not _parallel)
+
+
+def test_async_helpers_feed(es: Elasticsearch, feeding: Feeding) -> None:
+    async def feed() -> int:
+        async with AsyncElasticsearch(feeding.sidecar, http_compress=True, request_timeout=60) as client:
+            actions = [{"_index": feeding.index, **article} for article in feeding.articles]
+            succeeded, _ = await helpers.async_bulk(client, actions, chunk_size=100)
+            return succeeded
+
+    assert asyncio.run(feed()) == len(feeding.articles)
+    feeding.check_articles(es)
+
+
+def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsearch, feeding: Feeding) -> None:
+    _bulk(client, [{"_index": feeding.index, **article} for article in feeding.articles[:2]])
+    to = {"index": feeding.index, "id": feeding.articles[0]["_id"]}
+    as_assigned = es.get(**to)["_source"]
+    forged = {"dedup": {"root": "forged"}, "dedup.seq": 1, "clicks": 1}
+    client.update(**to, doc=forged)
+    client.bulk(operations=[{"update": {"_index": to["index"], "_id": to["id"]}}, {"doc": forged | {"n": 2}}])
+    client.update(index=feeding.index, id="new", doc={"n": 1}, upsert=forged)
+    assert es.get(**to)["_source"] == as_assigned | {"clicks": 1, "n": 2}
+    assert es.get(index=feeding.index, id="new")["_source"] == {"clicks": 1}
+
+
+def test_what_a_client_asks(
+    client: Elasticsearch, es: Elasticsearch, unchanged: tuple[str, str], index_name: Names
+) -> None:
+    """Also with the name of an index that is a path of the sidecar's own."""
+    index, _ = unchanged
+    query = {"match": {"text": "the"}}
+    assert client.ping() == es.ping()
+    assert _said(client.info) == _said(es.info)
+    assert client.cluster.health().body["cluster_name"] == es.cluster.health().body["cluster_name"]
+    assert client.indices.exists(index=index)
+    assert not client.indices.exists(index="metrics")
+    assert client.indices.get_mapping(index=index) == es.indices.get_mapping(index=index)
+    scanned = {hit["_id"] for hit in helpers.scan(client, index=index, query={"query": query}, size=50)}
+    pit = client.open_point_in_time(index=index, keep_alive="1m")["id"]
+    found = client.search(query=query, pit={"id": pit}, size=1_000, sort="_shard_doc")
+    assert client.close_point_in_time(id=pit)["succeeded"]
+    assert scanned == {hit["_id"] for hit in found["hits"]["hits"]}
+    assert scanned
+
+    template = index_name("template")
+    client.indices.put_index_template(name=template, index_patterns=[f"{template}-*"])
+    assert client.indices.exists_index_template(name=template)
+    client.indices.delete_index_template(name=template)
+
+
+def test_errors_of_elasticsearch_are_the_clients_errors(client: Elasticsearch, index_name: Names) -> None:
+    index = index_name("errors")
+    client.create(index=index, id="a/b %", document={"a": 1})
+    with pytest.raises(ConflictError):
+        client.create(index=index, id="a/b %", document={"a": 1})
+    with pytest.raises(NotFoundError):
+        client.get(index=index, id="a")
+    with pytest.raises(BadRequestError, match="none"):
+        client.search(index=index, query={"none": {}})
+    with pytest.raises(helpers.BulkIndexError) as raised:
+        helpers.bulk(client, [{"_op_type": "create", "_index": index, "_id": "a/b %", "a": 1}])
+    assert raised.value.errors[0]["create"]["status"] == 409
+
+
+def _said(ask: Callable[[], Any]) -> Any:
+    """Return what is answered, or the error: the embedded node has no `GET /`."""
+    try:
+        return ask().body
+    except ApiError as error:
+        return error.status_code, error.body

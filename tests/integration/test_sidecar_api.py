@@ -15,11 +15,11 @@ from starlette.routing import Match
 
 from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
-from esdedup.serving.errors import handle_errors
-from esdedup.sidecar.app import PagesRoute, create_app
+from esdedup.serving.problems import handle_errors
+from esdedup.sidecar.app import create_app
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
-from esdedup.sidecar.reading_api import ReadingApi
+from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web import create_app as create_pages
 from tests.support import asgi

@@ -39,7 +39,7 @@ USES: dict[str, list[tuple[str, ...]]] = {
         ("node", "stop", "--data", "node"),
     ],
     "serve": [EVERYWHERE, ("-c", "import uvicorn; from esdedup.web import create_app"), ("serve", "--help")],
-    "sidecar": [EVERYWHERE, ("-c", "import esdedup.sidecar.assembly"), ("sidecar", "--print-config")],
+    "sidecar": [EVERYWHERE, ("-c", "import esdedup.sidecar.app"), ("sidecar", "--print-config")],
     "node,serve,sidecar": [EVERYWHERE, ("demo", "--help")],
 }
 

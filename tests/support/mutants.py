@@ -199,24 +199,24 @@ MUTANTS = [
     ),
     Mutant(
         "an answer with refused items says that nothing has failed",
-        "esdedup/sidecar/bulk_answer.py",
+        "esdedup/sidecar/bulk.py",
         'values | {"errors": True, "items": items}',
         'values | {"items": items}',
-        ("unit/test_sidecar_answers.py",),
+        ("unit/test_sidecar_bulk.py",),
     ),
     Mutant(
         "a bulk request whose answer was lost is sent to the next node, and articles are written twice",
         "esdedup/sidecar/upstream.py",
         "if method not in _IDEMPOTENT or begun:",
         "if begun:",
-        ("unit/test_sidecar_passing.py",),
+        ("unit/test_sidecar_proxy.py",),
     ),
     Mutant(
         "who was refused once may write when he asks again within a minute",
-        "esdedup/sidecar/indices.py",
+        "esdedup/sidecar/auth.py",
         "for each in unknown if granted[each]}",
         "for each in unknown}",
-        ("unit/test_sidecar_rights.py",),
+        ("unit/test_sidecar_enrichment.py",),
     ),
     # maintenance/
     Mutant(

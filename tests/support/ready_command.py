@@ -66,7 +66,7 @@ def _import_all() -> None:
         group.get_command(typer.Context(group), name)
     import esdedup.maintenance
     import esdedup.reading.reader
-    import esdedup.sidecar.assembly
+    import esdedup.sidecar.app
     import esdedup.web  # noqa: F401
 
 

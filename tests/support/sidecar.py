@@ -90,7 +90,7 @@ def _await_ready(address: str) -> None:
 def main(url: str, forest: str | None = None) -> None:
     import uvicorn
 
-    from esdedup.serving.listening import address_of, listen
+    from esdedup.serving.connections import address_of, listen
 
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
@@ -126,9 +126,9 @@ def _passing(url: str) -> "uvicorn.Config":
 
 
 def _enriching(url: str, forest: str, port: int) -> "uvicorn.Config":
-    from esdedup.sidecar.assembly import assemble
-    from esdedup.sidecar.loading import load
+    from esdedup.sidecar.app import assemble
     from esdedup.sidecar.server import config
+    from esdedup.sidecar.settings import load
 
     settings = load({"url": url, "forest": forest, "shutdown_timeout_s": 5})
     return config(assemble(settings, port=port), settings)

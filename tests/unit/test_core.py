@@ -35,7 +35,7 @@ from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
 from esdedup.sidecar.bulk_request import read_bulk
-from esdedup.sidecar.enrichment import Changed, Enrichment, Rejected
+from esdedup.sidecar.enrichment import Change, Enrichment, Rejection
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sites import RawPage
 from esdedup.text.left_out import LocatedPassages
@@ -265,10 +265,10 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))
-    assert [each for each in outcomes if isinstance(each, Rejected)] == [
-        Rejected(said, fields=Fields()) for said in SAID
+    assert [each for each in outcomes if isinstance(each, Rejection)] == [
+        Rejection(said, fields=Fields()) for said in SAID
     ]
-    assert sum(isinstance(each, Changed) for each in outcomes) == len(OTHERS)
+    assert sum(isinstance(each, Change) for each in outcomes) == len(OTHERS)
 
 
 def test_of_files_the_others_are_clustered() -> None:

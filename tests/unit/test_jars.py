@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from esdedup import NodeError
-from esdedup.node.distribution import DEFAULT_VERSION, full_version, install
-from esdedup.node.sums import known_sums
+from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, known_sums
 
 NETTY = "org.elasticsearch.plugin:transport-netty4"
 SERVER = "org.elasticsearch:elasticsearch"

@@ -2,7 +2,7 @@
 
 import socket
 
-from esdedup.serving.listening import listen
+from esdedup.serving.connections import listen
 
 
 def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:

@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.lookup.calculated import calculated
 from benchmarks.lookup.draw import draw
 from benchmarks.lookup.fingerprints import arriving, uniform
-from benchmarks.lookup.hash_table import HashTable
-from benchmarks.lookup.in_memory import Tables
-from benchmarks.lookup.rows import UNIFORM, Lookup, figure, number
+from benchmarks.lookup.in_memory import HashTable, Tables
+from benchmarks.lookup.rows import UNIFORM, Lookup, calculated, figure, number
 from benchmarks.lookup.schemes import (
     ALL_VARIANTS,
     BLOCKS,
@@ -103,17 +101,14 @@ def test_a_bucket_of_four_tables_has_2_18_entries_and_a_look_up_reads_four_of_th
     assert bucket == 2**18 == 262_144
     assert BLOCKS.stored_keys == 4
     assert BLOCKS.candidates(LITERATURE) == 4 * bucket == 2**20 == 1_048_576
-    # With the factor counted twice, once as storage and once as look-ups.
-    assert 4 * (4 * LITERATURE // 2**16) == 2**22 == 4 * BLOCKS.candidates(LITERATURE)
 
 
-def test_keys_that_do_not_say_their_block_make_buckets_four_times_as_large() -> None:
-    with_block = 2**37 // 2**16
-    assert with_block == 2**21 == 2_097_152
-    assert 4 * with_block == 8_388_608
-    without = 4 * 2**37 // 2**16
-    assert without == 8_388_608
-    assert 4 * without == 2**25 == 4 * (4 * with_block)
+def test_one_store_for_the_keys_of_all_blocks_reads_four_times_as_many_unless_keys_name_their_block() -> None:
+    count = 2**37
+    # Four entries of each fingerprint under keys of 16 bits, of which an arrival reads four.
+    assert 4 * count // 2**16 == 8_388_608
+    assert 4 * (4 * count // 2**16) == 4 * 8_388_608 == 4 * BLOCKS.candidates(count)
+    assert BLOCKS.candidates(count) == 8_388_608
 
 
 def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:

@@ -14,8 +14,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, errors
-from esdedup.cli import extras, main
-from esdedup.cli.versions import DECIDE_FINGERPRINTS, versions
+from esdedup.cli import main
+from esdedup.cli.app import DECIDE_FINGERPRINTS, versions
+from esdedup.cli.command import EXTRAS
 from esdedup.elastic.forest.meta import FORMAT
 from esdedup.elastic.mappings import article_index, dedup_properties, forest_index
 from esdedup.fields import Fields
@@ -64,7 +65,7 @@ def test_the_versions_are_those_of_all_that_decides_fingerprints() -> None:
 
 @pytest.mark.slow
 def test_the_versions_are_told_without_the_extras() -> None:
-    every = tuple(module for modules in extras.MODULES.values() for module in modules)
+    every = tuple(module for modules in EXTRAS.values() for module in modules)
     done = run_without(every, "sys.argv = ['esdedup', '--version']; from esdedup.cli import main; main()")
     assert (done.returncode, done.stderr) == (0, "")
     assert "pip install 'esdedup[node]'" in done.stdout
@@ -95,7 +96,7 @@ NEEDED = {
         (arguments, extra, module)
         for extra, commands in NEEDED.items()
         for arguments in commands
-        for module in extras.MODULES[extra]
+        for module in EXTRAS[extra]
     ],
 )
 def test_a_missing_extra_is_named_before_anything_is_done(
@@ -121,8 +122,8 @@ def test_a_missing_extra_is_named_before_anything_is_done(
 
 @pytest.mark.slow
 def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
-    of_pages = tuple(set(extras.MODULES["serve"]) - set(extras.MODULES["sidecar"]))
-    assert run_without(of_pages, "import esdedup.sidecar.assembly").returncode == 0
+    of_pages = tuple(set(EXTRAS["serve"]) - set(EXTRAS["sidecar"]))
+    assert run_without(of_pages, "import esdedup.sidecar.app").returncode == 0
     program = (
         "sys.argv = ['esdedup', 'sidecar', '--pages', '--index', 'x']; from esdedup.cli import main; main()"
     )
@@ -135,13 +136,13 @@ def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
 @pytest.mark.slow
 def test_help_needs_no_extra() -> None:
     program = "sys.argv = ['esdedup', '--help']; from esdedup.cli import main; main()"
-    every = tuple(module for modules in extras.MODULES.values() for module in modules)
+    every = tuple(module for modules in EXTRAS.values() for module in modules)
     assert run_without(every, program).returncode == 0
 
 
 def test_every_package_of_an_extra_is_asked_for() -> None:
     distributions = metadata.packages_distributions()
-    for extra, modules in extras.MODULES.items():
+    for extra, modules in EXTRAS.items():
         packages = {canonicalize_name(distributions[module][0]) for module in modules}
         required = [Requirement(text) for text in metadata.requires("esdedup") or ()]
         declared = {each for each in required if each.marker and f'extra == "{extra}"' in str(each.marker)}
@@ -162,7 +163,7 @@ def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
         "pytest",
         "testcontainers",
     )
-    program = "import uvicorn, esdedup.cli.demo, esdedup.cli.serve, esdedup.node, esdedup.sidecar.assembly"
+    program = "import uvicorn, esdedup.cli.demo, esdedup.cli.serve, esdedup.node, esdedup.sidecar.app"
     assert run_without(others, program).returncode == 0
 
 

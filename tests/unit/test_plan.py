@@ -228,7 +228,7 @@ def test_files_of_costs_that_are_wrong(change: Callable[[str], str], message: st
 def test_costs_are_those_of_the_profile() -> None:
     held = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED)
     assert held.of(VERIFIED.with_changes(max_text_length=900), name="file.json") is COSTS
-    with pytest.raises(SettingError, match=r"file\.json has no unit costs of classic, .* with --measure"):
+    with pytest.raises(SettingError, match=r"file\.json has no unit costs of classic, .*: measure with"):
         held.of(CLASSIC, name="file.json")
 
 

@@ -14,7 +14,7 @@ from esdedup import VERIFIED, ArticleRejected, Fields, SidecarError
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import fields_given
 from esdedup.forest import NO_TIME, Assignment, Kind
-from esdedup.sidecar.enrich_api import Asked
+from esdedup.sidecar.enrich_api import EnrichQuery
 
 ADDRESS = "http://sidecar:9500"
 INDEX = WritableIndex(fields=Fields())
@@ -88,7 +88,7 @@ def test_it_names_its_forest_and_profile_and_says_whether_old_articles_come(back
     query = parse_qs(urlsplit(path).query)
     assert query == expected
     # As the sidecar reads them: a text may be called as titles usually are.
-    asked = Asked.model_validate({name: values[0] for name, values in query.items()})
+    asked = EnrichQuery.model_validate({name: values[0] for name, values in query.items()})
     assert fields_given(asked) == fields
 
 

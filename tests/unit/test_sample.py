@@ -16,8 +16,7 @@ from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import COUNT, END, Sample, articles, samples
-from esdedup.sample.facts import Facts
-from esdedup.sample.grammar import choose, fill, fill_title, gaps
+from esdedup.sample.grammar import Facts, choose, fill, fill_title, gaps
 from esdedup.sample.stories import Plot, bulletins, plots
 
 PLOTS = [plot for found in (plots(), bulletins()) for each in found.values() for plot in each]

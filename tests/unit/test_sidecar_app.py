@@ -1,18 +1,39 @@
-"""Which requests are the sidecar's own, and which are Elasticsearch's."""
+"""Which paths are the sidecar's own, its health and metrics, and the shapes of its errors."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, get_args
 
 import pytest
-from fastapi import APIRouter
-from starlette.requests import Request
+from fastapi import APIRouter, FastAPI
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.errors import (
+    EsdedupError,
+    ForestBusy,
+    ForestLost,
+    ForestOwner,
+    IndexNotReady,
+    ServerError,
+    ServerUnavailable,
+    SettingError,
+)
+from esdedup.forest.model import Kind
+from esdedup.serving.problems import Problem
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar import own_paths as health
 from esdedup.sidecar.app import OPENAPI_PATH, create_app
+from esdedup.sidecar.metrics import ArticleKind, Metrics
+from esdedup.sidecar.own_paths import answer, health_routes
+from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Upstream
+from tests.support.asgi import Request, Response, send
 from tests.support.wire import OK, Connection, ScriptedServer
 
 PASSED, OWN, WRITES = "{}", '"own"', "writes"
@@ -110,3 +131,190 @@ def _ask(method: str, path: str) -> tuple[int, str]:
 
     with ScriptedServer(script).running() as server:
         return asyncio.run(run(server.url))
+
+
+OTHER_URL = "http://a:9500"
+OTHER = ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UTC), released=False, url=OTHER_URL)
+OWNED_BY_OTHER: dict[str, str | None] = {
+    "owner": f"process 7 on a has owned it since 2026-01-02 00:00:00 UTC, and takes articles at {OTHER_URL}",
+    "url": OTHER_URL,
+}
+BUSY = ForestBusy("process 7 on a owns it", forest="f", owner=OTHER)
+IS_NOT_OWNER = "this process does not own the forest 'f': process 7 on a owns it"
+
+
+async def answers() -> None:
+    """Elasticsearch, as far as it is asked."""
+
+
+async def is_away() -> None:
+    raise ServerUnavailable("cannot reach Elasticsearch")
+
+
+async def hangs() -> None:
+    await asyncio.Event().wait()
+
+
+def readiness_of(ownership: Ownership, *, ask: Any = answers) -> dict[str, Any]:
+    return {"ownership": lambda: ownership, "ask": ask}
+
+
+def get(path: str, *, readiness: dict[str, Any] | None = None, metrics: Metrics | None = None) -> Response:
+    app = FastAPI()
+    ready = readiness or readiness_of(Ownership(is_owner=True))
+    app.include_router(health_routes("f", **ready, metrics=metrics or Metrics()))
+    return asyncio.run(send(app, Request(path=path)))
+
+
+def test_it_lives_and_is_ready() -> None:
+    assert (get("/healthz").status, get("/healthz").json) == (200, {"status": "alive"})
+    assert (get("/readyz").status, get("/readyz").json) == (
+        200,
+        {"status": "ready", "missing": [], "forest": "f", "owner": "this process"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("ownership", "ask", "missing"),
+    [
+        (Ownership(reason=BUSY), answers, [IS_NOT_OWNER]),
+        (Ownership(), answers, ["this process does not own the forest 'f': it is being taken"]),
+        (Ownership(is_owner=True), is_away, ["cannot reach Elasticsearch"]),
+        (Ownership(is_owner=True), hangs, ["Elasticsearch does not answer within 0 seconds"]),
+        (Ownership(reason=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
+    ],
+)
+def test_what_is_missing_is_said(
+    monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, missing: list[str]
+) -> None:
+    monkeypatch.setattr(health, "_ASK_S", 0.05)
+    readiness = readiness_of(ownership, ask=ask)
+    response = get("/readyz", readiness=readiness)
+    assert (response.status, response.headers["content-type"]) == (503, "application/problem+json")
+    assert response.headers["retry-after"] == "1"
+    assert response.json["missing"] == missing
+    assert response.json["detail"] == "; ".join(missing)
+    assert get("/healthz", readiness=readiness).status == 200
+
+
+@pytest.mark.parametrize(
+    ("ownership", "shown"),
+    [
+        (Ownership(is_owner=True), {"owner": "this process"}),
+        (Ownership(reason=BUSY), OWNED_BY_OTHER),
+        (Ownership(reason=ForestLost("lost", forest="f", owner=OTHER)), OWNED_BY_OTHER),
+        (Ownership(reason=ForestLost("lost", forest="f")), {"owner": None}),
+        (Ownership(reason=ServerUnavailable("no server answers")), {"owner": None}),
+        (Ownership(), {"owner": None}),
+    ],
+)
+def test_who_owns_the_forest_is_said(ownership: Ownership, shown: dict[str, str | None]) -> None:
+    found = get("/readyz", readiness=readiness_of(ownership, ask=is_away)).json
+    named = {name: value for name, value in found.items() if name in {"forest", "owner", "url"}}
+    assert named == {"forest": "f", **shown}
+
+
+def test_what_happened_is_exposed() -> None:
+    metrics = Metrics()
+    metrics.articles({"new_root": 1, "joined": 3})
+    metrics.batch_articles.observe(4)
+    metrics.batch_wait.observe(0.003)
+    metrics.batch_decide.observe(0.02)
+    metrics.batch_write.observe(0.2)
+    metrics.queue.inc(5)
+    metrics.upstream(200, seconds=0.1)
+    metrics.upstream(None, seconds=0.1)
+    metrics.items({201: 3, 409: 1, 400: 2, 503: 1, 700: 1})
+    metrics.lease.set(1)
+    metrics.nodes.set(6)
+    metrics.pages.set(7)
+    metrics.memory.set(8)
+    metrics.expired_nodes.inc(9)
+    metrics.passages.set(10)
+    metrics.refused("queue")
+    response = get("/metrics", metrics=metrics)
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    shown = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(response.body)
+        for sample in family.samples
+        if not sample.name.endswith(("_bucket", "_created"))
+    }
+    expected = {
+        ("esdedup_articles_total", "new_root"): 1,
+        ("esdedup_articles_total", "joined"): 3,
+        ("esdedup_articles_total", "rejected"): 0,
+        ("esdedup_batch_articles_sum",): 4,
+        ("esdedup_batch_wait_seconds_sum",): 0.003,
+        ("esdedup_batch_decide_seconds_sum",): 0.02,
+        ("esdedup_batch_write_seconds_sum",): 0.2,
+        ("esdedup_queue_articles",): 5,
+        ("esdedup_elasticsearch_requests_total", "2xx"): 1,
+        ("esdedup_elasticsearch_requests_total", "none"): 1,
+        ("esdedup_elasticsearch_request_seconds_count",): 2,
+        ("esdedup_bulk_items_total", "2xx"): 3,
+        ("esdedup_bulk_items_total", "409"): 1,
+        ("esdedup_bulk_items_total", "4xx"): 2,
+        ("esdedup_bulk_items_total", "5xx"): 2,
+        ("esdedup_lease_held", DEFAULT_FOREST): 1,
+        ("esdedup_forest_nodes", DEFAULT_FOREST): 6,
+        ("esdedup_forest_pages", DEFAULT_FOREST): 7,
+        ("esdedup_forest_memory_bytes", DEFAULT_FOREST): 8,
+        ("esdedup_expired_nodes_total",): 9,
+        ("esdedup_boilerplate_passages", DEFAULT_FOREST): 10,
+        ("esdedup_requests_refused_total", "queue"): 1,
+    }
+    assert {name: shown.get(name) for name in expected} == expected
+    assert shown["process_resident_memory_bytes",] > 1e6
+
+
+def test_every_outcome_of_the_forest_is_counted() -> None:
+    assert {kind.value for kind in Kind} | {"rejected"} == set(get_args(ArticleKind))
+
+
+def test_metrics_are_named_as_prometheus_asks_for() -> None:
+    metrics = Metrics()
+    for each in metrics.described:
+        assert each.name.startswith("esdedup_")
+        assert each.name.endswith("_total") is (each.type == "counter")
+        assert each.text.endswith(".")
+    assert len({each.name for each in metrics.described}) == len(metrics.described)
+    # Two sidecars in one process do not meet.
+    metrics.expired_nodes.inc(1)
+    assert Metrics().registry.get_sample_value("esdedup_expired_nodes_total") == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (BUSY, 503, "not_owner"),
+        (IndexNotReady("no"), 409, "index_not_ready"),
+        (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
+        (ServerError("no"), 502, "elasticsearch_error"),
+        (SettingError("no"), 400, "invalid_request"),
+        (Refused("no", status=413, kind="body_too_large"), 413, "body_too_large"),
+        (EsdedupError("no"), 500, "failed"),
+    ],
+)
+def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: int, kind: str) -> None:
+    problem = Problem.of_error(error)
+    ours = answer({"method": "POST", "path": "/v1/enrich"}, problem)
+    theirs = answer({"method": "POST", "path": "/news/_bulk"}, problem)
+    assert ours.status_code == theirs.status_code == status
+    assert ours.headers.get("retry-after") == theirs.headers.get("retry-after")
+    assert (ours.headers.get("retry-after") == "1") is (status in {429, 502, 503})
+    shown, read = json.loads(bytes(ours.body)), json.loads(bytes(theirs.body))
+    assert shown["type"] == f"urn:esdedup:problem:{kind}"
+    assert read["error"]["type"] == f"esdedup_{kind}"
+    assert shown["detail"] == read["error"]["reason"] == str(error)
+
+
+def test_what_is_none_of_ours_says_nothing_of_itself() -> None:
+    problem = Problem.of_error(RuntimeError("a text of an article"))
+    assert (problem.status, "article" in problem.detail) == (500, False)
+
+
+def test_a_detail_is_short_and_can_be_written() -> None:
+    problem = Problem.of_error(SettingError("x" * 5_000 + "\ud800"))
+    assert len(problem.detail) == 1_001
+    assert answer({"method": "GET", "path": "/"}, Problem.of_error(SettingError("\ud800"))).status_code == 400

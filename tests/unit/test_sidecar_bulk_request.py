@@ -1,8 +1,13 @@
-"""Bulk bodies are read without losing a byte, and documents get their object without changing another."""
+"""Bodies of requests that write articles: unpacked, read in linear time, and written with roots."""
 
+import asyncio
 import contextlib
+import gzip
 import json
 import time
+import zlib
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import orjson
@@ -21,8 +26,21 @@ from hypothesis import strategies as st
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
-from esdedup.sidecar.bulk_request import BulkItem, members, read_bulk, with_member, without_object
-from esdedup.sidecar.refusals import RequestRefused
+from esdedup.serving.framing import framing_fault
+from esdedup.serving.limits import HOLD
+from esdedup.sidecar.bodies import unpacked
+from esdedup.sidecar.bulk_request import (
+    BulkItem,
+    RequestRefused,
+    article_path,
+    members,
+    parts_of,
+    read_bulk,
+    values_of,
+    with_member,
+    without_object,
+)
+from esdedup.sidecar.own_paths import error_body
 from tests.support.bulk_bodies import BODIES
 
 _values = st.recursive(
@@ -118,7 +136,7 @@ def test_any_bytes_are_read_or_refused(body: bytes, at: int, inserted: bytes) ->
     items = _read(body)
     if isinstance(items, RequestRefused):
         assert items.status in (400, 413)
-        assert json.loads(items.body())["error"]["type"] == items.kind
+        assert json.loads(error_body(items.status, items.kind, str(items)))["error"]["type"] == items.kind
         return
     for item in items:
         assert item.as_it_came() in body.replace(b"\r\n", b"\n")
@@ -298,3 +316,134 @@ def test_nothing_is_parsed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     for item in read_bulk(body * 100, index=None):
         item.document()
     assert parsed == len(body.replace(b"\n", b"")) * 100
+
+
+ONE, OTHER = b'{"index":{}}\n{"text":"a"}\n', Random(1).randbytes(50_000)
+MOST_BYTES = 60_000
+
+
+def _name(value: object) -> str:
+    # Not the bytes themselves, in which the time is.
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+
+
+def _unpacked(body: bytes, *, encoding: str = "gzip", hold: Callable[[int], None] = lambda _: None) -> bytes:
+    return asyncio.run(unpacked(body, scope={HOLD: hold}, encoding=encoding, most_bytes=MOST_BYTES))
+
+
+@pytest.mark.parametrize(
+    ("packed", "whole"),
+    [
+        (gzip.compress(ONE), ONE),
+        (gzip.compress(b""), b""),
+        # Files that were joined.
+        (gzip.compress(ONE) + gzip.compress(OTHER), ONE + OTHER),
+        (gzip.compress(OTHER) + gzip.compress(b"") + gzip.compress(ONE), OTHER + ONE),
+        (gzip.compress(ONE) * 900, ONE * 900),
+        # Files that were filled up.
+        (gzip.compress(ONE) + bytes(512), ONE),
+        (gzip.compress(bytes(MOST_BYTES)), bytes(MOST_BYTES)),
+    ],
+    ids=_name,
+)
+def test_all_that_is_packed_comes_out(packed: bytes, whole: bytes) -> None:
+    sizes: list[int] = []
+    assert _unpacked(packed, hold=sizes.append) == whole
+    assert sizes == [len(whole)]
+
+
+@pytest.mark.parametrize(
+    ("packed", "status", "reason"),
+    [
+        (b"", 400, "breaks off"),
+        (ONE, 400, "not gzip"),
+        (gzip.compress(ONE)[:-1], 400, "breaks off"),
+        (gzip.compress(ONE) + gzip.compress(ONE)[:-9], 400, "breaks off"),
+        (gzip.compress(ONE)[:-8] + bytes(8), 400, "not gzip"),
+        (gzip.compress(bytes(MOST_BYTES + 1)), 413, "60,000 bytes"),
+        (gzip.compress(OTHER) * 2, 413, "60,000 bytes"),
+        (gzip.compress(b"") * 10_001, 400, "10,000 parts"),
+    ],
+    ids=_name,
+)
+def test_what_is_damaged_or_too_large_is_refused(packed: bytes, status: int, reason: str) -> None:
+    with pytest.raises(RequestRefused, match=reason) as refused:
+        _unpacked(packed)
+    assert refused.value.status == status
+
+
+@pytest.mark.parametrize("window_bits", [zlib.MAX_WBITS, -zlib.MAX_WBITS])
+def test_deflate_is_unpacked_with_its_header_and_without(window_bits: int) -> None:
+    def packed(content: bytes) -> bytes:
+        return zlib.compress(content, wbits=window_bits)
+
+    sizes: list[int] = []
+    assert _unpacked(packed(ONE), encoding="deflate", hold=sizes.append) == ONE
+    assert sizes == [len(ONE)]
+    for broken, status in ((packed(OTHER)[:-9], 400), (b"", 400), (packed(bytes(MOST_BYTES + 1)), 413)):
+        with pytest.raises(RequestRefused) as refused:
+            _unpacked(broken, encoding="deflate")
+        assert refused.value.status == status
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "identity, gzip", "gzip, identity"])
+def test_what_no_two_servers_may_unpack_alike_is_refused(encoding: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        _unpacked(gzip.compress(ONE), encoding=encoding)
+    assert refused.value.status == 415
+
+
+SMALL, TIMES = 20_000, 8
+# Beside one that is eight times as large, a quadratic one takes 64 times as long.
+MOST_TIMES = 24
+
+
+def bulk(body: bytes) -> None:
+    with contextlib.suppress(RequestRefused):
+        read_bulk(body, index="news")
+
+
+def spaced(count: int) -> bytes:
+    return b'{"index":' + b" " * count + b"{}}\n{}\n"
+
+
+CASES: dict[str, tuple[Callable[[bytes], object], Callable[[int], bytes]]] = {
+    "blank lines": (bulk, lambda count: b"\n" * count),
+    "spaces in an action line": (bulk, spaced),
+    "spaces without an end": (bulk, lambda count: b" " * count),
+    "quotes in an action line": (bulk, lambda count: b'{"index":{"_id":"' + b'\\"' * count),
+    "backslashes": (bulk, lambda count: b'{"index":{"_id":"' + b"\\" * count + b'"}}\n{}\n'),
+    "deep action lines": (bulk, lambda count: b"[" * count + b"\n"),
+    "many items": (bulk, lambda count: b'{"index":{}}\n{"text":"a"}\n' * (count // 10)),
+    "members": (members, lambda count: b"{" + b",".join([b'"a":1'] * count) + b"}"),
+    "deep members": (members, lambda count: b'{"a":' * count + b"1" + b"}" * count),
+    "a string without an end": (members, lambda count: b'{"a":"' + b'\\"' * count),
+    "a member more": (lambda body: with_member(body, "d", b"1"), lambda count: b"{" + b" " * count + b"}"),
+    "an object less": (
+        lambda body: without_object(body, "d"),
+        lambda count: b"{" + b",".join([b'"d.e":1', b'"a":1'] * count) + b"}",
+    ),
+    "a head of one header": (framing_fault, lambda count: b"GET / HTTP/1.1\r\nA: " + b" " * count),
+    "a head of many": (framing_fault, lambda count: b"GET / HTTP/1.1\r\n" + b"content-length\t \r\n" * count),
+    "blank lines before a head": (framing_fault, lambda count: b"\r\n" * count),
+    "slashes": (lambda path: article_path("POST", path), lambda count: b"/" * count),
+    "escapes": (lambda path: article_path("POST", path), lambda count: b"/a/_doc/" + b"%41" * count),
+    "parts": (parts_of, lambda count: b"/a" * count),
+    "parameters": (values_of, lambda count: b"a=b&" * count),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_larger_takes_longer_in_proportion(name: str) -> None:
+    parse, of = CASES[name]
+
+    def taken_s(count: int) -> float:
+        given, least_s = of(count), float("inf")
+        for _ in range(3):
+            began_s = time.process_time()
+            parse(given)
+            least_s = min(least_s, time.process_time() - began_s)
+        return least_s
+
+    # What takes less than a millisecond cannot be measured.
+    assert taken_s(TIMES * SMALL) <= max(MOST_TIMES * taken_s(SMALL), 0.02)

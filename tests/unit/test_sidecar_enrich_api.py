@@ -18,17 +18,16 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
-from esdedup.serving.errors import handle_errors
+from esdedup.serving.problems import handle_errors
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import create_app
+from esdedup.sidecar.auth import CallerRefused, ElasticAnswer
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.feeding import Ownership
-from esdedup.sidecar.indices import CallerRefused, ElasticAnswer
-from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
-from esdedup.sidecar.requests import Headers
-from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.upstream import Headers, Upstream
 from tests.support import asgi
 
 MOST_BYTES = 5_000
@@ -308,7 +307,7 @@ def test_names_of_fields_are_given_where_no_index_is() -> None:
     ("sidecar", "status", "kind"),
     [
         (Sidecar(refused=CallerRefused(ElasticAnswer(401, [], b""))), 401, "caller_refused"),
-        (Sidecar(failure=Overloaded("full")), 429, "queue_full"),
+        (Sidecar(failure=Refused("full", status=429, kind="queue_full")), 429, "queue_full"),
         (Sidecar(failure=RuntimeError("one")), 500, "internal_error"),
     ],
 )
@@ -373,8 +372,8 @@ def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
         (b"\xff\xfe{\x00", "", 400, "not JSON"),
         (b'{"a":NaN}', "", 400, "not JSON"),
         (b"[" * 4_000, "", 400, "not JSON"),
-        (b"7", "", 400, "body: "),
-        (b"[]", "", 400, "body: "),
+        (b"7", "", 400, "not a JSON object"),
+        (b"[]", "", 400, "not a JSON object"),
         (b'{"title":"no text"}', "", 400, "has no field 'text'"),
         (b'{"_id":"half \\ud83d"}', "", 400, "lone surrogate"),
         (b'{"text":"one"}', "index=news", 400, "has no field 'body'"),

@@ -1,9 +1,10 @@
-"""What becomes of the items of a request: enriched, rejected, or left as they came."""
+"""What becomes of the items of a request, and who may write to which index."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
+from types import NoneType
 from typing import Any
 
 import orjson
@@ -12,14 +13,16 @@ from esdedup.ingest.actions import ArticleAction, read_action, redating, with_ad
 from esdedup.ingest.assigned import Assigned
 
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.errors import IndexNotReady
+from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar import auth as module
+from esdedup.sidecar.auth import CallerRefused, ElasticAnswer, Rights
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
-from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, Untouched
-from esdedup.sidecar.intake import Overloaded
+from esdedup.sidecar.enrichment import Change, Enrichment, Indices, Outcome, Rejection, Target
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar.upstream import Headers
 
 DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
 INDICES: dict[str, Any] = {
@@ -93,7 +96,7 @@ def items_of(*lines: Any, index: str | None = None) -> list[BulkItem]:
     return read_bulk(b"".join(orjson.dumps(line) + b"\n" for line in lines), index=index)
 
 
-def roots(changed: Changed) -> dict[str, str]:
+def roots(changed: Change) -> dict[str, str]:
     return {part: values["root"] for part, values in changed.added.parts.items() if values is not None}
 
 
@@ -116,8 +119,8 @@ def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
     assert sidecar.texts == ["one", "two", "three"]
     assert sidecar.asked == [["news", "routed"]]
     kinds = [type(each) for each in outcomes]
-    assert kinds == [Changed, Untouched, Untouched, Changed, Untouched, Changed]
-    first, routed, updated = (each for each in outcomes if isinstance(each, Changed))
+    assert kinds == [Change, NoneType, NoneType, Change, NoneType, Change]
+    first, routed, updated = (each for each in outcomes if isinstance(each, Change))
     assert roots(first) == {"source": "root-0"}
     assert (roots(routed), routed.added.routing) == ({"source": "root-1"}, "root-1")
     assert roots(updated) == {"doc": "root-2"}
@@ -146,14 +149,14 @@ def test_articles_that_cannot_be_taken_are_rejected_and_the_rest_goes_on() -> No
     assert sidecar.texts == ["taken", "half ?"]
     missing, closed, forbidden, taken, dated, unreadable, half = outcomes
     for number, refused in (1, missing), (4, unreadable):
-        assert isinstance(refused, Rejected)
+        assert isinstance(refused, Rejection)
         assert refused.status == 400
         assert f"{number}: " in refused.reason
-    assert closed == Rejected("the index 'closed' is closed: open it first")
-    assert forbidden == Rejected("the caller may not write to the index [routed]", 403)
-    assert isinstance(taken, Changed)
-    assert isinstance(dated, Changed | Untouched)
-    assert isinstance(half, Changed)
+    assert closed == Rejection("the index 'closed' is closed: open it first")
+    assert forbidden == Rejection("the caller may not write to the index [routed]", 403)
+    assert isinstance(taken, Change)
+    assert not isinstance(dated, Rejection)
+    assert isinstance(half, Change)
 
 
 def test_what_somebody_else_writes_is_enriched_as_well() -> None:
@@ -180,15 +183,15 @@ def test_what_somebody_else_writes_is_enriched_as_well() -> None:
     assert sidecar.texts == ["one", "two"]
     assert all(each.is_backfill for each in sidecar.articles)
     one, two, *others = outcomes
-    assert isinstance(one, Changed)
-    assert isinstance(two, Changed)
+    assert isinstance(one, Change)
+    assert isinstance(two, Change)
     assert others == [
-        Rejected("the index 'logs' was not set up for articles", 409),
-        Rejected("no index can be called 'No,index'"),
-        Rejected("the index 'closed' is closed: open it first", 409),
-        Rejected("the caller may not write to the index [routed]", 403),
-        Untouched(),
-        Untouched(),
+        Rejection("the index 'logs' was not set up for articles", 409),
+        Rejection("no index can be called 'No,index'"),
+        Rejection("the index 'closed' is closed: open it first", 409),
+        Rejection("the caller may not write to the index [routed]", 403),
+        None,
+        None,
     ]
 
 
@@ -197,9 +200,9 @@ def test_an_index_of_another_forest_is_refused() -> None:
     others, own = sidecar.enrich(
         {"index": {"_index": "others"}}, {"text": "one"}, {"index": {"_index": "own"}}, {"text": "two"}
     )
-    assert isinstance(others, Rejected)
+    assert isinstance(others, Rejection)
     assert "the index 'others' belongs to the forest 'other', and not to 'own'" in others.reason
-    assert isinstance(own, Changed)
+    assert isinstance(own, Change)
     assert sidecar.texts == ["two"]
 
 
@@ -229,7 +232,7 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
     action = {"_op_type": "update", "_id": "1", "_source": update}
     (item,) = items_of({"update": {"_id": "1"}}, update, index="news")
     (outcome,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
-    assert isinstance(outcome, Changed)
+    assert isinstance(outcome, Change)
     read = read_action(action, Fields(), position=1, backfill=True)
     if isinstance(read, ArticleAction):
         (assigned,) = sidecar.assigned([read])
@@ -243,8 +246,8 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
 
 def test_nobody_is_asked_about_requests_without_articles() -> None:
     sidecar = Sidecar()
-    assert sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1}) == [Untouched()]
-    assert sidecar.enrich({"delete": {"_index": "news", "_id": "1"}}) == [Untouched()]
+    assert sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1}) == [None]
+    assert sidecar.enrich({"delete": {"_index": "news", "_id": "1"}}) == [None]
     assert sidecar.asked == []
 
 
@@ -252,8 +255,127 @@ def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 
     def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[Assigned]]:
-        raise Overloaded("too much waits")
+        raise Refused("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)
-    with pytest.raises(Overloaded):
+    with pytest.raises(Refused, match="too much waits"):
         sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"})
+
+
+FEEDER = [(b"Authorization", b"ApiKey feeder"), (b"User-Agent", b"test")]
+VISITOR = [(b"authorization", b"ApiKey visitor")]
+
+
+class Elasticsearch:
+    """Lets the feeder write to `news`; counts what it is asked."""
+
+    def __init__(self, *answers: ElasticAnswer) -> None:
+        self.asked: list[tuple[Headers, list[str]]] = []
+        self.answers = list(answers)
+
+    async def __call__(self, headers: Headers, body: bytes) -> ElasticAnswer:
+        (request,) = orjson.loads(body)["index"]
+        self.asked.append((headers, request["names"]))
+        if self.answers:
+            return self.answers.pop(0)
+        is_feeder = (b"Authorization", b"ApiKey feeder") in headers
+        found = {name: {"create_doc": is_feeder and name == "news"} for name in request["names"]}
+        return ElasticAnswer(200, [], orjson.dumps({"has_all_requested": False, "index": found}))
+
+
+def may_write(given: Rights, headers: Sequence[tuple[bytes, bytes]], *indices: str) -> dict[str, bool]:
+    return dict(asyncio.run(given.may_write(headers, indices)))
+
+
+def test_elasticsearch_is_asked_with_the_credentials_of_the_caller_and_nothing_else() -> None:
+    server = Elasticsearch()
+    assert may_write(Rights(server), FEEDER, "news", "other") == {"news": True, "other": False}
+    ((headers, names),) = server.asked
+    assert headers == [FEEDER[0], (b"content-type", b"application/json")]
+    assert names == ["news", "other"]
+
+
+def test_a_right_counts_for_a_while_and_for_that_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, now_s = Elasticsearch(), [0.0]
+    monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: now_s[0])
+    given = Rights(server)
+    for _ in range(3):
+        assert may_write(given, FEEDER, "news") == {"news": True}
+    assert len(server.asked) == 1
+    assert may_write(given, VISITOR, "news") == {"news": False}
+    now_s[0] = 61.0
+    assert may_write(given, FEEDER, "news") == {"news": True}
+    assert len(server.asked) == 3
+
+
+def test_what_was_refused_is_asked_again() -> None:
+    server = Elasticsearch()
+    given = Rights(server)
+    for _ in range(2):
+        assert may_write(given, VISITOR, "news") == {"news": False}
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b'{"error":"no handler found for uri [/_security/user/_has_privileges] and method [POST]"}'),
+        (500, b'{"error":{"reason":"Security must be explicitly enabled when using a [basic] license."}}'),
+    ],
+)
+def test_without_security_everybody_may_write(status: int, body: bytes) -> None:
+    server = Elasticsearch(ElasticAnswer(status, [], body))
+    given = Rights(server)
+    assert may_write(given, [], "news", "other") == {"news": True, "other": True}
+    assert may_write(given, VISITOR, "more") == {"more": True}
+    assert len(server.asked) == 1
+
+
+def test_who_is_not_known_is_told_so_in_the_words_of_elasticsearch() -> None:
+    answer = ElasticAnswer(401, [(b"www-authenticate", b"ApiKey")], b'{"error":{}}')
+    with pytest.raises(CallerRefused) as refused:
+        may_write(Rights(Elasticsearch(answer)), [], "news")
+    assert refused.value.answer is answer
+
+
+def test_another_answer_is_no_permission() -> None:
+    given = Rights(Elasticsearch(ElasticAnswer(503, [], b"")))
+    with pytest.raises(ServerUnavailable, match="who may write to news: it answers with status 503"):
+        may_write(given, FEEDER, "news")
+    assert may_write(given, FEEDER, "news") == {"news": True}
+
+
+NEWS = WritableIndex(fields=Fields(), name="news")
+CLOSED = IndexNotReady("the index 'news' is closed", index="news")
+
+
+def test_what_takes_articles_is_remembered_and_what_takes_none_is_asked_again() -> None:
+    answers: list[WritableIndex | IndexNotReady] = [CLOSED, CLOSED, NEWS]
+
+    def find(name: str) -> WritableIndex | None:
+        assert name == "news"
+        answer = answers.pop(0)
+        if isinstance(answer, IndexNotReady):
+            raise answer
+        return answer
+
+    async def found() -> list[Target]:
+        async with Indices(find) as indices:
+            return [(await indices.find({"news"}))["news"] for _ in range(5)]
+
+    assert asyncio.run(found()) == [CLOSED, CLOSED, NEWS, NEWS, NEWS]
+
+
+def test_a_name_that_elasticsearch_cannot_read_concerns_its_items_alone() -> None:
+    def find(name: str) -> WritableIndex | None:
+        if name == "<a1-{now/x}>":
+            raise ServerError("unit [x] not supported for date math", status=400)
+        return NEWS
+
+    async def found() -> dict[str, Target]:
+        async with Indices(find) as indices:
+            return await indices.find({"news", "<a1-{now/x}>"})
+
+    answers = asyncio.run(found())
+    assert answers["news"] is NEWS
+    assert isinstance(answers["<a1-{now/x}>"], IndexNotReady)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from esdedup.serving.limits import HOLD
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar.assembly import guarded
+from esdedup.sidecar.app import guarded
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting, kind_of
 from esdedup.sidecar.settings import Settings

@@ -1,23 +1,29 @@
-"""The settings of the sidecar: where they come from, what is refused, and how they are shown."""
+"""The settings of the sidecar: where they come from, what is wrong with them, how documents show them."""
 
 import itertools
+import re
+import runpy
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elasticsearch import ApiError, Elasticsearch, helpers
+from pydantic import ByteSize, TypeAdapter
 
+from docs.made_from_code import DOCUMENT, made
 from esdedup import CLASSIC, KEYWORDS
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.sidecar.assembly import assemble
-from esdedup.sidecar.loading import as_toml, load
-from esdedup.sidecar.setting_names import settings_of
-from esdedup.sidecar.settings import SECRETS, Settings
+from esdedup.sidecar.app import assemble
+from esdedup.sidecar.setting_names import as_toml, settings_of
+from esdedup.sidecar.settings import SECRETS, Settings, load
 from esdedup.text.hashing import TOKEN_HASHES
 from esdedup.text.segmenters import Dictionary, Jieba, UnicodeWords
 from esdedup.text.weights import StopWords, Tf
+from tests.support.wire import ScriptedServer, answer
 
 SECRET = "a-secret-that-nobody-may-see"
 Load = Callable[..., Settings]
@@ -306,3 +312,160 @@ def test_words_that_are_never_cut_are_logged(
         "1 of 2 words with a weight have no effect: they are never cut as such, for example 'long-term' "
         "(as long | - | term)"
     ]
+
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE = (ROOT / "docker-compose.yml").read_text()
+PODS = (DEPLOY / "kubernetes.yaml").read_text()
+UNIT = (DEPLOY / "esdedup-sidecar.service").read_text()
+IMAGE = dict(
+    re.findall(r"^ENV (ESDEDUP_SIDECAR_\w+)=(\S+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+)
+
+
+def of_compose(name: str) -> dict[str, str]:
+    """Return the variables of a service."""
+    common = dict(re.findall(r"^    (ESDEDUP_SIDECAR_\w+): \"?(.*?)\"?$", COMPOSE, re.MULTILINE))
+    _, _, service = COMPOSE.partition(f"\n  {name}:\n")
+    own = dict(re.findall(r"(ESDEDUP_SIDECAR_\w+): \"(.*?)\"", service.partition("ports:")[0]))
+    assert own
+    return IMAGE | common | own
+
+
+def of_pods() -> dict[str, str]:
+    """Return the variables of a pod."""
+    own = dict(re.findall(r"\{name: (ESDEDUP_SIDECAR_\w+), value: \"?(.*?)\"?\}", PODS))
+    return IMAGE | {name: value.replace("$(POD_IP)", "10.1.2.3") for name, value in own.items()}
+
+
+def of_unit() -> dict[str, str]:
+    """Return the variables of the unit."""
+    (line,) = re.findall(r"^Environment=(.*)$", UNIT, re.MULTILINE)
+    return dict(each.split("=") for each in line.split())
+
+
+Deployed = Callable[[dict[str, str]], Settings]
+
+
+@pytest.fixture
+def deployed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, str]], Settings]:
+    """Read settings from variables alone; the files that they name exist."""
+
+    def deployed(variables: dict[str, str]) -> Settings:
+        for name in ("token", "api-key", "ca.crt"):
+            (tmp_path / name).write_text("0123456789abcdef")
+        places = {"/etc/esdedup": str(tmp_path), "%d": str(tmp_path)}
+        for there, here in places.items():
+            variables = {name: value.replace(there, here) for name, value in variables.items()}
+        monkeypatch.setattr("os.environ", variables)
+        return load({})
+
+    return deployed
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        (of_compose("sidecar-1"), {"sidecar-1"}),
+        (of_compose("sidecar-2"), {"sidecar-2"}),
+        (of_pods(), {"esdedup", "esdedup.default.svc.cluster.local"}),
+    ],
+    ids=["sidecar-1", "sidecar-2", "pods"],
+)
+def test_others_reach_each_sidecar_by_its_name_and_address(
+    deployed: Deployed,
+    variables: dict[str, str],
+    names: set[str],
+) -> None:
+    settings = deployed(variables)
+    assert not settings.is_loopback
+    assert settings.reached_at(settings.port) == settings.advertise
+    assert settings.advertise is not None
+    assert settings.advertise.endswith(":9500")
+    assert settings.hosts >= names
+    assert settings.insecure == (settings.token is None)
+
+
+def test_compose_shows_the_pages_of_what_its_feeder_writes(
+    deployed: Deployed,
+) -> None:
+    settings = deployed(of_compose("sidecar-1"))
+    (written,) = re.findall(r'^INDEX = "(\w+)"$', (DEPLOY / "feeder.py").read_text(), re.MULTILINE)
+    assert (settings.pages, settings.pages_index) == (True, written)
+
+
+def test_the_unit_has_its_secrets(deployed: Deployed) -> None:
+    settings = deployed(of_unit())
+    assert settings.token
+    assert settings.api_key
+
+
+def test_what_was_accepted_has_time_to_be_answered(
+    deployed: Deployed,
+) -> None:
+    (pause_s,) = map(int, re.findall(r'command: \["sleep", "(\d+)"\]', PODS))
+    times = [
+        (of_compose("sidecar-1"), r"stop_grace_period: (\d+)s", COMPOSE, 0),
+        (of_pods(), r"terminationGracePeriodSeconds: (\d+)", PODS, pause_s),
+        (of_unit(), r"TimeoutStopSec=(\d+)", UNIT, 0),
+    ]
+    for variables, pattern, text, before_s in times:
+        (given_s,) = map(int, re.findall(pattern, text))
+        assert given_s > before_s + deployed(variables).shutdown_timeout_s
+
+
+def test_pods_have_memory_for_nodes_and_bodies(
+    deployed: Deployed,
+) -> None:
+    (limit,) = re.findall(r"limits: \{memory: (\d+)Gi\}", PODS)
+    settings = deployed(of_pods())
+    assert settings.memory_bytes is not None
+    needed = settings.memory_bytes + settings.max_bodies_bytes
+    # A half more, for the process itself, and for bodies that are copied while they are read.
+    assert TypeAdapter(ByteSize).validate_python(f"{limit}GiB") > 1.5 * needed
+
+
+ROOT_DOCUMENTS = Path(__file__).parents[2]
+ACTIONS = [{"_index": "news", "_source": {"text": "x"}}]
+
+
+def test_the_tables_are_made_from_the_code() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert made(text) == text, "run `python -m docs.made_from_code`"
+    assert "| `esdedup_articles_total` | counter |" in text
+    assert "| `port` | `--port` |" in text
+
+
+def _bulk_as_documented(url: str) -> None:
+    """Run the example of a client that knows two sidecars."""
+    text = (ROOT_DOCUMENTS / "docs/guides/two-sidecars.md").read_text()
+    (example,) = (
+        each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "retry_backoff_base" in each
+    )
+    names = '"http://sidecar-1:9500", "http://sidecar-2:9501"'
+    assert names in example
+    exec(example.replace(names, repr(url)), {})
+
+
+def _bulk_as_deployed(url: str) -> None:
+    """Do the same with the settings of the feeder in `docker-compose.yml`."""
+    feeder = runpy.run_path(str(ROOT_DOCUMENTS / "deploy/feeder.py"))
+    helpers.bulk(Elasticsearch(url, **feeder["OF_CLIENT"]), ACTIONS, **feeder["OF_HELPER"])
+
+
+@pytest.mark.parametrize("bulk", [_bulk_as_documented, _bulk_as_deployed])
+@pytest.mark.parametrize("status", [429, 502, 503])
+def test_clients_wait_longer_than_a_lease_for_a_sidecar_that_takes_articles(
+    monkeypatch: pytest.MonkeyPatch, bulk: Callable[[str], None], status: int
+) -> None:
+    """The client of Elasticsearch pauses where nobody answers, and repeats at once what was answered."""
+    pauses_s: list[float] = []
+    refusal = (
+        f"HTTP/1.1 {status} X\r\nx-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"
+        "content-length: 2\r\nconnection: close\r\n\r\n{}"
+    )
+    monkeypatch.setattr(time, "sleep", pauses_s.append)
+    with ScriptedServer(answer(refusal.encode())).running() as server, pytest.raises(ApiError):
+        bulk(server.url)
+    assert sum(pauses_s) > 2 * Settings.model_fields["lease_ttl_s"].default

@@ -1,12 +1,12 @@
-//! What a step has taught, as columns that can be stored.
+//! What a step has taught, as columns that can be stored and that teach another learner the same.
 
-use super::block::{Block, Taught};
+use std::ops::Range;
+
 use super::contexts::COLUMNS as CONTEXT_COLUMNS;
-use super::marks::{Origin, Page};
-use super::memory::LEARNED;
-use super::periods::Puts;
+use super::learner::Learner;
+use super::memory::{LEARNED, Puts, Window};
+use super::pages::{Block, Page, Taught};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
-use super::window::Window;
 
 /// Why changes cannot be those of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,12 +57,7 @@ impl Changes {
         let places =
             places.flat_map(|(at, count)| std::iter::repeat_n((learned + at) as u32, *count as usize));
         let passages = places.zip(self.hashes.iter().zip(&self.letters));
-        let passages = passages.map(|(place, (hash, letters))| Taught {
-            hash: *hash,
-            place,
-            value: 0,
-            letters: *letters,
-        });
+        let passages = passages.map(|(place, (&hash, &letters))| Taught { hash, place, value: 0, letters });
         Block { pages: self.pages.clone(), passages: passages.collect() }
     }
 
@@ -85,12 +80,8 @@ impl Changes {
         }
         self.last_learned = last_learned as u32;
         self.last_page = last_page as u32;
-        self.window = Window {
-            capacity: capacity as u64,
-            count: count as u64,
-            present_from: present_from as u32,
-            former_from: former_from as u32,
-        };
+        let (present_from, former_from) = (present_from as u32, former_from as u32);
+        self.window = Window { capacity: capacity as u64, count: count as u64, present_from, former_from };
         if self.are_columns_possible() { Ok(self) } else { Err(CONTRADICTION) }
     }
 
@@ -102,39 +93,32 @@ impl Changes {
         self.hashes.len() == self.letters.len()
             && passages == self.hashes.len() as u64
             && self.counts.len() == self.pages.len().min(waiting)
-            && self.numbers.numbers.iter().map(|[page]| *page).eq(numbered)
-            && self.sites.numbers.iter().all(|[page, _]| is_past(*page))
-            && self.passages.numbers.iter().all(|[page]| is_past(*page))
+            && self.numbers.iter().map(|(_, [page])| *page).eq(numbered)
+            && self.sites.iter().all(|(_, [page, _])| is_past(*page))
+            && self.passages.iter().all(|(_, [page])| is_past(*page))
             && self
                 .contexts
-                .numbers
                 .iter()
-                .all(|row| is_past(row[0]) && row[SITE_COLUMNS..].iter().all(|page| is_past(*page)))
+                .flat_map(|(_, row)| row[..1].iter().chain(&row[SITE_COLUMNS..]))
+                .all(|page| is_past(*page))
     }
 
     /// Returns these changes and later ones as one.
     pub fn then(&self, later: &Changes) -> Changes {
         // A block that ended later took all pages before it.
-        let waiting = if later.last_learned > self.last_learned { None } else { Some(self) };
+        let kept = if later.last_learned > self.last_learned { 0 } else { usize::MAX };
         Changes {
-            numbers: self.numbers.then(&later.numbers),
-            sites: self.sites.then(&later.sites),
-            passages: self.passages.then(&later.passages),
-            contexts: self.contexts.then(&later.contexts),
+            numbers: joined(&self.numbers, &later.numbers),
+            sites: joined(&self.sites, &later.sites),
+            passages: joined(&self.passages, &later.passages),
+            contexts: joined(&self.contexts, &later.contexts),
             pages: joined(&self.pages, &later.pages),
             site_numbers: joined(&self.site_numbers, &later.site_numbers),
-            hashes: joined(waiting.map_or(&[][..], |each| &each.hashes), &later.hashes),
-            letters: joined(waiting.map_or(&[][..], |each| &each.letters), &later.letters),
-            counts: joined(waiting.map_or(&[][..], |each| &each.counts), &later.counts),
+            hashes: joined(&self.hashes[..self.hashes.len().min(kept)], &later.hashes),
+            letters: joined(&self.letters[..self.letters.len().min(kept)], &later.letters),
+            counts: joined(&self.counts[..self.counts.len().min(kept)], &later.counts),
             ..*later
         }
-    }
-}
-
-impl<const C: usize> Puts<C> {
-    /// Returns these and later ones.
-    pub fn then(&self, later: &Puts<C>) -> Puts<C> {
-        Puts { keys: joined(&self.keys, &later.keys), numbers: joined(&self.numbers, &later.numbers) }
     }
 }
 
@@ -142,13 +126,77 @@ fn joined<T: Copy>(one: &[T], other: &[T]) -> Vec<T> {
     [one, other].concat()
 }
 
-/// Returns pages by what is stored of them; as many as both columns have.
-pub fn pages_of(marks: &[[u32; 3]], origins: &[[u32; 3]]) -> Vec<Page> {
-    let pages = marks.iter().zip(origins);
-    pages
-        .map(|(marks, &[site, article, number])| Page {
-            marks: *marks,
-            origin: Origin { site, article, number },
-        })
-        .collect()
+impl Learner {
+    /// Makes the changes of a step that began after what is known; the first changes may come after others that are
+    /// outdated by now.
+    pub fn apply(&mut self, changes: &Changes) -> Result<(), Refused> {
+        if (changes.last_page - changes.last_learned) as usize >= self.pace.block_pages {
+            return Err(Refused("its block has too many pages"));
+        }
+        let is_first = self.last_page() == 0;
+        let (last_page, last_learned, window) = if is_first {
+            let last_page = changes.first_page() - 1;
+            (last_page, last_page.min(changes.last_learned), changes.window)
+        } else {
+            (self.last_page(), self.memory.last_learned, self.memory.window)
+        };
+        if !is_next(changes, last_page, last_learned, &window) {
+            return Err(Refused("it does not follow what was learned before it"));
+        }
+        if is_first {
+            self.memory.begin_after(last_learned, window);
+            // Nothing is known of them, and nothing will be asked.
+            self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
+        }
+        self.add_pages(changes);
+        let memory = &mut self.memory;
+        changes.numbers.iter().for_each(|(key, row)| memory.numbers.put(*key, *row, memory.is_recorded));
+        changes.sites.iter().for_each(|(key, row)| memory.sites.put(*key, *row, memory.is_recorded));
+        changes.passages.iter().for_each(|(key, row)| memory.passages.put(*key, *row, memory.is_recorded));
+        changes.contexts.iter().for_each(|(key, row)| memory.contexts.put(*key, *row, memory.is_recorded));
+        for passage in &mut self.block.passages {
+            passage.value = self.memory.known(passage.hash);
+        }
+        Ok(())
+    }
+
+    /// Adds the pages of changes: those that were learned from, and those that wait.
+    fn add_pages(&mut self, changes: &Changes) {
+        let later = changes.block();
+        let before = self.block.pages.len();
+        let learned = (changes.last_learned - self.memory.last_learned) as usize;
+        if learned == 0 {
+            self.extend_block(later, 0..changes.pages.len());
+            return;
+        }
+        let block = self.take_block();
+        let mut pages = [&block.pages[..], &later.pages[..learned - before]].concat();
+        let numbers = &changes.site_numbers[changes.site_numbers.len() - learned..];
+        for (page, number) in pages.iter_mut().zip(numbers) {
+            page.origin.number = *number;
+        }
+        self.memory.go_on(&pages, changes.window);
+        self.end_block(block);
+        self.extend_block(later, learned - before..changes.pages.len());
+    }
+
+    fn extend_block(&mut self, later: Block, places: Range<usize>) {
+        let (before, skipped) = (self.block.pages.len() as u32, places.start as u32);
+        self.block.pages.extend(&later.pages[places]);
+        let moved = |passage: Taught| Taught { place: passage.place - skipped + before, ..passage };
+        self.block.passages.extend(later.passages.into_iter().map(moved));
+    }
+}
+
+/// Returns whether a step that began in a state can have made these changes.
+fn is_next(changes: &Changes, last_page: u32, last_learned: u32, window: &Window) -> bool {
+    let count = i64::from(changes.last_learned) - i64::from(last_learned);
+    let waiting = i64::from(last_page - last_learned);
+    // A block that ends takes all pages before it.
+    let is_possible = if count == 0 { changes.window == *window } else { count >= waiting };
+    is_possible
+        && changes.first_page() == last_page + 1
+        && changes.site_numbers.len() as i64 >= count
+        && changes.window.former_from >= window.former_from
+        && changes.window.present_from >= window.present_from
 }

@@ -1,7 +1,7 @@
 //! The pages on which a passage was seen, as far as those differ in the rest.
 
-use super::marks::{Beside, Marks, Origin, Page, beside, share};
 use super::memory::{LEARNED, Memory};
+use super::pages::{Beside, Marks, Origin, Page, beside, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
 
 /// A passage that was seen in one more context is boilerplate, unless sites are known and most of the five are of
@@ -139,7 +139,7 @@ impl Contexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boilerplate::window::Window;
+    use crate::boilerplate::memory::Window;
 
     fn page(mark: u32, site: u32) -> Page {
         Page { marks: [mark, mark + 1, 0], origin: Origin { site, article: mark, number: 1 } }

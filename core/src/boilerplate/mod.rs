@@ -2,27 +2,19 @@
 //!
 //! Boilerplate repeats while the rest of the page differs; an article repeats with the rest. So a passage becomes
 //! boilerplate when it has been seen in five `contexts`, and a page is a new context only if its longest other passages,
-//! its `marks`, are none of those of the contexts before. Where sites are known, a passage also becomes boilerplate by
+//! its marks, are none of those of the contexts before. Where sites are known, a passage also becomes boilerplate by
 //! being on many pages of one site: `site_pages`.
 //!
 //! `learner` takes pages one after the other: `judge` says what is left out of each by what is known in `memory`, and
-//! `learn` learns from blocks of them. What changes in one of its `steps` can be undone, and stored as
-//! `changes`, which `apply` makes elsewhere.
+//! the learner learns from blocks of them. What changes in one of its `steps` can be undone, and stored as `changes`,
+//! which can be made elsewhere.
 
-mod apply;
-pub mod block;
 pub mod changes;
 pub mod contexts;
 pub mod judge;
-pub mod learn;
 pub mod learner;
-pub mod marks;
 pub mod memory;
-pub mod names;
-pub mod overrides;
-pub mod page_columns;
-pub mod periods;
+pub mod pages;
 pub mod site_pages;
 pub mod steps;
 pub mod table;
-pub mod window;

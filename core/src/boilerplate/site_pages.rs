@@ -8,7 +8,7 @@
 //!
 //! Articles are counted by 32 bits, of which each sets one: some 8 articles set 7, and some 34 set 21.
 
-use super::marks::Origin;
+use super::pages::Origin;
 
 /// The numbers that are kept of a passage.
 pub const COLUMNS: usize = 5;

@@ -1,11 +1,10 @@
 //! Changes of a learner are made in steps, such as batches: a step can be undone, and its changes stored. A step may
 //! contain others.
 
-use super::block::Block;
 use super::changes::Changes;
 use super::learner::Learner;
-use super::marks::Page;
 use super::memory::Moment;
+use super::pages::{Block, Page};
 
 /// A step that has begun.
 #[derive(Debug)]
@@ -58,50 +57,50 @@ impl Learner {
 
     /// Returns the changes of the last step that has begun; none if none has.
     pub fn changes(&self) -> Option<Changes> {
-        let step = self.steps.last()?;
+        let Step { moment, pages: waited, .. } = self.steps.last()?;
         let memory = &self.memory;
-        let [numbers, sites, passages, contexts] = step.moment.tables;
-        let before = step.moment.last_learned;
-        let learned = || (before + 1..=memory.last_learned).map(|number| memory.pages.get(number));
-        let has_ended = memory.last_learned > before;
+        let [_, numbers, sites, passages, contexts] = moment.parts;
         // Of the pages that had waited when the step began, all have been learned from, or none.
-        let (skipped, waiting) = if has_ended { (step.pages, 0) } else { (0, step.pages) };
-        let mut pages: Vec<Page> = learned().skip(skipped).collect();
-        pages.extend(&self.block.pages[waiting..]);
-        let taught = self.block.passages_from(waiting);
+        let has_ended = memory.last_learned > moment.last_learned;
+        let (skipped, waiting) = if has_ended { (*waited, 0) } else { (0, *waited) };
         Some(Changes {
             numbers: memory.numbers.puts_since(numbers),
             sites: memory.sites.puts_since(sites),
             passages: memory.passages.puts_since(passages),
             contexts: memory.contexts.puts_since(contexts),
-            pages,
-            site_numbers: learned().map(|page| page.origin.number).collect(),
-            hashes: taught.iter().map(|passage| passage.hash).collect(),
-            letters: taught.iter().map(|passage| passage.letters).collect(),
-            counts: self.block.counts(waiting),
-            last_learned: memory.last_learned,
-            last_page: self.last_page(),
-            window: memory.window,
+            ..self.new_pages(moment.last_learned + 1, skipped, waiting)
         })
     }
 
     /// Returns all that is known, as if one step had taught it: for comparisons.
     pub fn everything(&self) -> Changes {
         let memory = &self.memory;
-        let pages = (memory.window.former_from..=memory.last_learned).map(|number| memory.pages.get(number));
-        let mut pages: Vec<Page> = pages.collect();
-        let site_numbers = pages.iter().map(|page| page.origin.number).collect();
-        pages.extend(&self.block.pages);
         Changes {
             numbers: memory.numbers.all().collect(),
             sites: memory.sites.all().collect(),
             passages: memory.passages.all().collect(),
             contexts: memory.contexts.all().collect(),
-            pages,
-            site_numbers,
-            hashes: self.block.passages.iter().map(|passage| passage.hash).collect(),
-            letters: self.block.passages.iter().map(|passage| passage.letters).collect(),
-            counts: self.block.counts(0),
+            ..self.new_pages(memory.window.former_from, 0, 0)
+        }
+    }
+
+    /// Returns the pages from `first` on, without so many of those that were learned from and of those that wait; the
+    /// tables are empty.
+    fn new_pages(&self, first: u32, skipped: usize, waiting: usize) -> Changes {
+        let memory = &self.memory;
+        let learned: Vec<Page> =
+            (first..=memory.last_learned).map(|number| memory.pages.get(number)).collect();
+        let taught = self.block.passages_from(waiting);
+        Changes {
+            numbers: Vec::new(),
+            sites: Vec::new(),
+            passages: Vec::new(),
+            contexts: Vec::new(),
+            site_numbers: learned.iter().map(|page| page.origin.number).collect(),
+            pages: [&learned[skipped..], &self.block.pages[waiting..]].concat(),
+            hashes: taught.iter().map(|passage| passage.hash).collect(),
+            letters: taught.iter().map(|passage| passage.letters).collect(),
+            counts: self.block.counts(waiting),
             last_learned: memory.last_learned,
             last_page: self.last_page(),
             window: memory.window,
@@ -126,11 +125,11 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
+    use crate::boilerplate::judge::Overrides;
     use crate::boilerplate::judge::Passage;
-    use crate::boilerplate::learn::SiteRule;
+    use crate::boilerplate::learner::SiteRule;
     use crate::boilerplate::learner::{Arrival, Pace};
-    use crate::boilerplate::marks::Origin;
-    use crate::boilerplate::overrides::Overrides;
+    use crate::boilerplate::pages::Origin;
     use crate::hashing::mixed;
 
     fn learner() -> Learner {
@@ -165,18 +164,10 @@ mod tests {
     /// Returns all that is known, but for the order of keys.
     fn known(learner: &Learner) -> String {
         let mut known = learner.everything();
-        let sorted = |keys: &[u64]| {
-            let mut order: Vec<usize> = (0..keys.len()).collect();
-            order.sort_unstable_by_key(|at| keys[*at]);
-            order
-        };
-        for puts in [&mut known.numbers, &mut known.passages] {
-            *puts = sorted(&puts.keys).into_iter().map(|at| (puts.keys[at], puts.numbers[at])).collect();
-        }
-        let (sites, contexts) = (&mut known.sites, &mut known.contexts);
-        *sites = sorted(&sites.keys).into_iter().map(|at| (sites.keys[at], sites.numbers[at])).collect();
-        *contexts =
-            sorted(&contexts.keys).into_iter().map(|at| (contexts.keys[at], contexts.numbers[at])).collect();
+        known.numbers.sort_unstable();
+        known.sites.sort_unstable();
+        known.passages.sort_unstable();
+        known.contexts.sort_unstable();
         format!("{known:?}")
     }
 

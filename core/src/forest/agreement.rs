@@ -3,16 +3,14 @@
 //! The resemblance of two texts is the share of their distinct runs of tokens that both have (Broder 1997), estimated
 //! from their sketches. Every step is a single operation on doubles, in one order: the same bits on every machine.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::relation::{Id, Relation};
-use crate::hashing::{murmur128, word};
-use crate::signature::{REPRESENTATIVES, SIZE};
-use crate::sketch::WORDS;
+use crate::hashing::murmur128;
+use crate::signature::{REPRESENTATIVES, WORDS};
 
 /// The rules by which two texts agree, as `Agreement` has them (`fingerprint/agreement.py`).
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // said there
 pub struct Agreement {
     pub least_resemblance: f64,
     pub most_resemblance: f64,
@@ -29,7 +27,6 @@ pub struct Agreement {
 /// A signature of `verified`, as `SIGNATURE` has it (`fingerprint/signature.py`).
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-#[allow(missing_docs)]
 pub struct Text {
     pub representatives: [u64; REPRESENTATIVES],
     pub sketch: [u64; WORDS],
@@ -129,37 +126,11 @@ pub struct ByAgreement {
 
 impl Relation for ByAgreement {
     type Signature = Text;
-    const SIZE: usize = SIZE;
     const ID_BYTES: usize = 16;
     const PLACES: usize = REPRESENTATIVES;
 
-    fn read(bytes: &[u8]) -> Text {
-        let word = |at: usize| word(&bytes[at * 8..][..8]);
-        let last = word(REPRESENTATIVES + WORDS);
-        Text {
-            representatives: std::array::from_fn(word),
-            sketch: std::array::from_fn(|at| word(REPRESENTATIVES + at)),
-            letters: last as u32,
-            runs: (last >> 32) as u16,
-            indexed: (last >> 48) as u16,
-        }
-    }
-
-    fn write(text: &Text, bytes: &mut Vec<u8>) {
-        for word in text.representatives.iter().chain(&text.sketch) {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(text.letters.to_le_bytes());
-        bytes.extend(text.runs.to_le_bytes());
-        bytes.extend(text.indexed.to_le_bytes());
-    }
-
     fn id(text: &Text) -> Id {
-        let mut words = [0; REPRESENTATIVES + WORDS + 1];
-        words[..REPRESENTATIVES].copy_from_slice(&text.representatives);
-        words[REPRESENTATIVES..][..WORDS].copy_from_slice(&text.sketch);
-        words[REPRESENTATIVES + WORDS] = u64::from(text.letters) | u64::from(text.runs) << 32;
-        Id::from_be_bytes(murmur128(&words))
+        Id::from_be_bytes(murmur128(bytes_of(&Text { indexed: 0, ..*text })))
     }
 
     fn signature_of(_: Id) -> Option<Text> {

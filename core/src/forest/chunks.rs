@@ -61,11 +61,6 @@ impl<T: Pod> Chunks<T> {
         self.len
     }
 
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Adds an item, whose number is the `len` before.
     pub fn push(&mut self, item: T) {
         if self.len == self.chunks.len() << CHUNK_BITS {

@@ -1,18 +1,18 @@
-//! Nodes and pages as documents of their forest's index: JSON, written from what is packed.
+//! Nodes and pages as documents of their forest's index: JSON, written from what is packed, with the terms by which they
+//! are found: the keys of their representatives.
 //!
 //! A document has all of it in packed form. Its other fields repeat parts of that, by which it is found.
 
-use super::aging::NO_TIME;
+use base64::prelude::{BASE64_STANDARD, Engine};
+
+use super::laws::NO_TIME;
 use super::pages::NO_PAGE;
 use super::records::Record;
 use super::relation::{Id, Relation};
-use super::terms::Layout;
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Returns the id and the JSON of what is packed; None if it is neither a node nor a page.
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {
-    let mut json = format!(r#"{{"packed":"{}""#, base64(packed));
+    let mut json = format!(r#"{{"packed":"{}""#, BASE64_STANDARD.encode(packed));
     let id = match Record::unpack::<R>(packed)? {
         Record::Node { id, root, signature, node } => {
             json += &format!(r#","root":"{}","seq":{}"#, hex::<R>(root), { node.seq });
@@ -48,16 +48,65 @@ fn add_time(json: &mut String, name: &str, time_ms: i64) {
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for some in bytes.chunks(3) {
-        let number = (0..3).fold(0u32, |sum, at| sum << 8 | u32::from(some.get(at).copied().unwrap_or(0)));
-        for place in 0..4 {
-            let digit = BASE64[(number >> (18 - 6 * place) & 63) as usize];
-            text.push(if place > some.len() { '=' } else { char::from(digit) });
+/// Of an exact key, at least: more than any band key has, so that no key of one kind is one of the other.
+const EXACT_BITS: u32 = 40;
+/// The first sixteen are those of hex.
+const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+
+/// Which bits of a simhash its band keys are, as `fingerprint/bands.py` has it.
+pub struct Layout {
+    /// For each table the bits of its key, as ranges from the highest bit: from the first, up to the second.
+    pub tables: Vec<Vec<(u32, u32)>>,
+    /// Bits of a digit of a term.
+    pub digit_bits: u32,
+    /// Bits below a table's number in a band key.
+    pub key_bits: u32,
+    /// Digits of a band key.
+    pub digits: u32,
+}
+
+impl Layout {
+    /// Returns the terms of a signature: of the representatives that its node is indexed under, or of all that differ.
+    pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
+        let mut terms = Vec::new();
+        let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);
+        let mut add = |(_, representative): (usize, u64)| {
+            if R::is_exact(representative) {
+                terms.push(
+                    self.written(representative >> (64 - self.digit_bits * exact_digits), exact_digits),
+                );
+            } else {
+                let keys = (0u64..).zip(&self.tables).map(|(table, ranges)| {
+                    self.written(table << self.key_bits | key(representative, ranges), self.digits)
+                });
+                terms.extend(keys);
+            }
+        };
+        if is_indexed {
+            R::keys(signature).for_each(&mut add);
+        } else {
+            R::distinct(signature).for_each(&mut add);
         }
+        terms
     }
-    text
+
+    /// Returns the lowest digits of a number, the highest of them first.
+    fn written(&self, number: u64, digits: u32) -> String {
+        let mask = (1 << self.digit_bits) - 1;
+        (0..digits)
+            .rev()
+            .map(|place| char::from(DIGITS[(number >> (self.digit_bits * place) & mask) as usize]))
+            .collect()
+    }
+}
+
+/// Returns the bits in some ranges, one range after the other.
+fn key(simhash: u64, ranges: &[(u32, u32)]) -> u64 {
+    ranges.iter().fold(0, |key, (start, stop)| {
+        let width = stop - start;
+        let mask = u64::MAX >> (64 - width);
+        key << width | simhash >> (64 - stop) & mask
+    })
 }
 
 #[cfg(test)]
@@ -65,10 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_that_of_everybody() {
-        assert_eq!(
-            ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes())),
-            ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
-        );
+    fn keys_are_bits_and_terms_have_all_their_digits() {
+        assert_eq!(key(0x0123_4567_89ab_cdef, &[(0, 8), (56, 64)]), 0x01ef);
+        assert_eq!(key(u64::MAX, &[(1, 64)]), u64::MAX >> 1);
+        let layout = |digit_bits| Layout { tables: Vec::new(), digit_bits, key_bits: 0, digits: 0 };
+        assert_eq!(layout(4).written(0xabc, 5), "00abc");
+        assert_eq!(layout(6).written(0xabc, 3), "0GY");
     }
 }

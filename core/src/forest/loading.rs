@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytemuck::bytes_of;
 
-use super::aging::NO_TIME;
 use super::index::Found;
+use super::laws::NO_TIME;
 use super::nodes::{Node, Nodes};
 use super::pages::{NO_PAGE, Remembered};
 use super::records::{Entry, Record};

@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use bytemuck::{Pod, Zeroable};
 
-use super::aging::{Aging, NO_TIME};
 use super::chunks::Chunks;
 use super::index::Index;
+use super::laws::{Aging, NO_TIME};
 use super::pages::{NO_PAGE, Pages, Remembered};
 use super::relation::{Id, Relation};
 use super::table::NONE;

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use bytemuck::{Pod, Zeroable, bytes_of, bytes_of_mut};
+
 use super::laws::{Assigned, Kind};
 use super::nodes::{Change, Node, Nodes};
 use super::pages::{NO_PAGE, Remembered};
@@ -11,7 +13,6 @@ use crate::hashing::word;
 
 /// A node or a page.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // as `Node` and `Remembered`
 pub enum Record<S> {
     Node { id: Id, root: Id, signature: S, node: Node },
     Page { page: u64, node: Option<Id>, seen_ms: i64 },
@@ -36,7 +37,7 @@ pub enum Entry<S> {
 const RECORD: [u8; 3] = [0, 1, 2];
 const REFRESHED: u8 = 3;
 
-impl<S: Copy> Entry<S> {
+impl<S: Pod> Entry<S> {
     /// Reads the entries of a log, up to the first that is none.
     pub fn read_all<R: Relation<Signature = S>>(log: &[u8]) -> impl Iterator<Item = Entry<S>> + '_ {
         let mut rest = log;
@@ -75,7 +76,7 @@ impl<S: Copy> Entry<S> {
     }
 }
 
-impl<S: Copy> Record<S> {
+impl<S: Pod> Record<S> {
     /// Writes it.
     pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * R::ID_BYTES + 40 + R::SIZE);
@@ -83,12 +84,9 @@ impl<S: Copy> Record<S> {
             Record::Node { id, root, signature, node } => {
                 write_id::<R>(*id, &mut bytes);
                 write_id::<R>(*root, &mut bytes);
-                for number in [node.seq, node.made_ms, node.seen_ms] {
-                    bytes.extend(number.to_le_bytes());
-                }
-                bytes.extend(node.page.to_le_bytes());
-                bytes.extend(node.page_seen_ms.to_le_bytes());
-                R::write(signature, &mut bytes);
+                // All but its row's root.
+                bytes.extend_from_slice(&bytes_of(node)[size_of::<u32>()..]);
+                bytes.extend_from_slice(bytes_of(signature));
             }
             Record::Page { page, node, seen_ms } => {
                 bytes.extend(page.to_le_bytes());
@@ -108,19 +106,13 @@ impl<S: Copy> Record<S> {
             return Some(Record::Page { page: number(0), node, seen_ms: number(8) as i64 });
         }
         let numbers = 2 * R::ID_BYTES;
-        (bytes.len() == numbers + 40 + R::SIZE).then(|| Record::Node {
-            id: id(0),
-            root: id(R::ID_BYTES),
-            signature: R::read(&bytes[numbers + 40..]),
-            node: Node {
-                root: NONE,
-                seq: number(numbers) as i64,
-                made_ms: number(numbers + 8) as i64,
-                seen_ms: number(numbers + 16) as i64,
-                page: number(numbers + 24),
-                page_seen_ms: number(numbers + 32) as i64,
-            },
-        })
+        if bytes.len() != numbers + 40 + R::SIZE {
+            return None;
+        }
+        let mut node = Node { root: NONE, ..Node::zeroed() };
+        bytes_of_mut(&mut node)[size_of::<u32>()..].copy_from_slice(&bytes[numbers..numbers + 40]);
+        let signature = R::read(&bytes[numbers + 40..]);
+        Some(Record::Node { id: id(0), root: id(R::ID_BYTES), signature, node })
     }
 }
 

@@ -1,8 +1,6 @@
 //! The relation of a profile: which signatures are near each other, and which may share a tree.
 
-use bytemuck::Pod;
-
-use crate::hashing::word;
+use bytemuck::{Pod, pod_read_unaligned};
 
 /// The id of a node: of 8 bytes, its simhash; of 16, a hash of all that is compared.
 pub type Id = u128;
@@ -12,16 +10,16 @@ pub trait Relation: Send + 'static {
     /// What is compared, and by which keys a node is found.
     type Signature: Pod + Send + Sync;
     /// The bytes of a signature.
-    const SIZE: usize;
+    const SIZE: usize = size_of::<Self::Signature>();
     /// The bytes of an id.
     const ID_BYTES: usize;
     /// How many representatives a signature has, some of which may be equal.
     const PLACES: usize;
 
     /// Reads a signature of `SIZE` bytes.
-    fn read(bytes: &[u8]) -> Self::Signature;
-    /// Writes a signature of `SIZE` bytes.
-    fn write(signature: &Self::Signature, bytes: &mut Vec<u8>);
+    fn read(bytes: &[u8]) -> Self::Signature {
+        pod_read_unaligned(bytes)
+    }
     /// Returns the id: equal exactly if all that is compared is equal.
     fn id(signature: &Self::Signature) -> Id;
     /// Returns the signature with an id, if that says it.
@@ -81,17 +79,8 @@ pub struct ByDistance {
 
 impl Relation for ByDistance {
     type Signature = u64;
-    const SIZE: usize = 8;
     const ID_BYTES: usize = 8;
     const PLACES: usize = 1;
-
-    fn read(bytes: &[u8]) -> u64 {
-        word(bytes)
-    }
-
-    fn write(signature: &u64, bytes: &mut Vec<u8>) {
-        bytes.extend(signature.to_le_bytes());
-    }
 
     fn id(signature: &u64) -> Id {
         Id::from(*signature)

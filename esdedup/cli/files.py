@@ -1,0 +1,104 @@
+"""Files of commands: a text, plain or an article as JSON, and the file that a command writes."""
+
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import Fields, text_of
+from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, name_of
+from esdedup.sites import RawPage, site_of
+
+# A text that begins like this is taken for JSON.
+_JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
+_JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
+_ONE_A_FILE = (
+    "only one article per file is allowed: put each into its own file, or index them and pass ids with "
+    "--index"
+)
+
+
+def read_text(path: Path, fields: Fields) -> RawPage:
+    """Read a text from a file, or from an article in it, with the article's site.
+
+    Raises:
+        ArticleRejected: The file is too long or not UTF-8, or its article has no text.
+        SettingError: The file cannot be read, or has several articles.
+    """
+    name, text = name_of(path), read_plain_text(path)
+    if _JSON_ARRAY.match(text):
+        raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
+    if not _JSON_OBJECT.match(text):
+        return RawPage(text)
+    try:
+        article = json.loads(text)
+    except json.JSONDecodeError as error:
+        # Extra data after a complete object that begins with a brace is another article.
+        if text.startswith("{", error.pos) and error.msg == "Extra data":
+            raise SettingError(
+                f"{name} has several articles, the second on line {error.lineno} (JSON Lines); {_ONE_A_FILE}"
+            ) from error
+        raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
+    except (ValueError, RecursionError) as error:
+        raise _no_object(name, error) from error
+    return RawPage(text_of(article, fields, name=name), site_of(article, fields))
+
+
+def read_plain_text(path: Path) -> str:
+    """Read a file as it is, without looking for an article in it.
+
+    Raises:
+        ArticleRejected: The file is too long, or not UTF-8.
+        SettingError: The file cannot be read.
+    """
+    name = name_of(path)
+    if path == STANDARD_INPUT and sys.stdin is None:
+        raise SettingError("standard input is closed")
+    try:
+        with sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb") as stream:
+            content = stream.read(MAX_ARTICLE_BYTES + 1)
+    except OSError as error:
+        raise SettingError(f"cannot read {name}: {error.strerror}") from error
+    if len(content) > MAX_ARTICLE_BYTES:
+        raise ArticleRejected(name, f"is longer than {MAX_ARTICLE_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
+
+
+def _no_object(name: str, reason: object) -> ArticleRejected:
+    return ArticleRejected(name, f"begins like a JSON object but is not valid JSON: {reason}")
+
+
+@contextlib.contextmanager
+def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
+    """Open the output, by default standard output; a file appears under its name only when it is complete.
+
+    Raises:
+        SettingError: It cannot be written to, or is one of the inputs.
+    """
+    if path is None:
+        yield sys.stdout
+        return
+    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
+        raise SettingError(f"{path} is an input file: write to another file")
+    scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        target = scratch.open("w", encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"cannot write to {path}: {error.strerror}") from error
+    try:
+        with target:
+            yield target
+        if scratch != path:
+            scratch.replace(path)
+    except BaseException:
+        if scratch != path:
+            scratch.unlink(missing_ok=True)
+        raise

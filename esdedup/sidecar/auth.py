@@ -1,0 +1,163 @@
+"""Who may send requests, and write where: the token of the sidecar, and rights at Elasticsearch.
+
+The forest is written with the sidecar's own credentials. So before the articles of a caller are assigned,
+Elasticsearch is asked, with the caller's credentials, whether these may write to their index. Its answers
+count for a short time, so that not every request asks.
+"""
+
+import dataclasses
+import hashlib
+import math
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+import orjson
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from esdedup.elastic.client import CREDENTIALS
+from esdedup.errors import ServerUnavailable
+from esdedup.serving.problems import Answer, Problem
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar.own_paths import METRICS, is_probe
+from esdedup.sidecar.upstream import Header, Headers
+
+TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name
+"""Elasticsearch needs ``Authorization`` for itself; clients in every language send headers of any name."""
+_RAW_TOKEN_HEADER = TOKEN_HEADER.lower().encode()
+_BEARER = b"bearer "
+
+
+class TokenGuard:
+    """Refuses requests without the token, and takes it out of all others."""
+
+    def __init__(self, app: ASGIApp, *, token: str | None, answer: Answer) -> None:
+        self._app = app
+        self._token = None if token is None else token.encode()
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, unless the request is refused."""
+        app = self._app
+        if scope["type"] == "http":
+            refusal = self._refusal(scope)
+            # It is for us: neither Elasticsearch nor its logs shall see it.
+            kept = [header for header in scope["headers"] if header[0] != _RAW_TOKEN_HEADER]
+            scope = {**scope, "headers": kept}
+            if refusal is not None:
+                app = self._answer(scope, refusal)
+        await app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Problem | None:
+        if self._token is None or is_probe(scope):
+            return None
+        sent = [value for name, value in scope["headers"] if name == _RAW_TOKEN_HEADER]
+        if scope["path"] == METRICS:
+            # Elasticsearch needs nothing here, and Prometheus can send this in all its versions.
+            sent += [
+                value[len(_BEARER) :]
+                for name, value in scope["headers"]
+                if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER
+            ]
+        # All are compared, so that the time tells nothing.
+        matches = [secrets.compare_digest(each.strip(), self._token) for each in sent]
+        if any(matches):
+            return None
+        wrong = "is not the token of this server" if sent else "is missing"
+        return Problem.of(401, "token", f"the header {TOKEN_HEADER} {wrong}")
+
+
+PATH = b"/_security/user/_has_privileges"
+"""Where Elasticsearch says which privileges a caller has."""
+
+# The least that whoever writes an article needs.
+_PRIVILEGE = "create_doc"
+# How long a right counts. What is refused is asked again each time: it may be granted meanwhile.
+_GRANTED_S = 60.0
+RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
+"""As the headers of requests come."""
+# Callers with a name of an index, which clients choose, that are remembered.
+_MOST_KNOWN = 10_000
+# What Elasticsearch says if it has no security, or if that is switched off.
+_UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
+
+
+@dataclasses.dataclass(frozen=True)
+class ElasticAnswer:
+    """What Elasticsearch has answered."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+def caller_of(headers: Headers) -> bytes:
+    """Return a digest of the credentials in the headers of a request, by which callers are told apart."""
+    return hashlib.sha256(repr(sorted(_credentials(headers))).encode()).digest()
+
+
+def _credentials(headers: Headers) -> list[Header]:
+    return [(name, value) for name, value in headers if name.lower() in RAW_CREDENTIALS]
+
+
+class CallerRefused(Refused):
+    """Elasticsearch does not know the caller.
+
+    Attributes:
+        answer: What it said, for the caller.
+    """
+
+    def __init__(self, answer: ElasticAnswer) -> None:
+        said = f"Elasticsearch refuses the caller with status {answer.status}"
+        super().__init__(said, status=answer.status, kind="caller_refused")
+        self.answer = answer
+
+
+class Rights:
+    """Knows for a short time who may write where."""
+
+    def __init__(self, ask: Callable[[Headers, bytes], Awaitable[ElasticAnswer]]) -> None:
+        """Ask by a function that sends a `POST` with these headers and this body to `PATH`."""
+        self._ask = ask
+        # By caller and index: until when it counts.
+        self._granted: dict[tuple[bytes, str], float] = {}
+        self._unsecured_until_s = -math.inf
+
+    async def may_write(self, headers: Headers, indices: Collection[str]) -> Mapping[str, bool]:
+        """Return to which indices the caller of a request with these headers may write.
+
+        Raises:
+            CallerRefused: Elasticsearch does not know the caller.
+            ServerUnavailable: It does not say.
+        """
+        now_s = time.monotonic()
+        if now_s < self._unsecured_until_s:
+            return dict.fromkeys(indices, True)
+        caller = caller_of(headers)
+        unknown = [each for each in indices if self._granted.get((caller, each), -math.inf) < now_s]
+        granted = dict.fromkeys(indices, True)
+        if unknown:
+            granted |= await self._granted_now(_credentials(headers), unknown)
+            if len(self._granted) + len(unknown) > _MOST_KNOWN:
+                self._granted.clear()
+            self._granted |= {(caller, each): now_s + _GRANTED_S for each in unknown if granted[each]}
+        return granted
+
+    async def _granted_now(self, credentials: Headers, indices: Sequence[str]) -> Mapping[str, bool]:
+        answer = await self._ask(
+            [*credentials, (b"content-type", b"application/json")],
+            orjson.dumps({"index": [{"names": indices, "privileges": [_PRIVILEGE]}]}),
+        )
+        if answer.status in {401, 403}:
+            raise CallerRefused(answer)
+        if answer.status == 200:
+            found = orjson.loads(answer.body)["index"]
+            return {each: bool(found.get(each, {}).get(_PRIVILEGE)) for each in indices}
+        if any(each in answer.body for each in _UNSECURED):
+            self._unsecured_until_s = time.monotonic() + _GRANTED_S
+            return dict.fromkeys(indices, True)
+        raise ServerUnavailable(
+            f"Elasticsearch does not say who may write to {', '.join(indices)}: it answers with status "
+            f"{answer.status}",
+            status=answer.status,
+        )

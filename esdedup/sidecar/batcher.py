@@ -1,0 +1,271 @@
+"""`Batcher`: the articles of many requests become batches, decided one after the other.
+
+What waits when the forest's owner is free is the next batch, up to its bounds: a lone article is decided at
+once, and the more there is to do, the more is done with each batch. If that is not all, callers take turns,
+and so do the requests of each: who brings much makes nobody else wait for it.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar.metrics import Metrics
+
+
+class Sized(Protocol):
+    """An article, as far as the intake looks at it."""
+
+    @property
+    def size(self) -> int:
+        """The characters of its text."""
+
+
+_Article = TypeVar("_Article", bound=Sized)
+_Decided = TypeVar("_Decided")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchLimits:
+    """How large batches are, and how much may wait for them."""
+
+    # Of a batch; a request that has more is cut.
+    batch_articles: int = 1_000
+    # Of a batch, in characters; its last article may exceed it.
+    batch_characters: int = 8_000_000
+    # Of all requests that wait or are being decided. The first request of a caller may exceed it, and callers
+    # who have less than their share are not refused.
+    waiting_articles: int = 20_000
+    waiting_characters: int = 200_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class _Load:
+    """How much waits."""
+
+    articles: int = 0
+    characters: int = 0
+
+    def __add__(self, other: "_Load") -> "_Load":
+        return _Load(self.articles + other.articles, self.characters + other.characters)
+
+    def fits(self, limits: BatchLimits, *, parts: int = 1) -> bool:
+        """Return whether it is no more than one of so many equal parts of what may wait."""
+        return (
+            self.articles * parts <= limits.waiting_articles
+            and self.characters * parts <= limits.waiting_characters
+        )
+
+
+class _Waiting(Generic[_Article, _Decided]):
+    """A request whose articles are not all decided."""
+
+    def __init__(self, articles: Sequence[_Article], came_s: float) -> None:
+        self.articles = articles
+        self.came_s = came_s
+        # How many articles are in batches already.
+        self.taken = 0
+        self.decided: list[_Decided] = []
+        self.all_decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Of those that are decided.
+        self.durable = 0
+        self.all_durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def add(self, decided: Sequence[_Decided]) -> None:
+        self.decided += decided
+        if len(self.decided) == len(self.articles) and not self.all_decided.done():
+            self.all_decided.set_result(None)
+
+    def add_durable(self, count: int) -> None:
+        self.durable += count
+        if self.durable == len(self.articles) and not self.all_durable.done():
+            self.all_durable.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        # Whoever waits for the first of these does not come to the second one.
+        failed = self.all_durable if self.all_decided.done() else self.all_decided
+        if not failed.done():
+            failed.set_exception(error)
+
+
+# How many articles of a request are taken before it is the turn of another one.
+_TURN = 100
+# Those who are refused come again after a second for each of so many articles that wait, or up to twice as
+# long, so that they do not all come at once.
+_ARTICLES_A_SECOND = 5_000
+
+# Requests, each with some of its articles, in their order.
+_Batch = list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
+
+
+class Batcher(Generic[_Article, _Decided]):
+    """Takes the articles of requests, whose callers take turns.
+
+    The articles of a request stay in their order, and those of a request that has failed are not decided any
+    more.
+    """
+
+    def __init__(
+        self,
+        decide: Callable[[list[_Article]], Awaitable[tuple[Sequence[_Decided], Awaitable[None]]]],
+        *,
+        limits: BatchLimits,
+        metrics: Metrics,
+    ) -> None:
+        """Batch articles while `run` is running.
+
+        `decide` is called with one batch after the other. It returns what was decided for each article, and
+        what waits until that is durable, while the next batch is decided. What either raises is raised for
+        every request that has articles in the batch.
+        """
+        self._metrics = metrics
+        self._decide = decide
+        self._limits = limits
+        # The requests that are not all in batches, by their callers. Whose turn it is next is first.
+        self._queues: dict[Hashable, deque[_Waiting[_Article, _Decided]]] = {}
+        # Of the callers whose articles wait, or are being decided.
+        self._held: dict[Hashable, _Load] = {}
+        self._all = _Load()
+        self._changed = asyncio.Event()
+        self._is_closing = False
+        # Batches that are decided, and not answered yet.
+        self._answering: set[asyncio.Task[None]] = set()
+
+    @contextlib.asynccontextmanager
+    async def assigning(
+        self, articles: Sequence[_Article], caller: Hashable = None
+    ) -> AsyncIterator[Sequence[_Decided]]:
+        """Yield what is decided for each article of a request; at the end, wait until that is durable.
+
+        Raises:
+            Refused: Too much waits already, and of this caller more than their share; or `close` was called.
+        """
+        if not articles:
+            yield ()
+            return
+        load = _Load(len(articles), sum(each.size for each in articles))
+        self._admit(load, caller)
+        waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
+        self._hold(load, caller)
+        self._queues.setdefault(caller, deque()).append(waiting)
+        self._changed.set()
+        try:
+            await waiting.all_decided
+            yield waiting.decided
+            await waiting.all_durable
+        finally:
+            # What its batches have met meanwhile concerns nobody any more.
+            waiting.all_decided.cancel()
+            waiting.all_durable.cancel()
+            self._hold(_Load(-load.articles, -load.characters), caller)
+            self._changed.set()
+
+    def close(self) -> None:
+        """Take no more requests. `run` ends when those that were taken have been decided."""
+        self._is_closing = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Decide batch after batch, until `close` has been called and nothing is left."""
+        while await self._is_batch_ready():
+            await self._decide_batch(self._take())
+        await asyncio.gather(*self._answering)
+
+    def _admit(self, load: "_Load", caller: Hashable) -> None:
+        if self._is_closing:
+            ending = "this process is ending and takes no more articles: send them to another one"
+            raise Refused(ending, status=503, kind="shutting_down")
+        # One that is larger than all that may wait must come in too, whatever trickles in beside it.
+        is_first = caller not in self._held and self._all.fits(self._limits)
+        if is_first or (self._all + load).fits(self._limits):
+            return
+        # Who has little there is not refused for what others have.
+        own = self._held.get(caller, _Load()) + load
+        if not own.fits(self._limits, parts=1 + len(self._held)):
+            waiting = self._all.articles
+            wait_s = 1 + waiting // _ARTICLES_A_SECOND
+            raise Refused(
+                f"{waiting:,} articles wait to be assigned, and no more than "
+                f"{self._limits.waiting_articles:,} may: send these again later",
+                status=429,
+                kind="queue_full",
+                retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret
+            )
+
+    def _hold(self, load: "_Load", caller: Hashable) -> None:
+        self._all += load
+        self._held[caller] = self._held.get(caller, _Load()) + load
+        if not self._held[caller].articles:
+            del self._held[caller]
+        self._metrics.queue.inc(load.articles)
+
+    async def _is_batch_ready(self) -> bool:
+        """Wait until there is a batch; return False if there will be none."""
+        while not self._queues:
+            if self._is_closing:
+                return False
+            await self._changed.wait()
+            self._changed.clear()
+        return True
+
+    def _take(self) -> _Batch[_Article, _Decided]:
+        """Take the next batch."""
+        batch: _Batch[_Article, _Decided] = []
+        articles, characters = self._limits.batch_articles, self._limits.batch_characters
+        while self._queues and articles > 0 and characters > 0:
+            caller = next(iter(self._queues))
+            queue = self._queues.pop(caller)
+            waiting = queue.popleft()
+            start = stop = waiting.taken
+            # Else its client has gone, or an earlier batch of it has failed.
+            if not waiting.all_decided.done():
+                end = min(start + _TURN, start + articles, len(waiting.articles))
+                while stop < end and characters > 0:
+                    characters -= waiting.articles[stop].size
+                    stop += 1
+                articles -= stop - start
+                batch.append((waiting, waiting.articles[start:stop]))
+                waiting.taken = stop
+                if stop < len(waiting.articles):
+                    queue.append(waiting)
+            if queue:
+                self._queues[caller] = queue
+        return batch
+
+    async def _decide_batch(self, batch: _Batch[_Article, _Decided]) -> None:
+        if not batch:
+            return
+        given = [article for _, articles in batch for article in articles]
+        waited_s = asyncio.get_running_loop().time() - batch[0][0].came_s
+        self._metrics.batch_articles.observe(len(given))
+        self._metrics.batch_wait.observe(waited_s)
+        try:
+            decided, durable = await self._decide(given)
+        except Exception as error:
+            _fail(batch, error)
+            return
+        start = 0
+        for waiting, articles in batch:
+            waiting.add(decided[start : start + len(articles)])
+            start += len(articles)
+        answering = asyncio.create_task(self._answer(batch, durable))
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
+
+    async def _answer(self, batch: _Batch[_Article, _Decided], durable: Awaitable[None]) -> None:
+        try:
+            await durable
+        except Exception as error:
+            _fail(batch, error)
+            return
+        for waiting, articles in batch:
+            waiting.add_durable(len(articles))
+
+
+def _fail(batch: _Batch[_Article, _Decided], error: Exception) -> None:
+    for waiting, _ in batch:
+        waiting.fail(error)

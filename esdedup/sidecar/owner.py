@@ -1,0 +1,243 @@
+"""`OwnerThread`: the forest's owner, in a thread of its own that decides the articles of all requests."""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Self, TypeVar
+
+from esdedup.elastic.forest.contents import Contents
+from esdedup.elastic.forest.expiry import Expired
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost
+from esdedup.forest import Assignment
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import AssignedBatch
+from esdedup.ingest.owner import Owner
+from esdedup.serial_thread import SerialThread
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar.batcher import Batcher, BatchLimits
+from esdedup.sidecar.metrics import Metrics
+
+log = logging.getLogger("esdedup")
+
+# How often the owner looks after the forest, and a standby whether the forest is free.
+_LOOK_S = 1.0
+# A forest that is free is taken within that, so that the first request finds an owner.
+_FIRST_LOOK_S = 2.0
+# Counting takes some milliseconds.
+_COUNT_EVERY_S = 60.0
+# Callers have been answered by then, or given up. Without Elasticsearch the thread could wait for minutes.
+_DECIDE_S = 5.0
+# For the answer of the owner to a look-up, before articles give it.
+_LOOK_UP_S = 5.0
+# For the release of the lease; without it, the lease runs out by itself.
+_RELEASE_S = 5.0
+
+_Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class Ownership:
+    """Whether this process owns the forest."""
+
+    is_owner: bool = False
+    # Why not; None before it was tried.
+    reason: EsdedupError | None = None
+    # Of the owner: why no articles can be taken, as far as it knows.
+    failure: EsdedupError | None = None
+
+    @property
+    def url(self) -> str | None:
+        """Where another process that owns it takes articles; None if that is not known."""
+        owner = self.reason.owner if isinstance(self.reason, ForestBusy | ForestLost) else None
+        return None if owner is None or owner.released else owner.url
+
+    def require(self) -> None:
+        """Raise `Refused` unless this process owns it."""
+        if self.is_owner:
+            return
+        if self.url is None:
+            why = str(self.reason or "the forest is being taken: send this again in a moment")
+        else:
+            why = f"this sidecar stands by: send articles to the one that owns the forest, at {self.url}"
+        raise Refused(why, status=503, kind="not_owner")
+
+
+class OwnerThread:
+    """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
+
+    Only its thread touches the forest. It is a daemon: if Elasticsearch does not answer, nobody can end it.
+    At the end, what was taken is decided if it can be.
+    """
+
+    def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:
+        self._owner = owner
+        self._name = forest
+        self._metrics = metrics
+        self._thread = SerialThread("esdedup-owner")
+        self._batcher = Batcher(self._decide, limits=limits, metrics=metrics)
+        self._tasks: list[asyncio.Task[None]] = []
+        # A batch waits for one look-up at most, however many are asked for.
+        self._looking_up = asyncio.Lock()
+        self._is_closing = False
+        self._count_at_s = time.monotonic()
+        self._expired = 0
+        self.ownership = Ownership()
+
+    def assigning(
+        self, articles: Sequence[ArticleAction], caller: Hashable = None
+    ) -> contextlib.AbstractAsyncContextManager[Sequence[Assigned]]:
+        """Yield what is decided for the articles of a request; at the end, wait until that is durable.
+
+        Raises:
+            Refused: This process does not own the forest; or as for `Batcher.assigning`.
+            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer. Some articles may have
+                been decided: they get the same roots when they are sent again.
+        """
+        self.ownership.require()
+        return self._batcher.assigning(articles, caller)
+
+    async def look_up(self, text: str, site: str | None) -> Assignment | None:
+        """Return what would be decided for a text that came now; None if this process cannot tell in time."""
+        if not self.ownership.is_owner:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_UP_S), self._looking_up:
+                return await self._run(lambda: self._owner.look_up(text, site))
+        return None
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._run(self._look), _FIRST_LOOK_S)
+        self._tasks = [
+            asyncio.create_task(self._batcher.run(), name="batcher"),
+            asyncio.create_task(self._look_after(), name="owner"),
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Decide what was taken, and release the forest; take some seconds at most."""
+        batching, looking = self._tasks
+        self._batcher.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(batching, _DECIDE_S)
+        looking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await looking
+        # Whatever the thread is about to look after.
+        self._is_closing = True
+        self._set(Ownership())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._run(self._release), _RELEASE_S)
+
+    async def _look_after(self) -> None:
+        """Take the forest and keep it, until this is cancelled."""
+        while True:
+            is_more_to_do = await self._run(self._look)
+            if not is_more_to_do:
+                await asyncio.sleep(_LOOK_S)
+
+    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[Assigned], Awaitable[None]]:
+        """Decide a batch; return what is decided for each article, and what waits until that is durable."""
+        assigned, written = await self._run(lambda: self._decided(articles))
+        return assigned, self._durable(written)
+
+    async def _durable(self, written: Future[None]) -> None:
+        try:
+            await asyncio.wrap_future(written)
+        except EsdedupError:
+            # What has become of the forest is known in its thread.
+            await self._run(lambda: self._noting(written.result))
+
+    async def _run(self, job: Callable[[], _Result]) -> _Result:
+        """Do a job in the thread. It goes on if nobody waits for it any more."""
+        return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
+
+    def _decided(self, articles: list[ArticleAction]) -> AssignedBatch:
+        # It may have been lost since the job was begun; deciding would take it again.
+        self.ownership.require()
+        began_s = time.perf_counter()
+        batch = self._noting(lambda: self._owner.decide(articles))
+        decided_s = time.perf_counter()
+        self._metrics.batch_decide.observe(decided_s - began_s)
+        write = self._metrics.batch_write
+        batch.written.add_done_callback(lambda _: write.observe(time.perf_counter() - decided_s))
+        return batch
+
+    def _noting(self, job: Callable[[], _Result]) -> _Result:
+        try:
+            return job()
+        except EsdedupError as error:
+            self._note(error)
+            raise
+
+    def _look(self) -> bool:
+        """Do a part of what is to be done; return whether there is more."""
+        if self._is_closing:
+            return False
+        try:
+            if self.ownership.failure is None:
+                self._owner.open()
+            else:
+                self._owner.check()
+            self._note(None)
+            if time.monotonic() >= self._count_at_s:
+                self._count_at_s = time.monotonic() + _COUNT_EVERY_S
+                self._note_contents(self._owner.contents())
+            expired = self._owner.expire_some()
+        except EsdedupError as error:
+            self._note(error)
+            # A standby, which will load less.
+            return isinstance(error, ForestBusy) and self._owner.follow()
+        if expired is not None:
+            self._note_expired(expired)
+        return expired is not None
+
+    def _release(self) -> None:
+        self._set(Ownership())
+        self._owner.close()
+
+    def _note(self, error: EsdedupError | None) -> None:
+        """Note whether the forest is owned, and log it if that has changed."""
+        before = self.ownership
+        is_owner = self._owner.is_open
+        self._set(Ownership(is_owner, None if is_owner else error, error if is_owner else None))
+        if is_owner and not before.is_owner:
+            log.info("this process owns the forest %s now", self._name)
+        elif isinstance(error, ForestBusy):
+            if str(error) != str(before.reason):
+                # Nobody has to do anything about it, as the error says to others.
+                log.info("stands by for the forest %s: %s", self._name, error.owner)
+        elif not is_owner and str(error) != str(before.reason):
+            log.warning("this process does not own the forest %s: %s", self._name, error)
+        elif is_owner and error is not None and str(error) != str(before.failure):
+            log.warning("no articles can be taken for the forest %s: %s", self._name, error)
+        elif is_owner and error is None and before.failure is not None:
+            log.info("articles can be taken for the forest %s again", self._name)
+
+    def _set(self, ownership: Ownership) -> None:
+        has_changed = ownership.is_owner is not self.ownership.is_owner
+        self.ownership = ownership
+        if has_changed:
+            self._metrics.lease.set(ownership.is_owner)
+            self._count_at_s = time.monotonic()
+            if not ownership.is_owner:
+                # That is for the next owner to say.
+                self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
+
+    def _note_contents(self, contents: Contents) -> None:
+        self._metrics.nodes.set(contents.nodes)
+        self._metrics.pages.set(contents.pages)
+        self._metrics.memory.set(contents.memory_bytes)
+        self._metrics.passages.set(contents.passages)
+
+    def _note_expired(self, expired: Expired) -> None:
+        number = expired.leaves + expired.roots
+        # Another deletion begins at 0.
+        self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
+        self._expired = number

@@ -1,0 +1,287 @@
+"""`Proxy`: requests that Elasticsearch shall answer as if nobody stood between; and which may not pass.
+
+`UnreadWrites` keeps requests that may write articles in a way that is not read here from indices that were
+set up: there the articles would get no root, or a forged one.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from typing import Any
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from esdedup.errors import EsdedupError, ServerUnavailable
+from esdedup.serving.problems import Problem
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar.bulk_request import DOCUMENTS, parts_of
+from esdedup.sidecar.enrichment import Target
+from esdedup.sidecar.own_paths import answer
+from esdedup.sidecar.own_paths import answer as answer_of
+from esdedup.sidecar.upstream import RequestUnreadable, Upstream, UpstreamAnswer
+
+_log = logging.getLogger(__name__)
+
+# An answer of unknown length is held whole for a caller that speaks HTTP/1.0, in which an answer that breaks
+# off looks like a whole one. Larger ones are for callers that speak HTTP/1.1.
+_MAX_HELD_BYTES = 100 << 20
+
+
+def target_of(scope: Scope) -> bytes:
+    """Return the path and query of a request as they came."""
+    query: bytes = scope["query_string"]
+    path: bytes = scope["raw_path"]
+    return path + b"?" + query if query else path
+
+
+class Proxy(BaseRoute):
+    """Sends a request on, and its answer back. Matches all: none is refused for its path or its method."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match all requests over HTTP."""
+        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer. An answer that breaks off stays incomplete, and so the server ends the connection."""
+        caller = Caller(scope, receive)
+        try:
+            async with caller.waiting():
+                await self.send_on(scope, receive, send, body=caller.body())
+        except ClientDisconnect:
+            _log.debug("a caller has left before his answer")
+
+    async def send_on(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        body: bytes | AsyncIterator[bytes] | None,
+        watch: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        """Send a request on with this body, and its answer back; errors are answered too.
+
+        `watch` is called with each part of the answer's body.
+        """
+        has_begun = False
+        try:
+            async with self._upstream.send(
+                scope["method"], target_of(scope), scope["headers"], body
+            ) as answer:
+                headers, parts = answer.headers, answer.stream()
+                if scope["http_version"] == "1.0" and not _has_length(answer):
+                    held = await _hold(parts)
+                    headers, parts = [*headers, (b"content-length", b"%d" % len(held))], _only(held)
+                await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+                has_begun = True
+                async for part in parts:
+                    watch(part)
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except RequestUnreadable as error:
+            await answer_of(scope, Problem.of_error(error))(scope, receive, send)
+        except ServerUnavailable as error:
+            if has_begun:
+                _log.warning("%s; the caller's connection is closed", error)
+            else:
+                _log.warning("%s", error)
+                # What a proxy says of the server behind it. Whether to try again, clients know.
+                problem = dataclasses.replace(Problem.of_error(error), status=502, retry_after_s=None)
+                await answer_of(scope, problem)(scope, receive, send)
+
+
+class Caller:
+    """The side of a request that a caller holds: his body, and whether he waits."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        self._has_body = any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in scope["headers"]
+        )
+        self._has_sent = asyncio.Event()
+        if not self._has_body:
+            self._has_sent.set()
+
+    def body(self) -> AsyncIterator[bytes] | None:
+        """Return the body as it comes, None if there is none. Raises `ClientDisconnect` if he leaves."""
+        return self._parts() if self._has_body else None
+
+    @contextlib.asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """End what happens inside when the caller leaves.
+
+        Elasticsearch then cancels a search that nobody waits for.
+
+        Raises:
+            ClientDisconnect: He has left.
+        """
+        try:
+            async with asyncio.timeout(None) as patience:
+                watching = asyncio.create_task(self._watch(patience))
+                try:
+                    yield
+                finally:
+                    watching.cancel()
+        except TimeoutError:
+            if patience.expired():
+                raise ClientDisconnect from None
+            raise
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            if part := message.get("body"):
+                yield part
+            more = message.get("more_body", False)
+        self._has_sent.set()
+
+    async def _watch(self, patience: asyncio.Timeout) -> None:
+        # Only now: whoever asks for the body makes the server ask the caller for it.
+        await self._has_sent.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        patience.reschedule(0)
+
+
+def _has_length(answer: UpstreamAnswer) -> bool:
+    return any(name.lower() == b"content-length" for name, _ in answer.headers)
+
+
+async def _hold(parts: AsyncIterator[bytes]) -> bytes:
+    held = bytearray()
+    async for part in parts:
+        held += part
+        if len(held) > _MAX_HELD_BYTES:
+            raise ServerUnavailable("the answer is too large for HTTP/1.0; ask with HTTP/1.1")
+    return bytes(held)
+
+
+async def _only(part: bytes) -> AsyncIterator[bytes]:
+    yield part
+
+
+_READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
+_REINDEX = b"_reindex"
+# Index, endpoint and id.
+_MOST_PARTS = 3
+# Of Elasticsearch 8 and 9: what searches, deletes, and manages. What jobs such as transforms do later is for
+# those who may define them (SECURITY.md).
+_HARMLESS = frozenset(
+    b"""
+    _search _msearch _async_search _count _mget _explain _validate _field_caps _termvectors _mtermvectors
+    _rank_eval _search_shards _pit _knn_search _mvt _eql _esql _query _sql _graph _terms_enum _analyze
+    _render _text_structure _refresh _flush _forcemerge _cache _open _close _block _freeze _unfreeze
+    _settings _mapping _mappings _alias _aliases _template _index_template _component_template _data_stream
+    _ilm _slm _rollover _shrink _split _clone _delete_by_query _resolve _stats _segments _recovery
+    _disk_usage _downsample _cluster _nodes _tasks _cat _remote _snapshot _searchable_snapshots _dangling
+    _security _ssl _license _xpack _migration _features _health_report _internal _ingest _scripts
+    _script_language _script_context _logstash _enrich _transform _rollup _watcher _ml _inference _ccr
+    _autoscaling _synonyms _query_rules _application _connector _profiling _capabilities _info _streams
+    _lifecycle _create_from _fleet _shutdown _monitoring _otlp
+    """.split()
+)
+
+
+def _not_read(reason: str) -> Refused:
+    return Refused(reason, kind="not_understood")
+
+
+class UnreadWrites(BaseRoute):
+    """Matches what is not known to write no documents; comes after the routes of what is read."""
+
+    def __init__(
+        self, upstream: Upstream, find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
+    ) -> None:
+        """Refuse, or send on.
+
+        Args:
+            upstream: Where requests go on to.
+            find: As `Indices.find`.
+        """
+        self._passing = Proxy(upstream)
+        self._find = find
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by method and path."""
+        is_http = scope["type"] == "http"
+        return Match.FULL if is_http and _may_write(scope["method"], scope["raw_path"]) else Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        first = parts_of(scope["raw_path"])[0]
+        try:
+            if first == _REINDEX:
+                request = Request(scope, receive)
+                body = await request.body()
+                await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
+                await self._passing.send_on(scope, receive, send, body=body)
+                return
+            await self._refuse_set_up(first.decode(errors="replace"))
+        except ClientDisconnect:
+            return
+        except EsdedupError as error:
+            await answer(scope, Problem.of_error(error))(scope, receive, send)
+            return
+        await self._passing.handle(scope, receive, send)
+
+    async def _refuse_set_up(self, name: str) -> None:
+        """Make sure that an index was not set up, nor any of several with commas and patterns.
+
+        Raises:
+            Refused: It was, or nobody knows.
+        """
+        if name.startswith("_") and name != "_all":
+            raise _not_read(f"{name:.100} is unknown here, and may write articles: ask Elasticsearch itself")
+        # Each by itself: one that is missing must not hide the others.
+        found = await self._find({each for each in name.split(",") if each})
+        if any(each is not None for each in found.values()):
+            raise _not_read(
+                f"articles of {name:.300} get their roots here, and in this request they cannot be read: "
+                "send them by _bulk, _doc, _create or _update, or ask Elasticsearch itself"
+            )
+
+
+def _may_write(method: str, raw_path: bytes) -> bool:
+    parts = parts_of(raw_path)
+    if method in _READING or not parts:
+        return False
+    if parts[0].startswith(b"_") and parts[0] != b"_all":
+        # The others of these say what becomes of one that runs.
+        return parts[0] not in _HARMLESS and (parts[0] != _REINDEX or len(parts) == 1)
+    if len(parts) == 1:
+        # An index is made.
+        return False
+    # What is left of these, Elasticsearch refuses. In longer paths, older versions have types.
+    is_refused = parts[1:] == [b"_bulk"] or (parts[1] in DOCUMENTS and len(parts) <= _MOST_PARTS)
+    return parts[1] not in _HARMLESS and not is_refused
+
+
+def _destination(body: bytes, encoding: str | None) -> str:
+    """Return the index that a request to reindex writes to.
+
+    Raises:
+        Refused: It cannot be told: the body is no plain JSON, or a script may choose another one.
+    """
+    given: Any = None
+    try:
+        given = orjson.loads(body) if encoding is None else None
+        name = given["dest"]["index"]
+    except (ValueError, TypeError, KeyError):
+        name = None
+    if not isinstance(name, str) or "script" in given:
+        raise _not_read(
+            "where articles are copied to is read only from plain JSON without a script: ask Elasticsearch"
+        )
+    return name

@@ -1,0 +1,150 @@
+"""The pages and their JSON API at the sidecar: the same routes as `esdedup serve` has.
+
+The API asks Elasticsearch as the caller, who reads here only what they may read there, articles and forest. A
+request may name the index that it reads.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from elasticsearch import AsyncElasticsearch
+from fastapi import FastAPI, Request
+from starlette.responses import RedirectResponse
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from esdedup.errors import EsdedupError, ServerError, SettingError
+from esdedup.reading.reader import AsyncReader
+from esdedup.serving.problems import Problem, described
+from esdedup.sidecar.auth import RAW_CREDENTIALS
+from esdedup.sidecar.own_paths import API, PAGES, is_under
+from esdedup.web.api_app import create_api
+from esdedup.web.errors import problem_of
+from esdedup.web.site import FreshMarking, Site
+
+# Where the scope of a request has the names of the indices that it asks for.
+_NAMED = "esdedup.indices"
+_INDEX = {
+    "name": "index",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The index, alias or pattern to read; without it the one that the sidecar shows.",
+}
+_ERRORS = described(
+    s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
+    s403="The caller may not read the index, or not the forest.",
+    s413="The body is too large.",
+)
+
+
+class ReadingApi(BaseRoute):
+    """Matches the paths of the API, which Elasticsearch does not have."""
+
+    def __init__(self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None) -> None:
+        """Read with the credentials of callers.
+
+        Args:
+            reader: Of the forest; its own client is not used.
+            client: Without credentials.
+            index: What is read if a request names no index.
+        """
+        self._reader = reader
+        self._client = client
+        self._index = index
+        self._app = create_api(self._site_of, problem_of=_problem_of)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by the path."""
+        is_ours = scope["type"] == "http" and is_under(API, scope)
+        return (Match.FULL if is_ours else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; `index` is for the sidecar, which shows one index to each request."""
+        given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        named = [value for name, value in given if name == "index" and value]
+        if named:
+            rest = urlencode([each for each in given if each[0] != "index"], encoding="utf-8")
+            scope = {**scope, "query_string": rest.encode("latin-1")}
+        await self._app({**scope, _NAMED: named}, receive, send)
+
+    def describe(self, app: FastAPI) -> None:
+        """Add these routes to the description of another application, each with `index`."""
+        whole, own = app.openapi(), self._app.openapi()
+        for methods in own["paths"].values():
+            for operation in methods.values():
+                others = [each for each in operation.get("parameters", ()) if each["name"] != "index"]
+                answers = {
+                    **operation["responses"],
+                    **{str(status): each for status, each in _ERRORS.items()},
+                }
+                operation.update({"parameters": [*others, _INDEX], "responses": answers, "tags": ["reading"]})
+        whole["paths"] |= own["paths"]
+        schemas: dict[str, Any] = whole.setdefault("components", {}).setdefault("schemas", {})
+        schemas |= own["components"]["schemas"]
+
+    def _site_of(self, request: Request) -> Site:
+        named = request.scope[_NAMED]
+        if len(named) > 1:
+            raise SettingError("index is given more than once; give it once")
+        index = named[0] if named else self._index
+        if index is None:
+            raise SettingError("index is missing: name the index that is to be read")
+        own = {
+            name.decode(): value.decode("latin-1")
+            for name, value in request.scope["headers"]
+            if name in RAW_CREDENTIALS
+        }
+        reader = self._reader.with_client(self._client.options(headers=own))
+        return Site(reader=reader, index=index, marking=FreshMarking(reader))
+
+
+def _problem_of(request: Request, error: EsdedupError) -> Problem:
+    """Return what callers are told of what Elasticsearch refuses them; it is asked with their credentials."""
+    if isinstance(error, ServerError) and error.status == 401:
+        return Problem.of(401, "caller_refused", "Elasticsearch refuses the caller with status 401")
+    if type(error) is ServerError and error.status == 403:
+        return Problem.of(403, "not_allowed", "the caller may not read the index, or not the forest")
+    return problem_of(request, error)
+
+
+class PagesRoute(BaseRoute):
+    """Matches the paths of the pages. An index may be called ``pages``: its paths are Elasticsearch's."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Show the pages of an application."""
+        self._app = app
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by method and path."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        start, slash, rest = scope["path"].removeprefix("/").partition("/")
+        is_page = f"/{start}" == PAGES and not rest.startswith("_") and (slash or scope["method"] == "GET")
+        return (Match.FULL if is_page else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a page."""
+        if scope["path"] == PAGES:
+            await RedirectResponse(f"{PAGES}/")(scope, receive, send)
+            return
+        await self._app({**scope, "root_path": PAGES}, receive, send)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Begin the application, and end it."""
+        given: asyncio.Queue[Any] = asyncio.Queue()
+        told: asyncio.Queue[Any] = asyncio.Queue()
+        task = asyncio.ensure_future(self._app({"type": "lifespan"}, given.get, told.put))
+        await given.put({"type": "lifespan.startup"})
+        if (await told.get())["type"] != "lifespan.startup.complete":
+            # Raises what has failed.
+            await task
+        try:
+            yield
+        finally:
+            await given.put({"type": "lifespan.shutdown"})
+            await task

@@ -1,0 +1,142 @@
+"""The sidecar, fed by the official clients for JavaScript and Go, and the oldest one for Python."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import Reader
+from tests.support.forests import ARTICLES
+from tests.support.names import Names
+from tests.support.sidecar import Feeding
+
+PROGRAMS = Path(__file__).parents[1] / "clients"
+INSTALL_S = 420.0
+RUN_S = 60.0
+
+
+def _run(command: list[str], *, folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, check=False, capture_output=True, text=True, timeout=seconds, env=os.environ
+    )
+
+
+def _installed(command: list[str], *, language: str, folder: Path) -> None:
+    """Install a client, or skip the test; in CI that is a failure."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed, so the client for {language} cannot be tried")
+    shutil.copytree(PROGRAMS / folder.name, folder)
+    done = _run(command, folder=folder, seconds=INSTALL_S)
+    if done.returncode:
+        pytest.skip(f"the client for {language} cannot be installed: {done.stderr.strip()[-300:]}")
+
+
+def _feed(command: list[str], folder: Path, feeding: Feeding) -> dict[str, Any]:
+    articles = folder.parent / "articles.jsonl"
+    lines = [json.dumps({"id": article["_id"]} | _source(article)) for article in feeding.articles]
+    articles.write_text("\n".join(lines) + "\n")
+    done = _run([*command, feeding.sidecar, feeding.index, str(articles)], folder=folder, seconds=RUN_S)
+    assert done.returncode == 0, done.stderr
+    got: dict[str, Any] = json.loads(done.stdout)
+    return got
+
+
+def _source(article: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in article.items() if name != "_id"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_client_for_javascript(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
+    folder = tmp_path / "javascript"
+    _installed(["npm", "ci"], language="JavaScript", folder=folder)
+    got = _feed(["node", "main.mjs"], folder, feeding)
+    assert got.pop("version").startswith("9.")
+    count = len(feeding.articles)
+    assert got == {
+        "bulk": {"flushed": count, "failed": 1},
+        "found": count,
+        "scrolled": count,
+        "odd_id": ["created", True, "deleted"],
+        "errors": {"missing": 404, "conflict": 409, "invalid": 400},
+        "exists": [True, False],
+    }
+    feeding.check_articles(es)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_client_for_go(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
+    folder = tmp_path / "go"
+    # Optimising takes longer than it saves.
+    build = ["go", "build", "-gcflags=all=-N -l", "-mod=readonly", "-o", "client", "."]
+    _installed(build, language="Go", folder=folder)
+    got = _feed(["./client"], folder, feeding)
+    assert got.pop("version").startswith("8.")
+    count = len(feeding.articles)
+    assert got == {
+        "bulk": {"flushed": count, "failed": 1},
+        "refresh": 200,
+        "found": count,
+        "product": "Elasticsearch",
+        "odd_id": [201, 200, 200],
+        "errors": {"missing": 404, "conflict": 409, "invalid": 400},
+        "exists": [200, 404],
+    }
+    feeding.check_articles(es)
+
+
+ROOT = Path(__file__).parents[2]
+VERSION = "8.19"
+CLIENT = [f"elasticsearch=={VERSION}.*", "elastic-transport==8.*"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_client_8_19_feeds_and_reads_like_the_newest(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
+) -> None:
+    """Installed into a directory of its own, which comes before the environment's packages."""
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        str(tmp_path),
+        *CLIENT,
+    ]
+    installed = subprocess.run(install, check=False, capture_output=True, text=True)
+    if installed.returncode:
+        pytest.skip(f"client {VERSION} cannot be installed: {installed.stderr.strip()[-300:]}")
+    index, forest = index_name("older"), index_name("forest")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.older_client", elasticsearch_url, index, forest],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    got = json.loads(done.stdout)
+    assert got["version"].startswith(VERSION)
+    assert got["violations"] == 0
+    reader = Reader(es, forest=forest)
+    page = reader.list(index, sort="similar-desc")
+    assert page.total_articles == len(ARTICLES)
+    expected = {
+        "list": page.model_dump(mode="json"),
+        "similar": reader.similar(index, page.rows[0].id).model_dump(mode="json"),
+        "text": reader.similar_to_text(index, str(ARTICLES[0]["text"])).model_dump(mode="json"),
+    }
+    assert got["waited"] == got["awaited"] == expected

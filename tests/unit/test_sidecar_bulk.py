@@ -1,0 +1,293 @@
+"""Requests that write articles: their types and paths, their answers, and who refuses them unread."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.routing import Match
+
+from esdedup.errors import ForestBusy, ForestOwner, ServerError
+from esdedup.sidecar.bodies import json_content_type
+from esdedup.sidecar.bulk import BulkRoute, ItemStatuses, json_type, merged, refused_item, whole_answer
+from esdedup.sidecar.bulk_request import (
+    ARTICLE_REJECTED,
+    ArticlePath,
+    BulkItem,
+    RequestRefused,
+    article_path,
+    read_document,
+    routed,
+)
+from esdedup.sidecar.enrichment import Enrichment
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import error_body
+from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.upstream import Upstream
+
+
+def _answer(items: list[bytes], head: bytes = b'"errors":false,"took":30,"ingest_took":2,') -> bytes:
+    return b"{%b" % head + b'"items":[' + b",".join(items) + b"]}"
+
+
+def _refused(number: int, operation: str = "index") -> dict[str, Any]:
+    meta = {"_id": str(number)}
+    item = BulkItem(operation=operation, index="news", meta=meta, header=b"", source=b"{}")
+    return refused_item(item, "has no text")
+
+
+# Among them what a user's own document may bring into an answer.
+_ITEMS = st.sampled_from(
+    [
+        b'{"index":{"_index":"news","_id":"\\uD800","status":201}}',
+        b'{"index":{"_index":"news", "_id":"\\u00E9\\/","x":1.0, "y":1234567890123456789012}}',
+        b'{"update":{"_id":"1","get":{"_source":{"errors":false,"items":[{"index":{}},{}]}},"status":200}}',
+        b'{"create":{"_id":"}},{\\"index\\":{","status":409,"error":{"type":"x","reason":"]}"}}}',
+        b'{"delete":{"_id":"2","status":404}}',
+    ]
+)
+
+
+@given(st.lists(st.none() | _ITEMS, min_size=1), st.sampled_from([None, 1]))
+def test_items_stand_in_the_order_of_the_request(items: list[bytes | None], indent: int | None) -> None:
+    refused = {place: _refused(place) for place, each in enumerate(items) if each is None}
+    sent = json.loads(_answer([each for each in items if each is not None]))
+    got = merged(json.dumps(sent, indent=indent).encode(), refused, count=len(items))
+    remaining = iter(sent["items"])
+    expected = [next(remaining) if each else refused[place] for place, each in enumerate(items)]
+    assert json.loads(got) == {"errors": True, "took": 30, "ingest_took": 2, "items": expected}
+    assert b"\n" not in got
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(b"", b"[]", b"null", b"{}", b'{"items":{}}', b'{"items":null}', b'{"items":1}', b'{"items":"a"}'),
+        *(b'{"items":[1,2]}', b'{"items":[{}', b"\xff", b"[" * 100_000, b'{"items":' + b"1" * 5_000 + b"}"),
+    ],
+)
+def test_what_is_no_answer_to_these_items_is_an_error(answer: bytes) -> None:
+    with pytest.raises(ServerError):
+        merged(answer, {0: _refused(0)}, count=2)
+
+
+def test_all_may_be_refused() -> None:
+    refused = {0: _refused(0), 1: _refused(1, "update")}
+    error = {"type": "esdedup_article_rejected", "reason": "has no text"}
+    assert json.loads(merged(b'{"took":3,"items":[]}', refused, count=2)) == {
+        "errors": True,
+        "took": 3,
+        "items": [
+            {each: {"_index": "news", "_id": place, "status": 400, "error": error}}
+            for each, place in (("index", "0"), ("update", "1"))
+        ],
+    }
+
+
+@given(st.binary())
+def test_the_form_of_an_answer_can_be_left_out_of_any_query(query: bytes) -> None:
+    whole = whole_answer(query)
+    assert whole_answer(whole) == whole
+    assert whole_answer(query + b"&pretty") == whole or b"#" in query
+    assert set(whole.split(b"&")) <= {b"", *query.replace(b";", b"&").partition(b"#")[0].split(b"&")}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            b"refresh=wait%5Ffor&filter_path=a&pipeline=%E4+x&pretty;routing=a=b&&timeout=1m&format=yaml",
+            b"refresh=wait%5Ffor&pipeline=%E4+x&routing=a=b&timeout=1m",
+        ),
+        (b"filter%5Fpath=took;pretty=x&human#&refresh", b"human"),
+        (b"filter_paths=a&Pretty", b"filter_paths=a&Pretty"),
+    ],
+)
+def test_the_other_parameters_stay_as_they_came(query: bytes, expected: bytes) -> None:
+    assert whole_answer(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        *(
+            (each, "application/json")
+            for each in (None, "", "*/*", "application/yaml", "x;compatible-with=y")
+        ),
+        (
+            "application/vnd.elasticsearch+json; compatible-with=8",
+            "application/vnd.elasticsearch+json;compatible-with=8",
+        ),
+        (
+            "application/vnd.elasticsearch+cbor;compatible-with=9",
+            "application/vnd.elasticsearch+json;compatible-with=9",
+        ),
+    ],
+)
+def test_an_answer_is_json_of_the_version_that_is_wanted(accept: str | None, content_type: str) -> None:
+    assert json_type(accept) == content_type
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "application/x-ndjson",
+        "APPLICATION/X-NDJSON ; charset=utf-8",
+        "application/vnd.elasticsearch+x-ndjson;compatible-with=8",
+        "application/vnd.elasticsearch+json; compatible-with=9",
+    ],
+)
+def test_json_is_taken_under_each_of_its_names(content_type: str) -> None:
+    assert json_content_type(content_type, usual="x") == content_type
+
+
+@pytest.mark.parametrize("content_type", [None, "", "text/plain", "text/plain; charset=UTF-8"])
+def test_json_need_not_say_so(content_type: str | None) -> None:
+    assert json_content_type(content_type, usual="application/x-ndjson") == "application/x-ndjson"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/cbor",
+        "application/smile",
+        "application/yaml",
+        "application/vnd.elasticsearch+cbor",
+        "json",
+    ],
+)
+def test_other_formats_are_refused(content_type: str) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        json_content_type(content_type, usual="x")
+    assert caught.value.status == 415
+    assert caught.value.kind == "media_type_header_exception"
+
+
+@given(st.text(), st.binary())
+def test_any_path_is_read(method: str, path: bytes) -> None:
+    assert article_path(method, path) is None or path
+
+
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [
+        (b"POST /news/_doc", ArticlePath("index", "news", None)),
+        (b"POST /news/_doc/", ArticlePath("index", "news", None)),
+        (b"PUT /news/_doc", None),
+        (b"PUT /news/_doc/a%2Fb", ArticlePath("index", "news", "a/b")),
+        (b"POST /%3Cnews-%7Bnow%2Fd%7D%3E/_doc/1", ArticlePath("index", "<news-{now/d}>", "1")),
+        (b"POST news/_create/1", ArticlePath("create", "news", "1")),
+        (b"POST /news/_create", None),
+        (b"POST /news/_update/a+b", ArticlePath("update", "news", "a+b")),
+        (b"PUT /news/_update/1", None),
+        (b"GET /news/_doc/1", None),
+        (b"DELETE /news/_doc/1", None),
+        (b"POST /news/_doc/%zz", None),
+        (b"POST /news/%5Fdoc/1", None),
+        (b"POST /news/_search", None),
+        (b"POST /", None),
+        (b"POST /_doc", None),
+        (b"GET /_bulk", None),
+    ],
+)
+def test_paths(request_line: bytes, expected: ArticlePath | None) -> None:
+    method, path = request_line.split(b" ")
+    assert article_path(method.decode(), path) == expected
+
+
+@given(st.binary(), st.text().filter(lambda text: text.isascii()))
+def test_the_routing_replaces_any_other(query: bytes, routing: str) -> None:
+    item = read_document(ArticlePath("index", "news", None), routed(query, routing), b"{}")
+    assert item.meta.get("routing", "") == routing
+
+
+def test_a_refusal_has_the_shape_of_the_servers() -> None:
+    assert orjson.loads(error_body(400, ARTICLE_REJECTED, "has no text")) == {
+        "error": {
+            "root_cause": [{"type": "esdedup_article_rejected", "reason": "has no text"}],
+            "type": "esdedup_article_rejected",
+            "reason": "has no text",
+        },
+        "status": 400,
+    }
+
+
+ANSWER = orjson.dumps(
+    {
+        "errors": True,
+        "took": 200,
+        "items": [
+            {"index": {"_id": "1", "status": 201}},
+            {"index": {"_id": '"status":404', "status": 400, "error": {"reason": 'x "status":500 y'}}},
+            {"create": {"_id": "2", "status": 409}},
+            {"delete": {"_id": "3", "status": 409}},
+        ],
+    },
+)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1))
+def test_each_item_is_counted_once(sizes: list[int]) -> None:
+    statuses, start = ItemStatuses(), 0
+    while start < len(ANSWER):
+        for size in sizes:
+            statuses.read(ANSWER[start : start + size])
+            start += size
+    assert statuses.counts == {201: 1, 400: 1, 409: 2}
+    pretty = ItemStatuses()
+    pretty.read(orjson.dumps(orjson.loads(ANSWER), option=orjson.OPT_INDENT_2))
+    assert pretty.counts == statuses.counts
+
+
+URL = "http://other:9500"
+OWNER = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=URL)
+BUSY = ForestBusy("process 1 on h owns it", forest="f", owner=OWNER)
+
+
+def unexpected(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the body was read")
+
+
+@pytest.mark.parametrize(
+    ("ownership", "said"),
+    [(Ownership(reason=BUSY), URL), (Ownership(), "the forest is being taken: send this again in a moment")],
+)
+@pytest.mark.parametrize("path", ["/_bulk", "/news/_bulk", "/news/_doc/1", "/news/_update/1"])
+def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership, said: str) -> None:
+    metrics, sent = Metrics(), list[Any]()
+    writing = BulkRoute(
+        Upstream(["http://localhost:9200"]),
+        Enrichment(forest="f", find=unexpected, may_write=unexpected, assigning=unexpected, metrics=metrics),
+        ownership=lambda: ownership,
+        metrics=metrics,
+        max_body_bytes=100,
+    )
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        # Neither is looked at.
+        "headers": [(b"content-type", b"application/cbor"), (b"content-length", b"1000")],
+    }
+    match, found = writing.matches(scope)
+    assert match is Match.FULL
+    asyncio.run(writing.handle({**scope, **found}, unexpected, send))
+    start, body = sent
+    assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"1")
+    # As Elasticsearch's clients read it.
+    error = orjson.loads(body["body"])["error"]
+    assert error["type"] == "esdedup_not_owner"
+    assert said in error["reason"]
+    refused = metrics.registry.get_sample_value
+    assert refused("esdedup_requests_refused_total", {"reason": "not_owner"}) == 1

@@ -1,0 +1,514 @@
+"""The thread of a forest's owner: it takes the forest, decides, expires in between, and releases it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import AssignedBatch
+from esdedup.ingest.owner import Owner
+
+from esdedup.elastic.forest.contents import Contents
+from esdedup.elastic.forest.expiry import Expired
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
+from esdedup.forest.model import Assignment, Kind
+from esdedup.forest.store import completed
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar import owner as module
+from esdedup.sidecar.batcher import BatchLimits
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.owner import Ownership, OwnerThread
+
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+URL = "http://other:9500"
+HELD = ForestOwner(host="h", pid=1, since=SINCE, released=False, url=URL)
+RELEASED = ForestOwner(host="h", pid=1, since=SINCE, released=True, url=URL)
+NAMELESS = ForestOwner(host="h", pid=1, since=SINCE, released=False)
+ANOTHER = ForestBusy("the forest 'f' is in use", forest="f", owner=NAMELESS)
+LOST = ForestLost("lost to another", forest="f")
+ASSIGNMENT = Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b"")
+# Far more than the end may take here.
+HANG_S = 20.0
+
+
+class Forest:
+    """Is taken, lost and released as a test says."""
+
+    def __init__(self, *, refusals: int = 0, steps: int = 0) -> None:
+        self.is_open = False
+        self.refusals = refusals
+        self.steps = steps
+        self.expired = 0
+        self.closed = 0
+        # How often a standby has read some of what the owner has written, and how often it has to.
+        self.followed = self.behind = 0
+        self.threads: set[int] = set()
+        self.decided: list[str] = []
+        # What happens at each of these, before all else.
+        self.on_open: Callable[[], None] = lambda: None
+        self.on_check: Callable[[], None] = lambda: None
+        self.on_expire: Callable[[], None] = lambda: None
+        self.on_look_up: Callable[[], None] = lambda: None
+        self.looked_up = 0
+        self.write: Callable[[list[str]], Future[None]] = lambda _: completed()
+
+    def open(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.on_open()
+        if self.is_open:
+            return
+        if self.refusals:
+            self.refusals -= 1
+            raise ANOTHER
+        self.is_open = True
+
+    def check(self) -> None:
+        self.on_check()
+
+    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
+        self.threads.add(threading.get_ident())
+        texts = [each.text for each in articles]
+        written = self.write(texts)
+        self.decided += texts
+        return AssignedBatch([assigned(each) for each in articles], written)
+
+    def follow(self) -> bool:
+        self.threads.add(threading.get_ident())
+        self.followed += 1
+        return self.followed < self.behind
+
+    def contents(self) -> Contents:
+        self.threads.add(threading.get_ident())
+        return Contents(nodes=6, pages=7, memory_bytes=8, learned_bytes=9, passages=10)
+
+    def look_up(self, text: str, site: str | None) -> Assignment | None:
+        self.threads.add(threading.get_ident())
+        self.on_look_up()
+        self.looked_up += 1
+        return ASSIGNMENT if text == "a" and site == "s" else None
+
+    def expire_some(self) -> Expired | None:
+        self.threads.add(threading.get_ident())
+        self.on_expire()
+        if self.expired == self.steps:
+            return None
+        self.expired += 1
+        return Expired(leaves=self.expired)
+
+    def close(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.is_open, self.closed = False, self.closed + 1
+
+    def lose(self) -> None:
+        self.is_open, self.refusals = False, 10**6
+        raise LOST
+
+
+def article(text: str) -> ArticleAction:
+    return ArticleAction(action={}, name=text, text=text, dated_ms=None)
+
+
+def assigned(each: ArticleAction) -> Assigned:
+    return Assigned(each, ASSIGNMENT, {}, 1, "verified-3")
+
+
+def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:
+    limits = BatchLimits(batch_articles=10)
+    return OwnerThread(cast(Owner, forest), forest="f", limits=limits, metrics=metrics or Metrics("f"))
+
+
+@asynccontextmanager
+async def owning(forest: Forest) -> AsyncIterator[OwnerThread]:
+    async with feeding_of(forest) as feeding:
+        await until(lambda: feeding.ownership.is_owner)
+        yield feeding
+
+
+async def decided(feeding: OwnerThread, *texts: str) -> list[str]:
+    async with feeding.assigning([*map(article, texts)]) as assigned:
+        pass
+    return [each.article.text for each in assigned]
+
+
+async def until(is_true: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not is_true():
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+
+
+def test_it_decides_once_it_owns_the_forest() -> None:
+    async def run() -> None:
+        forest = Forest(refusals=3)
+        feeding = feeding_of(forest)
+        with pytest.raises(Refused, match="is being taken"):
+            await decided(feeding, "a")
+        async with feeding:
+            assert feeding.ownership.reason is ANOTHER
+            with pytest.raises(Refused, match="the forest 'f' is in use"):
+                await decided(feeding, "a")
+            await until(lambda: feeding.ownership.is_owner)
+            assert await decided(feeding, "a", "b") == ["a", "b"]
+        assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
+        # All that happens to the forest happens in one thread.
+        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+        with pytest.raises(Refused, match="is being taken"):
+            await decided(feeding, "a")
+
+    asyncio.run(run())
+
+
+def test_a_standby_reads_what_the_owner_writes() -> None:
+    async def run() -> None:
+        forest = Forest(refusals=10**6)
+        forest.behind = 100
+        async with feeding_of(forest) as feeding:
+            # Where there is more to read, it looks at once whether the forest is free, and reads on.
+            await until(lambda: forest.followed > 100)
+            assert forest.refusals <= 10**6 - 100
+            forest.refusals = 0
+            await until(lambda: feeding.ownership.is_owner)
+            followed = forest.followed
+            assert await decided(feeding, "a") == ["a"]
+        assert forest.followed == followed
+        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+
+    asyncio.run(run())
+
+
+def test_who_is_no_standby_reads_nothing() -> None:
+    async def run() -> None:
+        forest = Forest()
+
+        def fail() -> None:
+            raise ServerUnavailable("no server answers")
+
+        forest.on_open = fail
+        async with feeding_of(forest) as feeding:
+            await until(lambda: feeding.ownership.reason)
+            await asyncio.sleep(0.05)
+        assert forest.followed == 0
+
+    asyncio.run(run())
+
+
+def test_the_owner_looks_texts_up() -> None:
+    async def run() -> None:
+        forest = Forest(refusals=3)
+        feeding = feeding_of(forest)
+        async with feeding:
+            # It does not take the forest.
+            assert (await feeding.look_up("a", "s"), forest.looked_up) == (None, 0)
+            await until(lambda: feeding.ownership.is_owner)
+            assert await feeding.look_up("a", "s") == ASSIGNMENT
+            assert await feeding.look_up("a", None) is None
+        assert await feeding.look_up("a", "s") is None
+        assert (forest.decided, forest.looked_up) == ([], 2)
+        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+
+    asyncio.run(run())
+
+
+def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        forest = Forest()
+        forest.on_look_up = lambda: time.sleep(0.02)
+        async with owning(forest) as feeding:
+            asked = [asyncio.create_task(feeding.look_up("a", "s")) for _ in range(50)]
+            await until(lambda: forest.looked_up)
+            for number in range(3):
+                before = forest.looked_up
+                assert await decided(feeding, "b") == ["b"], number
+                assert forest.looked_up <= before + 2
+            assert forest.looked_up < 20
+            # What the thread does not come to is answered without it.
+            monkeypatch.setattr(module, "_LOOK_UP_S", 0.01)
+            assert await feeding.look_up("a", "s") is None
+            assert await asyncio.gather(*asked) == [ASSIGNMENT] * 50
+
+    asyncio.run(run())
+
+
+def test_the_first_request_finds_an_owner() -> None:
+    async def run() -> None:
+        async with feeding_of(Forest()) as feeding:
+            assert await decided(feeding, "a") == ["a"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("reason", "url"),
+    [
+        (ForestBusy("in use", forest="f", owner=HELD), URL),
+        (ForestLost("lost", forest="f", owner=HELD), URL),
+        (ForestBusy("in use", forest="f", owner=RELEASED), None),
+        (ForestLost("lost", forest="f"), None),
+        (ANOTHER, None),
+        (ServerUnavailable("no server answers"), None),
+        (None, None),
+    ],
+)
+def test_who_is_not_the_owner_says_where_articles_are_taken(
+    reason: EsdedupError | None, url: str | None
+) -> None:
+    ownership = Ownership(reason=reason)
+    assert ownership.url == url
+    with pytest.raises(Refused) as raised:
+        ownership.require()
+    expected = f"at {url}" if url else str(reason or "the forest is being taken: send this again in a moment")
+    assert str(raised.value).endswith(expected)
+    assert (raised.value.status, raised.value.kind) == (503, "not_owner")
+    Ownership(is_owner=True).require()
+
+
+def test_a_forest_that_was_lost_is_taken_again() -> None:
+    async def run() -> None:
+        forest = Forest()
+
+        def write(_: list[str]) -> Future[None]:
+            forest.lose()
+            return completed()
+
+        async with owning(forest) as feeding:
+            forest.write = write
+            with pytest.raises(ForestLost):
+                await decided(feeding, "a")
+            with pytest.raises(Refused, match=r"lost to another|in use"):
+                await decided(feeding, "a")
+            forest.write = lambda _: completed()
+            forest.refusals = 0
+            await until(lambda: feeding.ownership.is_owner)
+            assert await decided(feeding, "a") == ["a"]
+
+    asyncio.run(run())
+
+
+def test_what_was_begun_before_the_forest_was_lost_does_not_take_it_again() -> None:
+    async def run() -> None:
+        forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+
+        def lose() -> None:
+            looking.set()
+            go_on.wait(HANG_S)
+            forest.lose()
+
+        async with owning(forest) as feeding:
+            forest.on_expire = lose
+            await until(looking.is_set)
+            waiting = asyncio.create_task(decided(feeding, "a"))
+            await asyncio.sleep(0.02)
+            go_on.set()
+            with pytest.raises(Refused, match="lost to another"):
+                await waiting
+            assert forest.decided == []
+
+    asyncio.run(run())
+
+
+def test_an_error_of_one_batch_does_not_end_the_ownership() -> None:
+    async def run() -> None:
+        forest = Forest()
+
+        def write(texts: list[str]) -> Future[None]:
+            if texts == ["a"]:
+                raise ServerUnavailable("no server answers")
+            return completed()
+
+        async with owning(forest) as feeding:
+            forest.write = write
+            with pytest.raises(ServerUnavailable):
+                await decided(feeding, "a")
+            assert feeding.ownership.is_owner
+            assert await decided(feeding, "b") == ["b"]
+
+    asyncio.run(run())
+
+
+def test_the_next_batch_is_decided_while_one_is_written() -> None:
+    async def run() -> None:
+        forest, writes = Forest(), list[Future[None]]()
+
+        def write(_: list[str]) -> Future[None]:
+            writes.append(Future())
+            return writes[-1]
+
+        async with owning(forest) as feeding:
+            forest.write = write
+            first = asyncio.create_task(decided(feeding, "a"))
+            await until(lambda: forest.decided == ["a"])
+            second = asyncio.create_task(decided(feeding, "b"))
+            await until(lambda: forest.decided == ["a", "b"])
+            writes[0].set_result(None)
+            assert await first == ["a"]
+            # What could not be written tells that the forest is lost.
+            forest.is_open, forest.refusals = False, 10**6
+            writes[1].set_exception(LOST)
+            with pytest.raises(ForestLost):
+                await second
+            assert not feeding.ownership.is_owner
+
+    asyncio.run(run())
+
+
+def test_batches_are_decided_while_much_expires() -> None:
+    async def run() -> None:
+        forest = Forest(steps=10**9)
+        # Each step takes longer than all that happens between two jobs of the thread.
+        forest.on_expire = lambda: time.sleep(0.005)
+        async with owning(forest) as feeding:
+            await until(lambda: forest.expired > 10)
+            for _ in range(20):
+                before = forest.expired
+                async with asyncio.timeout(1):
+                    await decided(feeding, "a")
+                # At most the step under way and the one that was waiting.
+                assert forest.expired - before <= 3
+
+    asyncio.run(run())
+
+
+def test_metrics_tell_what_the_owner_holds_and_nothing_of_it_from_a_standby() -> None:
+    async def run() -> None:
+        forest, metrics = Forest(refusals=1, steps=3), Metrics("f")
+
+        def shown() -> list[float | None]:
+            names = "lease_held forest_nodes forest_pages forest_memory_bytes boilerplate_passages"
+            value = metrics.registry.get_sample_value
+            return [value(f"esdedup_{name}", {"forest": "f"}) for name in names.split()]
+
+        def expired() -> float | None:
+            return metrics.registry.get_sample_value("esdedup_expired_nodes_total")
+
+        async with feeding_of(forest, metrics) as feeding:
+            assert shown() == [0, 0, 0, 0, 0]
+            await until(lambda: feeding.ownership.is_owner)
+            await until(lambda: shown() == [1, 6, 7, 8, 10])
+            await until(lambda: expired() == 3)
+            # Another deletion counts from 0.
+            forest.expired = 0
+            await until(lambda: expired() == 6)
+            await decided(feeding, "a")
+            for step in ("decide", "write"):
+                assert metrics.registry.get_sample_value(f"esdedup_batch_{step}_seconds_count") == 1
+            forest.is_open, forest.refusals = False, 10**6
+            await until(lambda: shown() == [0, 0, 0, 0, 0])
+
+    asyncio.run(run())
+
+
+def test_at_the_end_what_was_taken_is_decided_and_the_forest_released() -> None:
+    async def run() -> None:
+        forest, go_on = Forest(), threading.Event()
+
+        def write(_: list[str]) -> Future[None]:
+            go_on.wait(HANG_S)
+            return completed()
+
+        forest.write = write
+        feeding = feeding_of(forest)
+        await feeding.__aenter__()
+        taken = [asyncio.create_task(decided(feeding, *"abcdefghijkl")) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        closing = asyncio.create_task(feeding.__aexit__(None, None, None))
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="is ending"):
+            await decided(feeding, "late")
+        assert not forest.closed
+        go_on.set()
+        assert [await each for each in taken] == [[*"abcdefghijkl"]] * 2
+        await closing
+        assert (forest.closed, forest.is_open, len(forest.decided)) == (1, False, 24)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_owner", [True, False])
+def test_a_forest_that_is_released_at_the_end_is_not_taken_again(
+    monkeypatch: pytest.MonkeyPatch, is_owner: bool
+) -> None:
+    """Whatever the thread was about to look after then."""
+    monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
+
+    async def run() -> None:
+        forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+
+        def look() -> None:
+            if forest.is_open is is_owner:
+                looking.set()
+                go_on.wait(HANG_S)
+
+        forest.on_open = look
+        feeding = feeding_of(forest)
+        await feeding.__aenter__()
+        await until(looking.is_set)
+        closing = asyncio.create_task(feeding.__aexit__(None, None, None))
+        await asyncio.sleep(0.02)
+        go_on.set()
+        await closing
+        # Some looks later.
+        await asyncio.sleep(0.05)
+        assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
+
+    asyncio.run(run())
+
+
+def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_DECIDE_S", "_RELEASE_S"):
+        monkeypatch.setattr(module, name, 0.1)
+    forest, has_begun, is_back = Forest(), threading.Event(), threading.Event()
+
+    def wait(_: list[str]) -> Future[None]:
+        has_begun.set()
+        is_back.wait()
+        raise EsdedupError("no answer")
+
+    async def end() -> None:
+        async with owning(forest) as feeding:
+            forest.write = wait
+            waiting = asyncio.create_task(decided(feeding, "a"))
+            await asyncio.to_thread(has_begun.wait)
+        assert forest.closed == 0
+        waiting.cancel()
+
+    try:
+        asyncio.run(asyncio.wait_for(end(), HANG_S))
+    finally:
+        is_back.set()
+
+
+def test_an_owner_that_cannot_write_says_so_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    blocked = EsdedupError("the forest is blocked")
+
+    def refuse() -> None:
+        raise blocked
+
+    def refused(_: object) -> Future[None]:
+        written: Future[None] = Future()
+        written.set_exception(blocked)
+        return written
+
+    async def run() -> None:
+        forest = Forest()
+        async with owning(forest) as feeding:
+            forest.write, forest.on_check = refused, refuse
+            with pytest.raises(EsdedupError, match="the forest is blocked"):
+                await decided(feeding, "a")
+            await asyncio.sleep(0.1)
+            assert (feeding.ownership.is_owner, feeding.ownership.failure) == (True, blocked)
+            forest.on_check = lambda: None
+            await until(lambda: feeding.ownership.failure is None)
+
+    asyncio.run(run())

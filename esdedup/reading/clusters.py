@@ -194,7 +194,7 @@ def similar_to_text(
         fingerprint.
 
     Raises:
-        ArticleRejected: The text contains a lone surrogate (half a character).
+        ArticleRejected: The text contains a lone surrogate.
         ForestError: There is no forest, or it has another profile.
     """
     _check_text(text)
@@ -248,7 +248,7 @@ def left_out_of_text(
 
     Raises:
         SettingError: The text is not a string.
-        ArticleRejected: The text contains a lone surrogate (half a character).
+        ArticleRejected: The text contains a lone surrogate.
         ForestError: There is no forest, or it has another profile.
     """
     _check_text(text)

@@ -43,35 +43,21 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     """
     check_term("root", root)
     ready = yield from scope.ready(index)
-    body = spread(root, source_field=ready.source_field, fields=ready.fields)
-    (answer,) = yield from search(index, body)
-    first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
-    earliest = (Article(**values_of(hit, ready.fields)) for hit in answer["hits"]["hits"])
-    largest = [
-        (bucket["key"], bucket["doc_count"])
-        for bucket in answer["aggregations"].get("sources", {}).get("buckets", ())
-    ]
-    source, articles = largest[0] if largest else (None, 0)
-    known = Timeline(
-        interval_ms=SHORTEST_MS,
-        steps=(),
-        earliest=next(earliest, None),
-        largest_source=source,
-        largest_source_articles=articles,
+    source_field, fields = ready.source_field, ready.fields
+    (answer,) = yield from search(index, spread(root, source_field=source_field, fields=fields))
+    found = answer["aggregations"]
+    cluster = {"term": {fields.root: root}}
+    steps = yield from _timeline(
+        index, cluster, ready, found, most_steps=_MAX_STEPS, is_by_calendar=False, source_field=source_field
     )
-    if first is None or last is None:
-        return known
-    length_ms = interval_ms(int(last - first), most_steps=_MAX_STEPS)
-    body = articles_over_time(
-        {"term": {ready.fields.root: root}},
-        interval_ms=length_ms,
-        offset_ms=int(first),
-        fields=ready.fields,
-        source_field=ready.source_field,
-    )
-    (answer,) = yield from search(index, body)
-    return known.model_copy(
-        update={"interval_ms": length_ms, "steps": _steps(answer), "last": iso(int(last))}
+    earliest = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
+    largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
+    return steps.model_copy(
+        update={
+            "earliest": next(earliest, None),
+            "largest_source": largest[0]["key"],
+            "largest_source_articles": largest[0]["doc_count"],
+        }
     )
 
 
@@ -79,22 +65,34 @@ def timeline_of_search(
     index: str, query: Query | None, ready: ReadyIndex, matching: dict[str, Any]
 ) -> Requests[Timeline]:
     """Return when the articles that match were published, between the times in the aggregation `matching`."""
-    first, last = (matching[name]["value"] for name in ("first", "last"))
+    matched = within(query, ready.fields)
+    return _timeline(index, matched, ready, matching, most_steps=_MAX_STEPS_OF_A_SEARCH, is_by_calendar=True)
+
+
+def _timeline(
+    index: str,
+    query: Query,
+    ready: ReadyIndex,
+    times: dict[str, Any],
+    *,
+    most_steps: int,
+    is_by_calendar: bool,
+    source_field: str | None = None,
+) -> Requests[Timeline]:
+    """Count the articles that match, and their sources, in steps from the first one or by the calendar."""
+    first, last = (times[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
         return Timeline(interval_ms=SHORTEST_MS, steps=())
-    length_ms = interval_ms(int(last - first), most_steps=_MAX_STEPS_OF_A_SEARCH)
+    length_ms = interval_ms(int(last - first), most_steps=most_steps)
     body = articles_over_time(
-        within(query, ready.fields),
+        query,
         interval_ms=length_ms,
-        offset_ms=calendar_offset_ms(length_ms),
+        offset_ms=calendar_offset_ms(length_ms) if is_by_calendar else int(first),
         fields=ready.fields,
+        source_field=source_field,
     )
     (answer,) = yield from search(index, body)
-    return Timeline(interval_ms=length_ms, last=iso(int(last)), steps=_steps(answer))
-
-
-def _steps(answer: Any) -> tuple[TimelineStep, ...]:
-    return tuple(
+    steps = tuple(
         TimelineStep(
             start=iso(int(bucket["key"])),
             articles=bucket["doc_count"],
@@ -102,6 +100,7 @@ def _steps(answer: Any) -> tuple[TimelineStep, ...]:
         )
         for bucket in answer["aggregations"]["steps"]["buckets"]
     )
+    return Timeline(interval_ms=length_ms, last=iso(int(last)), steps=steps)
 
 
 def interval_ms(span_ms: int, *, most_steps: int) -> int:

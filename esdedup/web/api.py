@@ -12,8 +12,8 @@ from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage,
 from esdedup.reading.versions import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, SourceIncludes
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from esdedup.web.site import CurrentSite
 
 ROOT = "/api"

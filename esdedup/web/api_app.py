@@ -15,7 +15,7 @@ from esdedup.serving.problems import PROBLEM_TYPE, Problem, ProblemDetails, hand
 from esdedup.web import api
 from esdedup.web.errors import error_answer, problem_of, problem_of_http
 from esdedup.web.form import REPEATABLE
-from esdedup.web.guards import EntityTags, Heads, limited
+from esdedup.web.guards import answering_head, limited, tagged
 from esdedup.web.site import Site
 
 # A smaller answer fits into one packet anyway.
@@ -73,10 +73,10 @@ def add_layers(app: FastAPI, *, problem_of: Callable[[Request, EsdedupError], Pr
     """Answer errors, limit requests, answer HEAD, pack answers, and tag them."""
     handle_errors(app, error_answer, problem_of=problem_of, problem_of_http=problem_of_http)
     # The last one added comes first.
-    app.add_middleware(EntityTags)
+    app.add_middleware(tagged)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(limited)
-    app.add_middleware(Heads)
+    app.add_middleware(answering_head)
 
 
 async def _check_parameters(request: Request) -> None:

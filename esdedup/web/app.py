@@ -32,7 +32,7 @@ from esdedup.web import (
 )
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.errors import error_answer
-from esdedup.web.guards import HEADERS, MAX_ANSWER_S, SafeHeaders
+from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 from esdedup.web.site import Marking, Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
@@ -107,7 +107,7 @@ def create_app(
         origins=origins,
     )
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
-    return SafeHeaders(_with_cors(app, origins) if origins else app)
+    return with_headers(_with_cors(app, origins) if origins else app)
 
 
 def api_description() -> dict[str, Any]:

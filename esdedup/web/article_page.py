@@ -1,18 +1,16 @@
 """The page of an article: its text, and who had its story first and who followed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.reading.results import Article, SourcesPage
-from esdedup.reading.versions import VersionsPage
 from esdedup.web.bar_charts import draw
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.form import PageForm
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.site import CurrentSite, Site
+from esdedup.web.site import CurrentSite
 
 View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""
@@ -40,11 +38,13 @@ async def article_page(
     article = await site.article(id, in_index=index)
     timeline = await site.reader.timeline(site.index, article.root or "")
     has_sources = await site.reader.source_field(site.index) is not None
+    options: dict[str, Any] = {"in_index": article.index, "other_sources": other_sources, "page": page}
     if view == "source" and has_sources:
-        versions, sources = None, await _sources(site, article, other_sources=other_sources, page=page)
-        similar = sources.total
+        sources = await site.reader.sources(site.index, article.id, size=_SOURCES_ON_A_PAGE, **options)
+        versions, similar = None, sources.total
     else:
-        versions = await _versions(site, article, view, other_sources=other_sources, page=page)
+        options |= {"sort": "newest" if view == "newest" else "oldest", "size": _VERSIONS_ON_A_PAGE}
+        versions = await site.reader.versions(site.index, article.id, **options)
         sources, similar = None, versions.total - (not other_sources)
     return render(
         "article.html",
@@ -63,29 +63,4 @@ async def article_page(
         other_sources=other_sources,
         form=PageForm.of_address(listed),
         listed=listed,
-    )
-
-
-async def _versions(
-    site: Site, article: Article, view: View, *, other_sources: bool, page: int
-) -> VersionsPage:
-    return await site.reader.versions(
-        site.index,
-        article.id,
-        in_index=article.index,
-        other_sources=other_sources,
-        sort="newest" if view == "newest" else "oldest",
-        page=page,
-        size=_VERSIONS_ON_A_PAGE,
-    )
-
-
-async def _sources(site: Site, article: Article, *, other_sources: bool, page: int) -> SourcesPage:
-    return await site.reader.sources(
-        site.index,
-        article.id,
-        in_index=article.index,
-        other_sources=other_sources,
-        page=page,
-        size=_SOURCES_ON_A_PAGE,
     )

@@ -10,9 +10,8 @@ from datetime import datetime, time, timedelta
 from typing import Any
 
 from esdedup.reading.results import Timeline, TimelineStep
-from esdedup.web.bounds import cut
 from esdedup.web.form import PageForm, Parameters
-from esdedup.web.formats import source_names
+from esdedup.web.formats import cut, source_names
 from esdedup.web.languages import Language
 
 _MS = timedelta(milliseconds=1)

@@ -13,8 +13,8 @@ from esdedup.reading.results import FullArticle, Result, example
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
 from esdedup.web.article_page import LONGEST_LISTED
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
 from esdedup.web.form import PageForm
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import MAX_TOKENS, shown_text

@@ -9,7 +9,7 @@ import functools
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Annotated, Any
@@ -25,9 +25,8 @@ from esdedup.reading.results import Page, Row
 from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
 from esdedup.times import iso, time_ms
-from esdedup.web.bounds import bounded
 from esdedup.web.form import PageForm
-from esdedup.web.formats import article_address, joined, link, shortened, source_names
+from esdedup.web.formats import article_address, bounded, joined, link, shortened, source_names
 from esdedup.web.guards import UNKEPT
 from esdedup.web.site import CurrentSite, Site
 
@@ -97,16 +96,11 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
     with an apostrophe.
     """
-    return await _export(
-        request,
-        site,
-        # No column has them.
-        form.model_copy(update={"details": False}),
-        write=functools.partial(_csv_lines, included=form.source_includes),
-        header=_csv_header(form.source_includes),
-        ending="csv",
-        media_type="text/csv",
-    )
+    # No column has details, and Excel expects UTF-8 only after a byte order mark.
+    form, included = form.model_copy(update={"details": False}), form.source_includes
+    header = "\ufeff" + _csv_line([*_COLUMNS, *included])
+    write = functools.partial(_csv_row, included=included)
+    return await _export(request, site, form, write=write, header=header, media_type="text/csv")
 
 
 @router.get(
@@ -121,9 +115,7 @@ async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[Expo
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
     the header `Link` has the address of the rest.
     """
-    return await _export(
-        request, site, form, write=_json_lines, ending="jsonl", media_type="application/jsonl"
-    )
+    return await _export(request, site, form, write=_json_row, media_type="application/jsonl")
 
 
 async def _export(
@@ -131,10 +123,9 @@ async def _export(
     site: Site,
     form: ExportForm,
     *,
-    write: Callable[[Iterable[Row]], Iterator[str]],
-    header: str = "",
-    ending: str,
+    write: Callable[[Row], str],
     media_type: str,
+    header: str = "",
 ) -> Response:
     """Read the rows, some at a time, and answer with a file of them."""
     if site.exports.locked():
@@ -149,7 +140,7 @@ async def _export(
         while True:
             size = min(form.size - count, at_once)
             found = await site.reader.list(site.index, **options | {"size": size})
-            body += "".join(write(bounded(found).rows)).encode("utf-8", "replace")
+            body += "".join(map(write, bounded(found).rows)).encode("utf-8", "replace")
             count += len(found.rows)
             if found.next is None or count >= form.size or len(body) >= _MAX_EXPORTED_BYTES:
                 break
@@ -157,7 +148,7 @@ async def _export(
     # A star or a comma may be in the name of what is served.
     what = re.sub("[^A-Za-z0-9]+", "-", site.index).strip("-") or "articles"
     about = "" if found.total_rows_exact else "about-"
-    name = f"{what}-{count}-of-{about}{found.total_rows}.{ending}"
+    name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}
     if found.next is not None:
         following = request.url.include_query_params(after=found.next).remove_query_params("page")
@@ -165,31 +156,18 @@ async def _export(
     return Response(bytes(body), media_type=media_type, headers=headers)
 
 
-def _csv_header(included: Sequence[str]) -> str:
-    """Return the first line of a CSV file: a byte order mark, without which Excel does not expect UTF-8."""
-    return "\ufeff" + _csv_line([*_COLUMNS, *included])
+def _csv_row(row: Row, *, included: Sequence[str]) -> str:
+    """Return a line of a CSV file (RFC 4180)."""
+    values = row.model_dump(mode="json", include=set(_COLUMNS))
+    values["published_at"] = joined(row.published_at, _time)
+    values["source"] = row.source and source_names(row.source)
+    further = row.included or {}
+    return _csv_line([*(values[name] for name in _COLUMNS), *(further.get(name) for name in included)])
 
 
-def _csv_lines(rows: Iterable[Row], *, included: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a CSV file (RFC 4180) after its header.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe before it, as spreadsheets write it
-    themselves.
-    """
-    for row in rows:
-        values = row.model_dump(mode="json", include=set(_COLUMNS))
-        values |= {
-            "published_at": joined(row.published_at, _time),
-            "source": row.source and source_names(row.source),
-        }
-        further = row.included or {}
-        yield _csv_line([*(values[name] for name in _COLUMNS), *(further.get(name) for name in included)])
-
-
-def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the lines of a JSON Lines file: rows as the API answers them, with times as ISO 8601."""
-    for row in rows:
-        yield row.model_copy(update={"published_at": _time(row.published_at)}).model_dump_json() + "\n"
+def _json_row(row: Row) -> str:
+    """Return a line of a JSON Lines file: a row as the API answers it, with its time as ISO 8601."""
+    return row.model_copy(update={"published_at": _time(row.published_at)}).model_dump_json() + "\n"
 
 
 def _csv_line(values: Sequence[Any]) -> str:
@@ -199,6 +177,7 @@ def _csv_line(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any) -> Any:
+    """Return a value as it is written: a formula after an apostrophe, as spreadsheets write it themselves."""
     if value is None or isinstance(value, int | float):
         return value
     text = joined(value)

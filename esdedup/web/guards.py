@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esdedup.messages import translatable
 from esdedup.serving.limits import Limits
-from esdedup.serving.problems import Answer, Problem
+from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.errors import error_answer
@@ -47,15 +47,10 @@ REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
-class SafeHeaders:
-    """Adds headers to every answer, also to those that no route gives."""
+def with_headers(app: ASGIApp) -> ASGIApp:
+    """Return an application whose every answer has the headers, also those that no route gives."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the headers."""
-
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -63,7 +58,24 @@ class SafeHeaders:
                 headers.setdefault("Cache-Control", UNKEPT)
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        await app(scope, receive, send_with_headers)
+
+    return answering
+
+
+def answering_head(app: ASGIApp) -> ASGIApp:
+    """Return an application that answers HEAD, with which links are checked, as GET but without the body."""
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await app({**scope, "method": "GET"}, receive, send_head)
+        else:
+            await app(scope, receive, send)
+
+    return answering
 
 
 def limited(app: ASGIApp) -> ASGIApp:
@@ -74,43 +86,78 @@ def limited(app: ASGIApp) -> ASGIApp:
     neither a request nor an answer is large.
     """
     limits = Limits(app, answer=error_answer, max_requests=MAX_REQUESTS, busy=_BUSY, timeout_s=MAX_ANSWER_S)
-    return Whole(limits, answer=error_answer)
 
-
-class Whole:
-    """Passes a request on when its body has arrived whole, and its answer when that is known whole."""
-
-    def __init__(self, app: ASGIApp, *, answer: Answer) -> None:
-        self._app = app
-        self._answer = answer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, unless the body is refused."""
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         try:
             body = await read_body(Request(scope, receive))
         except ClientDisconnect:
             return
         except Refused as refused:
-            response = self._answer(scope, Problem.of_error(refused))
+            response = error_answer(scope, Problem.of_error(refused))
             # The rest is not read.
             response.headers["Connection"] = "close"
             await response(scope, receive, send)
             return
         parts = iter([{"type": "http.request", "body": body, "more_body": False}])
-        messages: list[Message] = []
 
         async def receive_again() -> Message:
             return next(parts, None) or await receive()
 
-        async def collect(message: Message) -> None:
-            messages.append(message)
-
-        await self._app(scope, receive_again, collect)
-        for message in messages:
+        for message in await _collected(limits, scope, receive_again):
             await send(message)
+
+    return answering
+
+
+def tagged(app: ASGIApp) -> ASGIApp:
+    """Return an application whose answers to GET have an entity tag; who has what would be sent gets 304."""
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await app(scope, receive, send)
+            return
+        start, *bodies = await _collected(app, scope, receive)
+        headers = MutableHeaders(scope=start)
+        if start["status"] in {200, 304}:
+            headers.setdefault("Cache-Control", REVALIDATED)
+        # Static files have a tag of their own.
+        if start["status"] == 200 and "etag" not in headers and headers["cache-control"] != UNKEPT:
+            _tag(start, bodies, Headers(scope=scope).get("if-none-match", ""))
+        for message in (start, *bodies):
+            await send(message)
+
+    return answering
+
+
+def _tag(start: Message, bodies: list[Message], known: str) -> None:
+    """Add a tag to the start of an answer; drop the body if the reader has it."""
+    digest = hashlib.blake2b(
+        b"".join(each.get("body", b"") for each in bodies), digest_size=_TAG_BYTES
+    ).hexdigest()
+    headers = MutableHeaders(scope=start)
+    # Weak, as the same answer may be sent compressed.
+    headers["ETag"] = f'W/"{digest}"'
+    if known.strip() == "*" or f'"{digest}"' in (
+        each.strip().removeprefix("W/") for each in known.split(",")
+    ):
+        start["status"] = 304
+        bodies[:] = [{"type": "http.response.body", "body": b""}]
+        for name in ("content-length", "content-type"):
+            del headers[name]
+
+
+async def _collected(app: ASGIApp, scope: Scope, receive: Receive) -> list[Message]:
+    """Return all that an application sends."""
+    messages: list[Message] = []
+
+    async def collect(message: Message) -> None:
+        messages.append(message)
+
+    await app(scope, receive, collect)
+    return messages
 
 
 async def read_body(request: Request) -> bytes:
@@ -135,76 +182,3 @@ def _structure_bytes(body: bytearray) -> int:
     """Return how many bytes of JSON stand outside its strings, and in strings beyond the first 16."""
     without_escapes = body.replace(rb"\\", b"").replace(rb"\"", b"")
     return sum(map(len, without_escapes.split(b'"', 2 * _MAX_STRINGS)[::2]))
-
-
-class EntityTags:
-    """Gives the answers to GET an entity tag, and answers 304 to who has what would be sent."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        """Tag the answers of an application that sends each body in one part."""
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, with or without a body."""
-        if scope["type"] != "http" or scope["method"] != "GET":
-            await self._app(scope, receive, send)
-            return
-        known = Headers(scope=scope).get("if-none-match", "")
-        start: Message | None = None
-
-        async def send_tagged(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if message["status"] in {200, 304}:
-                    headers.setdefault("Cache-Control", REVALIDATED)
-                    if message["status"] == 200 and _is_taggable(headers):
-                        # Held back until its body is known.
-                        start = message
-                        return
-            elif start is not None:
-                held, start = start, None
-                if not message.get("more_body"):
-                    _tag(held, message, known)
-                await send(held)
-            await send(message)
-
-        await self._app(scope, receive, send_tagged)
-
-
-def _is_taggable(headers: MutableHeaders) -> bool:
-    # Static files have a tag of their own.
-    return "etag" not in headers and headers["cache-control"] != UNKEPT
-
-
-def _tag(start: Message, body: Message, known: str) -> None:
-    """Add a tag to the start of an answer; drop the body if the reader has it."""
-    # Weak, as the same answer may be sent compressed.
-    tag = f'W/"{hashlib.blake2b(body["body"], digest_size=_TAG_BYTES).hexdigest()}"'
-    headers = MutableHeaders(scope=start)
-    headers["ETag"] = tag
-    if known.strip() == "*" or tag.removeprefix("W/") in (
-        each.strip().removeprefix("W/") for each in known.split(",")
-    ):
-        start["status"] = 304
-        body["body"] = b""
-        for name in ("content-length", "content-type"):
-            del headers[name]
-
-
-class Heads:
-    """Answers HEAD, with which links are checked and servers watched, as GET but without the body."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; every method but HEAD is left alone."""
-
-        async def send_head(message: Message) -> None:
-            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
-
-        if scope["type"] == "http" and scope["method"] == "HEAD":
-            await self._app({**scope, "method": "GET"}, receive, send_head)
-        else:
-            await self._app(scope, receive, send)

@@ -22,8 +22,8 @@ from esdedup.reading.overview import Facet, Overview
 from esdedup.reading.results import Page
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
-from esdedup.web.bounds import MAX_VALUE
 from esdedup.web.form import PageForm, Parameters
+from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
 from esdedup.web.site import CurrentSite, Site

@@ -14,8 +14,7 @@ from rapidfuzz.distance import Indel
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.normalise import visible_beginning
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
-from esdedup.web.formats import language, own_language
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, language, own_language
 from esdedup.web.site import Site
 
 # A word, a run of white space, or any other character, such as a Chinese one.

@@ -17,7 +17,7 @@ from esdedup import Dedup, Reader, sample
 from esdedup.elastic.mappings import article_index
 from esdedup.fields import Fields
 from esdedup.web import api_description
-from esdedup.web.bounds import MAX_SHOWN_TEXT
+from esdedup.web.formats import MAX_SHOWN_TEXT
 from tests.support.asgi import Request, requests
 from tests.support.exploring import examples
 from tests.support.from_openapi import Description

@@ -62,7 +62,7 @@ def articles() -> list[dict[str, Any]]:
 
 
 def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: list[dict[str, Any]]) -> None:
-    text = _words("ARCHITECTURE.md")
+    text = _words("docs/fingerprints.md")
     relation = relation_of(VERIFIED)
     chosen = [articles[414 - 1]["text"], articles[456 - 1]["text"]]
     fingerprints = Fingerprinter(VERIFIED).fingerprint(chosen)
@@ -79,6 +79,11 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
     assert f'"root": "{root}"' in text
     assert f'"profile": "{VERIFIED.label}"' in text
     assert f'"length": {fingerprints.letters[1]}, "partition": {partition_of(root)}}}' in text
+    overview = _words("ARCHITECTURE.md")
+    assert f"the node's id, `{leaf[:8]}…`" in overview
+    assert f"becomes a leaf of the root `{root[:8]}…`" in overview
+    shown = {"fingerprint": f"{leaf[:8]}…", "root": f"{root[:8]}…", "page": f"{fingerprints.pages[1]:016x}"}
+    assert all(f'"{name}": "{value}"' in overview for name, value in shown.items())
 
 
 def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: list[dict[str, Any]]) -> None:
@@ -95,8 +100,7 @@ def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: lis
     first, second = roots["sample-2889"], roots["sample-1949"]
     assert first is not None
     text = _words("ARCHITECTURE.md")
-    assert f"`{first[:8]}…`" in text
-    assert f"their clusters have {sizes[first]} and {sizes[second]} articles" in text
+    assert f"{sizes[first]} and {sizes[second]} articles" in text
     clusters = len({roots[each] for each in matches})
     assert f"The {len(matches)} matches belong to {clusters} clusters." in text
     four = [roots[f"sample-{number:04d}"] for number in (414, 422, 456, 587)]

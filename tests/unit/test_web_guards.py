@@ -13,7 +13,7 @@ from elasticsearch import AsyncElasticsearch
 from esdedup.reading.results import FullArticle, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
 from esdedup.web import Visit, create_app, guards
 from esdedup.web.api import MAX_TEXT
-from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
+from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, request, requests, send
 
 # Nobody listens there: what passes the guards gets 502 from the routes.

@@ -17,20 +17,15 @@ from benchmarks import (
     ingest,
     language,
     list_page,
-    memory,
     online,
     plan,
-    plot,
     quality,
     reading,
     render,
     results,
     rows,
     scripts,
-    sidecar,
     start,
-    takeover,
-    thresholds,
     unit_costs,
 )
 from benchmarks.day import table
@@ -38,7 +33,7 @@ from benchmarks.detection import Detection
 from benchmarks.lookup import in_elastic as lookup_in_elastic
 from benchmarks.lookup import in_memory as lookup_in_memory
 from benchmarks.month import table as month_table
-from benchmarks.run import Run
+from benchmarks.server import Run
 
 _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     # Those that need real articles come first, so that a missing folder shows at once.
@@ -57,13 +52,13 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "forest": in_memory.forest,
     "forest-classic": in_memory.forest_classic,
     "forest-large": in_memory.forest_large,
-    "memory": memory.memory,
-    "memory-classic": memory.memory_classic,
+    "memory": in_memory.memory,
+    "memory-classic": in_memory.memory_classic,
     "elastic": elastic.elastic,
     "elastic-classic": elastic.elastic_classic,
     "ingest": ingest.ingest,
-    "sidecar": sidecar.sidecar,
-    "takeover": takeover.takeover,
+    "sidecar": ingest.sidecar,
+    "takeover": start.takeover,
     "start": start.start,
     "reading": reading.reading,
     "list-page": list_page.list_page,
@@ -74,7 +69,7 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "plan": plan.plan,
     "plan-large": plan.plan_large,
     "unit-costs": unit_costs.unit_costs,
-    "thresholds": thresholds.thresholds,
+    "thresholds": quality.thresholds,
     "angle": angle.angle,
 }
 _ALL = "all"
@@ -142,9 +137,9 @@ def main(
             render.write_documents(kept)
     if json is not None:
         rows.write(measured, json)
-    curves = [row for row in measured if isinstance(row, Detection) and row.table == thresholds.TABLE]
+    curves = [row for row in measured if isinstance(row, Detection) and row.table == quality.THRESHOLDS]
     if curves and plot_file is not None:
-        plot.draw(curves, plot_file)
+        quality.draw(curves, plot_file)
     angles = [row for row in measured if isinstance(row, angle.Angle)]
     if angles and plot_file is not None:
         angle.draw(angles, plot_file)

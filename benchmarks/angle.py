@@ -14,7 +14,7 @@ import numpy.typing as npt
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import KEYWORDS

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from benchmarks import server
 from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.client import connect
 from esdedup.elastic.execute import execute

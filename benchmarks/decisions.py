@@ -6,9 +6,9 @@ from datetime import timedelta
 import numpy as np
 
 from benchmarks import articles, detectors
+from benchmarks.detection import Score
 from benchmarks.rows import Row, processor_s
-from benchmarks.run import Run
-from benchmarks.score import Score
+from benchmarks.server import Run
 from benchmarks.signatures import Signatures, arrivals_of, as_nodes, random_ones
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
 from esdedup.forest import Aging, Forest

@@ -10,10 +10,10 @@ from elasticsearch import Elasticsearch, helpers
 
 from benchmarks import server
 from benchmarks.measure import Sizes
-from benchmarks.measure_server import bytes_a_document, bytes_of
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
-from benchmarks.run import Run
+from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held, Signatures
+from benchmarks.unit_costs import bytes_a_document, bytes_of
 from esdedup.elastic.forest.documents import Document, documents
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode

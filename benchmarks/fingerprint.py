@@ -14,9 +14,9 @@ from simhash import Simhash
 
 from benchmarks import articles
 from benchmarks.articles import SHINGLE_LETTERS, SHINGLE_WORDS
+from benchmarks.processes import microseconds_by_step
 from benchmarks.rows import Row, more_is_better, processor_s
-from benchmarks.run import Run
-from benchmarks.steps import microseconds_by_step
+from benchmarks.server import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter

@@ -17,7 +17,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from benchmarks import articles, server
 from benchmarks.rows import Row, duration_s
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup.elastic.mappings import article_index
 from esdedup.elastic.requests import Query
 from esdedup.fields import Fields

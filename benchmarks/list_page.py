@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from benchmarks import server
 from benchmarks.rows import Row
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup import Dedup, sample
 from esdedup.elastic.client import connect_async
 from esdedup.web import create_app

@@ -11,13 +11,12 @@ from elasticsearch import Elasticsearch
 
 from benchmarks import server
 from benchmarks.measure import AGING, Sizes, us_of_batches
-from benchmarks.measure_server import bytes_of
 from benchmarks.month.arrivals import Month
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.rows import Row
-from benchmarks.run import Run
+from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held
-from benchmarks.unit_costs import measure
+from benchmarks.unit_costs import bytes_of, measure
 from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex

@@ -1,22 +1,19 @@
-"""Precision and recall of clusters, on every labelled set: our profiles', and the peers'.
-
-The thresholds of our profiles were chosen on the same sets, and those of the peers are the best for each.
-"""
+"""How well all profiles and the peers detect, as a table, and over thresholds as a picture."""
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from benchmarks import articles, detectors, peers
+from benchmarks import articles, detectors
 from benchmarks.articles import Articles
-from benchmarks.detection import Detection
-from benchmarks.hash_seed import hashed_by
-from benchmarks.run import Run
-from benchmarks.score import Share
-from benchmarks.tally import Tally
-from esdedup.fingerprint.profile import DEFAULT, PROFILES
+from benchmarks.detection import Detection, Share, Tally
+from benchmarks.detectors import hashed_by
+from benchmarks.server import Run
+from esdedup.fingerprint.profile import DEFAULT, PROFILES, VERIFIED, Profile
 
 TABLE, PEERS_TABLE = "quality", "quality-peers"
 KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
@@ -48,15 +45,15 @@ def quality_peers(run: Run) -> list[Detection]:
     for name in articles.SETS:
         first = Tally(name)
         held = articles.articles_of(name)
-        shingled = peers.Shingled(held)
-        add_minhashes(first, shingled, seed=1, thresholds=peers.THRESHOLDS)
-        _add_simhash(first, held, seed=1, distances_bits=peers.DISTANCES_BITS)
+        shingled = detectors.Shingled(held)
+        add_minhashes(first, shingled, seed=1, thresholds=detectors.THRESHOLDS)
+        _add_simhash(first, held, seed=1, distances_bits=detectors.DISTANCES_BITS)
         best = _best(list(first.detections(PEERS_TABLE)))
         others = Tally(name)
         for seed in range(2, run.seeds + 1):
             for each in best:
                 assert each.threshold is not None
-                if each.method == peers.SIMHASH:
+                if each.method == detectors.SIMHASH:
                     _add_simhash(others, held, seed=seed, distances_bits=[int(each.threshold)])
                 else:
                     add_minhashes(
@@ -90,21 +87,21 @@ def _add_ours(tally: Tally, name: str, held: Articles, seed: int) -> None:
 
 def add_minhashes(
     tally: Tally,
-    shingled: peers.Shingled,
+    shingled: detectors.Shingled,
     *,
     seed: int,
     thresholds: Sequence[float],
-    methods: Sequence[str] = (peers.LSH, peers.CHECKED),
+    methods: Sequence[str] = (detectors.LSH, detectors.CHECKED),
 ) -> None:
-    found = peers.minhash_lsh(shingled, seed=seed, thresholds=thresholds)
+    found = detectors.minhash_lsh(shingled, seed=seed, thresholds=thresholds)
     for method in methods:
         for threshold, roots in found[method].items():
             tally.add(method, roots, threshold=threshold)
 
 
 def _add_simhash(tally: Tally, held: Articles, *, seed: int, distances_bits: Sequence[int]) -> None:
-    for bits, roots in peers.simhash(held, seed=seed, distances_bits=distances_bits).items():
-        tally.add(peers.SIMHASH, roots, threshold=bits)
+    for bits, roots in detectors.simhash(held, seed=seed, distances_bits=distances_bits).items():
+        tally.add(detectors.SIMHASH, roots, threshold=bits)
 
 
 def _best(found: Sequence[Detection]) -> list[Detection]:
@@ -121,3 +118,67 @@ def _joined(one: Detection, other: Detection | None) -> Detection:
         return one
     recalls: list[Share] = [*one.recalls_of_edited, *other.recalls_of_edited]
     return dataclasses.replace(one, scores=[*one.scores, *other.scores], recalls_of_edited=recalls)
+
+
+THRESHOLDS = "thresholds"
+SHIFTED = "verified, thresholds shifted together"
+# The fields of `Agreement` that say how much whole texts must resemble each other.
+_NEEDED = ("least_resemblance", "most_resemblance", "tiny_resemblance")
+_SHIFTS = [round(float(each), 2) for each in np.arange(-0.25, 0.3, 0.05)]
+
+
+def thresholds(_: Run) -> list[Detection]:
+    rows: list[Detection] = []
+    for name in articles.SETS:
+        tally, held = Tally(name), articles.articles_of(name)
+        for profile, threshold in _shifted():
+            tally.add(SHIFTED, detectors.clustered(held, profile), threshold=threshold)
+        add_minhashes(tally, detectors.Shingled(held), seed=1, thresholds=detectors.THRESHOLDS)
+        rows += tally.detections(THRESHOLDS)
+    return rows
+
+
+def _shifted() -> Iterator[tuple[Profile, float]]:
+    """Yield stricter and laxer variants of `verified`, each with its least resemblance."""
+    rules = VERIFIED.agreement
+    if rules is None:
+        return
+    needed = [each.name for each in dataclasses.fields(rules) if each.name in _NEEDED]
+    for shift in _SHIFTS:
+        shifted = {name: min(max(getattr(rules, name) + shift, 0.0), 1.0) for name in needed}
+        changed = dataclasses.replace(rules, **shifted)
+        yield dataclasses.replace(VERIFIED, agreement=changed), round(changed.least_resemblance, 2)
+
+
+_COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
+
+
+def draw(curves: Sequence[Detection], path: Path) -> None:
+    """Write a picture, of the kind that the name of its file says; a column a set."""
+    sets = list(dict.fromkeys(each.case for each in curves))
+    methods = list(dict.fromkeys(each.method for each in curves))
+    figure = Figure(figsize=(4.5 * len(sets), 6), layout="constrained")
+    panels = figure.subplots(2, len(sets), sharex=True, sharey=True, squeeze=False)
+    for column, name in enumerate(sets):
+        for row, measure in enumerate(("precision", "recall")):
+            panel = panels[row][column]
+            for method, colour in zip(methods, _COLOURS, strict=False):
+                points = [each for each in curves if each.case == name and each.method == method]
+                thresholds = [each.threshold for each in points if each.threshold is not None]
+                shares = [getattr(each, measure) for each in points]
+                panel.plot(thresholds, [share.value for share in shares], color=colour, label=method)
+                panel.fill_between(
+                    thresholds,
+                    [share.low for share in shares],
+                    [share.high for share in shares],
+                    color=colour,
+                    alpha=0.15,
+                    linewidth=0,
+                )
+            panel.set_title(f"{name}: {measure}")
+            panel.set_ylim(0, 1.02)
+            panel.grid(alpha=0.3)
+    figure.supxlabel("threshold (of verified: the least resemblance); bands: 95% intervals")
+    handles, names = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+    figure.savefig(path)

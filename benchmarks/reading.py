@@ -16,7 +16,7 @@ from benchmarks import collection, server
 from benchmarks.collection import Collection, Numbers
 from benchmarks.latency import OURS, Case, Latencies, measured
 from benchmarks.rows import Row
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
 from esdedup.reading.list_request import Counting, ListRequest, Sort

@@ -9,7 +9,7 @@ import opencc
 
 from benchmarks import articles
 from benchmarks.rows import Row
-from benchmarks.run import Run
+from benchmarks.server import Run
 from benchmarks.signatures import as_nodes
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT

@@ -1,12 +1,26 @@
-"""What starting takes: importing the package and what programs use of it, and short commands."""
+"""What starting takes: importing the package, short commands, and taking over a large forest."""
 
+import contextlib
 import resource
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from datetime import timedelta
 
+import numpy as np
+from elasticsearch import Elasticsearch
+
+from benchmarks import server
+from benchmarks.ingest import FOREST
 from benchmarks.rows import Row, less_is_better
-from benchmarks.run import Run
+from benchmarks.server import Run
+from benchmarks.signatures import NOW_MS, Held
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.forest import Aging, Forest
+from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
 _TIMES = 10
 _PROGRAMS = {
@@ -40,3 +54,69 @@ def _once_ms(arguments: Sequence[str]) -> float:
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1_000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
+_MILLION = 1_000_000
+_FILLED_AT_ONCE = 5_000
+_LEASE_TTL_S = 3
+_MEMORY_BYTES = 2**31
+_LOOK_S = 0.05
+
+
+def takeover(run: Run) -> list[Row]:
+    """Start a sidecar before a forest that nobody owns; then end or kill the owner beside a standby."""
+    count = run.size(_MILLION)
+    options = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL_S))
+    with server.client(run, lifetime_s=4 * 3_600) as client:
+        _fill(client, count)
+        url = server.url_of(client)
+        started_s = time.perf_counter()
+        with running(url, *options, forest=FOREST):
+            cold_s = time.perf_counter() - started_s
+        opened_s, loaded_s = _opened_s(client, count)
+        found = {
+            "a new process owns it": cold_s,
+            "without the start of the process": opened_s,
+            "all nodes are in memory": loaded_s,
+            "a standby owns it after its owner ended": _handed_over_s(url, options, signal.SIGTERM),
+            "the same after it was killed, on one machine": _handed_over_s(url, options, signal.SIGKILL),
+        }
+        client.indices.delete(index=FOREST)
+    return [
+        Row(table="takeover", case=f"{count:,} nodes, {case}", ours=spent_s, unit="s")
+        for case, spent_s in found.items()
+    ]
+
+
+def _opened_s(client: Elasticsearch, count: int) -> tuple[float, float]:
+    """Return how long it takes to own the forest, and until its nodes are in memory."""
+    started_s = time.perf_counter()
+    with ElasticStore(client, forest=FOREST, profile=VERIFIED, memory_bytes=_MEMORY_BYTES) as store:
+        opened_s = time.perf_counter() - started_s
+        while store.contents().memory_bytes < count * store.relation.dtype.itemsize:
+            time.sleep(_LOOK_S)
+        return opened_s, time.perf_counter() - started_s
+
+
+def _handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> float:
+    with contextlib.ExitStack() as stack:
+        owner = stack.enter_context(running(url, *options, forest=FOREST))
+        standby = SidecarProcess(url, "--forest", FOREST, *options)
+        stack.callback(standby.end)
+        until(lambda: "follows the forest" in standby.log, START_S, standby)
+        started_s = time.perf_counter()
+        owner.process.send_signal(how)
+        until(standby.owns, START_S, standby)
+        return time.perf_counter() - started_s
+
+
+def _fill(client: Elasticsearch, count: int) -> None:
+    client.options(ignore_status=404).indices.delete(index=FOREST)
+    held = Held.random(VERIFIED, count, np.random.default_rng(count))
+    aging = Aging.of(retention=timedelta(days=30))
+    with ElasticStore(
+        client, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=_MEMORY_BYTES
+    ) as store:
+        forest = Forest(store)
+        for at in range(0, count, _FILLED_AT_ONCE):
+            forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)

@@ -11,7 +11,7 @@ from benchmarks.lookup import fingerprints
 from benchmarks.lookup.rows import ELASTIC, Lookup
 from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, TABLES, Fingerprints, Scheme
 from benchmarks.rows import duration_s
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.limits import MAX_HITS, MAX_TERMS
 from esdedup.elastic.requests import Query

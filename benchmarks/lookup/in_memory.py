@@ -11,7 +11,7 @@ from benchmarks.lookup import fingerprints
 from benchmarks.lookup.rows import MEMORY, Lookup, calculated
 from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, SCHEMES, Fingerprints, Scheme
 from benchmarks.rows import duration_s
-from benchmarks.run import Run
+from benchmarks.server import Run
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
 

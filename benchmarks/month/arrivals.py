@@ -7,9 +7,8 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.day.designs import Design, Link, Page, Recent
-from benchmarks.day.stories import Story, Version, original, reprint, tell
-from benchmarks.day.wording import SCRIPTS, Language
+from benchmarks.day.crawl import Design, Link, Page, Recent
+from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, reprint, tell
 
 BEGINNING = datetime(2026, 3, 2, tzinfo=UTC)
 _DAY = timedelta(days=1)

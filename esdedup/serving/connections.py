@@ -18,15 +18,7 @@ from esdedup.serving.framing import framing_fault
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Args:
-        host: An address or a name of this machine.
-        port: 0 takes a free one.
-
-    Raises:
-        SettingError: Nobody can listen there.
-    """
+    """Return a socket that listens at a name or an address of this machine; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
@@ -53,8 +45,8 @@ _SPARE = 8
 class BoundedConnection(H11Protocol):
     """Ends a connection whose request or answer takes too long, and any beyond the largest number.
 
-    Beyond that, there are places for those who ask how the process is: whoever comes next takes that of the
-    first of them. Subclasses set the bounds, and have spare connections of their own.
+    Beyond that, there are places for those who ask how the process is: the next one takes that of the first.
+    Subclasses set the bounds, and have spare connections of their own.
     """
 
     max_connections: ClassVar[int]

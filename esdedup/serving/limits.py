@@ -43,7 +43,7 @@ class Limits:
             timeout_s: Of one request.
             max_body_bytes: Of one request.
             max_bodies_bytes: Of all requests in progress.
-            is_free: Says of a request whether it is answered however much is going on.
+            is_free: Whether a request is answered however much is going on.
             measured: Is around each other request.
             on_held: Called with how many bytes more, or less, the bodies in progress have.
         """
@@ -112,11 +112,7 @@ class Limits:
         return message
 
     def _admit(self, size: int, *, of: "_Exchange") -> None:
-        """Make sure that the body of a request may have so many bytes.
-
-        Raises:
-            Refused: It is too large, or the bodies of all requests together are.
-        """
+        """Raise `Refused` if the body of a request may not have so many bytes."""
         if size > self._max_body_bytes:
             raise Refused(
                 f"the request is larger than {self._max_body_bytes:,} bytes: send fewer articles at once",
@@ -126,11 +122,7 @@ class Limits:
         self._admit_more(size - of.held_bytes)
 
     def _admit_more(self, size: int) -> None:
-        """Make sure that the bodies of all requests together may have so many bytes more.
-
-        Raises:
-            Refused: They are too large.
-        """
+        """Raise `Refused` if the bodies of all requests together may not have so many bytes more."""
         if self._bodies_bytes + size > self._max_bodies_bytes:
             raise Refused(
                 f"the requests in progress have {self._bodies_bytes:,} bytes, and together no more than "
@@ -140,11 +132,7 @@ class Limits:
             )
 
     def _hold_unpacked(self, exchange: "_Exchange", size: int) -> None:
-        """Count the bytes of an unpacked body among those of all requests in progress.
-
-        Raises:
-            Refused: Together they are too many.
-        """
+        """Count the bytes of an unpacked body among those of all requests in progress, if they may be."""
         self._admit_more(size)
         self._hold(exchange, size)
 
@@ -168,7 +156,7 @@ class _Exchange:
 
     @property
     def announced_bytes(self) -> int:
-        """The size of the body as the caller announced it, 0 if he did not."""
+        """The size of the body as the caller announced it, else 0."""
         length = Headers(scope=self.scope).get("content-length", "")
         return int(length) if length.isdecimal() else 0
 
@@ -179,11 +167,7 @@ class _Exchange:
             await self._send(message)
 
     async def refuse(self, problem: Problem) -> None:
-        """Answer that the request is refused; an answer that has begun breaks off.
-
-        Raises:
-            Refused: The answer has begun.
-        """
+        """Answer that the request is refused; an answer that has begun breaks off with `Refused`."""
         response = self._answer(self.scope, problem)
         if self._has_begun:
             raise Refused(problem.detail, status=problem.status, kind=problem.kind)

@@ -184,43 +184,35 @@ def handle_errors(
 ) -> None:
     """Let an application answer every error.
 
-    Args:
-        app: The application.
-        answer: Gives a problem its shape.
-        problem_of: Says what one of our errors is.
-        problem_of_http: The same of one that Starlette raises.
+    `answer` gives a problem its shape; the others say what problem an error of ours, or of Starlette's, is.
     """
 
-    async def failed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, EsdedupError)
-        return answer(request.scope, problem_of(request, error))
-
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        found = error.errors()
-        named = [
-            f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][-1]}: "
-            f"{each['msg'].removeprefix('Value error, ')}"
-            for each in found
-        ]
-        detail = "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
-        return answer(request.scope, Problem.of(400, "invalid_request", detail))
-
-    async def not_served(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        response = answer(request.scope, problem_of_http(request, error))
-        response.headers.update(error.headers or {})
+    async def handle(request: Request, error: Exception) -> Response:
+        if isinstance(error, ClientDisconnect):
+            # Nobody reads it.
+            return Response(status_code=400)
+        if isinstance(error, HTTPException):
+            problem = problem_of_http(request, error)
+        elif isinstance(error, RequestValidationError):
+            problem = _of_values(error)
+        elif isinstance(error, EsdedupError):
+            problem = problem_of(request, error)
+        else:
+            problem = Problem.of_error(error)
+        response = answer(request.scope, problem)
+        if isinstance(error, HTTPException):
+            response.headers.update(error.headers or {})
         return response
 
-    async def left(_request: Request, _error: Exception) -> Response:
-        # Nobody reads it.
-        return Response(status_code=400)
+    for kind in (ClientDisconnect, HTTPException, RequestValidationError, EsdedupError, Exception):
+        app.add_exception_handler(kind, handle)
 
-    async def broken(request: Request, error: Exception) -> Response:
-        return answer(request.scope, Problem.of_error(error))
 
-    app.add_exception_handler(EsdedupError, failed)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, not_served)
-    app.add_exception_handler(ClientDisconnect, left)
-    app.add_exception_handler(Exception, broken)
+def _of_values(error: RequestValidationError) -> Problem:
+    """Return what is said of values that a request may not have."""
+    named = []
+    for each in error.errors():
+        name = ".".join(map(str, each["loc"][1:])) or each["loc"][-1]
+        named.append(f"{name}: {each['msg'].removeprefix('Value error, ')}")
+    detail = "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
+    return Problem.of(400, "invalid_request", detail)

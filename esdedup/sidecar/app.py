@@ -11,8 +11,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import timedelta
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from pydantic import SecretStr
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,22 +28,26 @@ from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.limits import Guard, Limits
 from esdedup.serving.problems import Answer, Problem, handle_errors
-from esdedup.sidecar.auth import PATH, ElasticAnswer, Rights, TokenGuard
+from esdedup.sidecar.auth import PATH, CallerRefused, ElasticAnswer, Rights, TokenGuard
 from esdedup.sidecar.batcher import BatchLimits
-from esdedup.sidecar.bulk import BulkRoute
+from esdedup.sidecar.bulk import BulkRoute, refused_answer
+from esdedup.sidecar.bulk_request import RequestRefused
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment, Indices
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import (
     PAGES,
     V1,
-    answer,
     counting,
     health_routes,
+    is_own,
     is_probe,
     is_under,
     is_watching,
     kind_of,
+)
+from esdedup.sidecar.own_paths import (
+    answer as answer_of,
 )
 from esdedup.sidecar.owner import OwnerThread
 from esdedup.sidecar.proxy import Proxy, UnreadWrites
@@ -59,6 +64,7 @@ def create_app(
     own: Sequence[APIRouter] = (),
     others: Sequence[BaseRoute] = (),
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
+    answer: Answer = answer_of,
 ) -> FastAPI:
     """Return the application.
 
@@ -67,6 +73,7 @@ def create_app(
         own: The sidecar's own endpoints; they come first.
         others: Further routes; a request that none of them matches passes.
         alongside: What begins with the application after the upstream, and ends with it.
+        answer: Gives what failed the shape of its path.
     """
 
     @asynccontextmanager
@@ -91,6 +98,18 @@ def create_app(
         app.include_router(router)
     endpoints = [route for router in own for route in router.routes]
     app.router.routes += [_NotServed(endpoints), *others, Proxy(upstream)]
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        # Also where its own shape is not used: it is counted.
+        response = answer(request.scope, Problem.of_error(error))
+        if is_own(request.scope):
+            return response
+        assert isinstance(error, RequestRefused | CallerRefused)
+        return error.as_elasticsearch() if isinstance(error, CallerRefused) else refused_answer(error)
+
+    handle_errors(app, answer)
+    app.add_exception_handler(RequestRefused, refuse)
+    app.add_exception_handler(CallerRefused, refuse)
     return app
 
 
@@ -115,11 +134,11 @@ class _NotServed(BaseRoute):
         )
         if methods:
             detail = f"this endpoint is asked with {' or '.join(methods)}, not with {scope['method']:.20}"
-            response = answer(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
+            response = answer_of(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
             response.headers["Allow"] = ", ".join(methods)
         else:
             detail = "the description is /v1/openapi.json"
-            response = answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
+            response = answer_of(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
         await response(scope, receive, send)
 
 
@@ -190,8 +209,10 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         assigning=owner.assigning,
         metrics=metrics,
     )
+    answer = counting(metrics)
     app = create_app(
         upstream,
+        answer=answer,
         own=[
             health_routes(settings.forest, lambda: owner.ownership, ask=ask, metrics=metrics),
             enrich_routes(
@@ -219,7 +240,6 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         alongside=[indices, owner, anyone, *(each.running() for each in pages)],
     )
     api.describe(app)
-    handle_errors(app, answer := counting(metrics))
     return guarded(app, settings, answer, metrics)
 
 

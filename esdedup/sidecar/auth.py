@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import orjson
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.elastic.client import CREDENTIALS
@@ -70,7 +71,7 @@ class TokenGuard:
 PATH = b"/_security/user/_has_privileges"
 """Where Elasticsearch says which privileges a caller has."""
 
-# The least that whoever writes an article needs.
+# The least that is needed to write an article.
 _PRIVILEGE = "create_doc"
 # How long a right counts. What is refused is asked again each time: it may be granted meanwhile.
 _GRANTED_S = 60.0
@@ -111,6 +112,14 @@ class CallerRefused(Refused):
         said = f"Elasticsearch refuses the caller with status {answer.status}"
         super().__init__(said, status=answer.status, kind="caller_refused")
         self.answer = answer
+
+    def as_elasticsearch(self) -> Response:
+        """Return what Elasticsearch said."""
+        response = Response(self.answer.body, self.answer.status)
+        response.raw_headers = [
+            each for each in self.answer.headers if each[0].lower() != b"transfer-encoding"
+        ]
+        return response
 
 
 class Rights:

@@ -86,7 +86,7 @@ class _Waiting(Generic[_Article, _Decided]):
             self.all_durable.set_result(None)
 
     def fail(self, error: BaseException) -> None:
-        # Whoever waits for the first of these does not come to the second one.
+        # Nobody who waits for the first of these comes to the second one.
         failed = self.all_durable if self.all_decided.done() else self.all_decided
         if not failed.done():
             failed.set_exception(error)

@@ -13,14 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from esdedup.errors import EsdedupError, ServerError
-from esdedup.serving.problems import Problem
-from esdedup.sidecar.auth import CallerRefused
+from esdedup.errors import ServerError
 from esdedup.sidecar.bodies import caller_address, in_thread_if_large, json_content_type, unpacked
 from esdedup.sidecar.bulk_request import (
     ARTICLE_REJECTED,
@@ -36,7 +34,7 @@ from esdedup.sidecar.bulk_request import (
 )
 from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import counting, error_body
+from esdedup.sidecar.own_paths import error_body
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.proxy import Proxy, target_of
 from esdedup.sidecar.upstream import Upstream
@@ -71,7 +69,7 @@ class BulkRoute(BaseRoute):
             upstream: Where requests go on to.
             enrichment: Says what becomes of each item.
             ownership: Returns whether this process owns the forest: if not, requests are refused unread.
-            metrics: Counts what Elasticsearch makes of articles, and what is refused.
+            metrics: Counts what Elasticsearch makes of articles.
             max_body_bytes: Of a body that is unpacked.
             passes_rejected: Send articles on that can get no root, instead of refusing them.
         """
@@ -80,7 +78,6 @@ class BulkRoute(BaseRoute):
         self._enrichment = enrichment
         self._ownership = ownership
         self._metrics = metrics
-        self._answer = counting(metrics)
         self._max_body_bytes = max_body_bytes
         self._passes_rejected = passes_rejected
 
@@ -91,35 +88,18 @@ class BulkRoute(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        try:
-            self._ownership().require()
-            request = _Request(scope, await Request(scope, receive).body())
-            items = await request.items(max_body_bytes=self._max_body_bytes)
-            outcomes = await self._enrichment.enrich(
-                items, headers=scope["headers"], address=caller_address(scope)
-            )
-            outcomes = [self._after_refusal(*each) for each in zip(items, outcomes, strict=True)]
-            if not any(isinstance(each, Change | Rejection) for each in outcomes):
-                await self._proxy.send_on(scope, receive, send, body=request.raw_body)
-            elif request.path.operation == "bulk":
-                await self._bulk(request, items, outcomes, receive, send)
-            else:
-                await self._document(request, items[0], outcomes[0], receive, send)
-        except ClientDisconnect:
-            return
-        except CallerRefused as refused:
-            body, headers = refused.answer.body, refused.answer.headers
-            response = Response(body, refused.answer.status)
-            response.raw_headers = [each for each in headers if each[0].lower() != b"transfer-encoding"]
-            await response(scope, receive, send)
-        except RequestRefused as refused:
-            self._metrics.refused(refused.kind)
-            body = error_body(refused.status, refused.kind, str(refused))
-            response = Response(body, refused.status, media_type=_JSON)
-            response.raw_headers.insert(0, _PRODUCT)
-            await response(scope, receive, send)
-        except EsdedupError as error:
-            await self._answer(scope, Problem.of_error(error))(scope, receive, send)
+        self._ownership().require()
+        request = _Request(scope, await Request(scope, receive).body())
+        items = await request.items(max_body_bytes=self._max_body_bytes)
+        address = caller_address(scope)
+        outcomes = await self._enrichment.enrich(items, headers=scope["headers"], address=address)
+        outcomes = [self._after_refusal(*each) for each in zip(items, outcomes, strict=True)]
+        if not any(isinstance(each, Change | Rejection) for each in outcomes):
+            await self._proxy.send_on(scope, receive, send, body=request.raw_body)
+        elif request.path.operation == "bulk":
+            await self._bulk(request, items, outcomes, receive, send)
+        else:
+            await self._document(request, items[0], outcomes[0], receive, send)
 
     def _after_refusal(self, item: BulkItem, outcome: Outcome) -> Outcome:
         """Log an article that gets no root; return what becomes of it."""
@@ -235,6 +215,14 @@ def _lines(item: BulkItem, outcome: Outcome) -> bytes:
     if isinstance(outcome, Change):
         return item.with_addition(outcome.added, outcome.document, dedup=outcome.dedup)
     return item.as_it_came()
+
+
+def refused_answer(refused: RequestRefused) -> Response:
+    """Return the answer to a request that is refused, as Elasticsearch gives it."""
+    body = error_body(refused.status, refused.kind, str(refused))
+    response = Response(body, refused.status, media_type=_JSON)
+    response.raw_headers.insert(0, _PRODUCT)
+    return response
 
 
 # Elasticsearch's parameters by which an answer is less, or written otherwise.

@@ -79,10 +79,7 @@ class BulkItem:
     def document(self) -> dict[str, Any]:
         """Parse its document, which is to be looked at, not written again: large numbers lose digits here.
 
-        Half a character (a lone surrogate) becomes a question mark.
-
-        Raises:
-            ArticleRejected: It is not a JSON object.
+        A lone surrogate becomes a question mark. Raises `ArticleRejected` if it is not a JSON object.
         """
         assert self.source is not None
         try:
@@ -97,13 +94,7 @@ class BulkItem:
         return document
 
     def with_addition(self, added: Addition, document: Mapping[str, Any], *, dedup: str) -> bytes:
-        """Return its lines with what is added.
-
-        Args:
-            added: What is added.
-            document: As `document` has returned it.
-            dedup: The name of the dedup object.
-        """
+        """Return its lines with what is added, given its parsed document and the name of the dedup object."""
         header = self.header
         if added.routing is not None:
             meta = {**self.meta, "routing": added.routing}
@@ -121,17 +112,7 @@ class BulkItem:
 def read_bulk(
     body: bytes, *, index: str | None, max_items: int = MAX_ITEMS, max_line_bytes: int = MAX_LINE_BYTES
 ) -> list[BulkItem]:
-    """Read the body of a bulk request.
-
-    Args:
-        body: Not compressed.
-        index: Of the path; where items write that name no index.
-        max_items: Bodies with more are refused.
-        max_line_bytes: Bodies with a longer line are refused.
-
-    Raises:
-        RequestRefused: It cannot be read, or is too large.
-    """
+    """Read the body of a bulk request, whose path may name an index; raises `RequestRefused`."""
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
     most_lines = _LINES_PER_ITEM * max_items
@@ -206,7 +187,7 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
 
 
 def _replaced(value: Any) -> Any:
-    """Return a value without half characters."""
+    """Return a value without lone surrogates."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, list):
@@ -285,13 +266,7 @@ def members(source: bytes) -> list[Member]:
 
 
 def with_member(source: bytes, key: str, value: bytes) -> bytes:
-    """Return an object with one more member, at its end.
-
-    Args:
-        source: The object, which has no such key.
-        key: The key.
-        value: The value, as JSON.
-    """
+    """Return an object with one more member at its end; it has no such key."""
     end = source.rindex(b"}")
     is_empty = source[:end].rstrip(b" \t\r\n").endswith(b"{")
     return b"".join(
@@ -306,7 +281,7 @@ def without_object(source: bytes, key: str) -> bytes:
 
 
 def _string(source: bytes) -> str:
-    # Not orjson: the string may be half a character.
+    # Not orjson: the string may be a lone surrogate.
     return str(json.loads(source.decode(errors="surrogatepass")))
 
 
@@ -335,15 +310,7 @@ class ArticlePath:
 
 
 def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
-    """Return what a request writes, by its path.
-
-    Args:
-        method: Of the request.
-        raw_path: As it came, without the query.
-
-    Returns:
-        None for every other request, and for what Elasticsearch refuses.
-    """
+    """Return what a request writes, by its path; None for all others, and for what Elasticsearch refuses."""
     path = raw_path.partition(b"#")[0]
     # One slash at the beginning may be missing; those at the end mean nothing.
     parts = path.removeprefix(b"/").rstrip(b"/").split(b"/")
@@ -372,15 +339,8 @@ def parts_of(raw_path: bytes) -> list[bytes]:
 def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
     """Return a request for one document as an item of a bulk request.
 
-    Its document is `source_with`; its other parameters stay in the query, which `routed` changes.
-
-    Args:
-        path: Of the request.
-        query: As it came, without the question mark.
-        body: Not compressed.
-
-    Raises:
-        RequestRefused: There is no document.
+    Its document is `source_with`; its other parameters stay in the query, which `routed` changes. Raises
+    `RequestRefused` if there is no document.
     """
     if not body and path.operation == "update":
         reason = "Validation Failed: 1: script or doc is missing;"

@@ -23,7 +23,7 @@ from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.upstream import Headers
 
-# How long an answer counts: so long after `setup`, the articles of an index are enriched.
+# How long an answer counts: at most so long after `setup`, the articles of an index go unenriched.
 _KNOWN_S = 2.0
 # Requests to Elasticsearch at once.
 _AT_ONCE = 4

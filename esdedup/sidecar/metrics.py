@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -57,83 +57,60 @@ class Metrics:
     """The metrics of one sidecar, which may be changed from any thread."""
 
     def __init__(self, forest: str = DEFAULT_FOREST) -> None:
-        """Record nothing yet.
-
-        Args:
-            forest: The name of the forest, a label of what is said of it.
-        """
+        """Make all metrics; the name of the forest is a label of those about it."""
         self.registry = CollectorRegistry()
         # In the order of the documents; without those of the process in general, which Prometheus defines.
         self.described: list[MetricDescription] = []
         ProcessCollector(registry=self.registry)
 
-        self._articles = self._new(
-            Counter, "articles", "Articles by what became of them.", by=("outcome", ArticleKind)
-        )
+        def counter(name: str, text: str, **label: object) -> Counter:
+            return self._new(Counter, name, text, label)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return self._new(Gauge, name, text)
+
+        def of_forest(name: str, text: str) -> Gauge:
+            return self._new(Gauge, name, text, {"forest": (forest,)}).labels(forest)
+
+        def seconds(name: str, text: str, **label: object) -> Histogram:
+            return self._new(Histogram, f"{name}_seconds", text, label, buckets=_SECONDS)
+
+        self._articles = counter("articles", "Articles by what became of them.", outcome=ArticleKind)
         self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
         )
-        self.batch_wait = self._new(
-            Histogram,
-            "batch_wait_seconds",
-            "From a batch's first article until deciding begins.",
-            buckets=_SECONDS,
+        self.batch_wait = seconds("batch_wait", "From a batch's first article until deciding begins.")
+        self.batch_decide = seconds("batch_decide", "Fingerprinting a batch and deciding its roots.")
+        self.batch_write = seconds(
+            "batch_write", "Writing the nodes of a batch, until Elasticsearch has acknowledged them."
         )
-        self.batch_decide = self._new(
-            Histogram,
-            "batch_decide_seconds",
-            "Fingerprinting a batch and deciding its roots.",
-            buckets=_SECONDS,
-        )
-        self.batch_write = self._new(
-            Histogram,
-            "batch_write_seconds",
-            "Writing the nodes of a batch, until Elasticsearch has acknowledged them.",
-            buckets=_SECONDS,
-        )
-        self.queue = self._new(Gauge, "queue_articles", "Articles that wait or are being decided.")
+        self.queue = gauge("queue_articles", "Articles that wait or are being decided.")
 
-        self._requests = self._new(
-            Histogram,
-            "request_seconds",
-            "From a request to the end of its answer.",
-            by=("kind", RequestKind),
-            buckets=_SECONDS,
-        )
-        self._in_progress = self._new(Gauge, "requests_in_progress", "Requests that are not answered yet.")
-        self._refused = self._new(
-            Counter, "requests_refused", "Requests that the sidecar refused.", by=("reason", Refusal)
-        )
-        self.bodies = self._new(Gauge, "request_bodies_bytes", "Bodies of the requests in progress.")
+        self._requests = seconds("request", "From a request to the end of its answer.", kind=RequestKind)
+        self._in_progress = gauge("requests_in_progress", "Requests that are not answered yet.")
+        self._refused = counter("requests_refused", "Requests that the sidecar refused.", reason=Refusal)
+        self.bodies = gauge("request_bodies_bytes", "Bodies of the requests in progress.")
 
-        self._upstream = self._new(
-            Counter,
+        self._upstream = counter(
             "elasticsearch_requests",
             "Requests to Elasticsearch by the status of its answer; none if there was no answer.",
-            by=("status", _Status),
+            status=_Status,
         )
-        self._upstream_seconds = self._new(
-            Histogram,
-            "elasticsearch_request_seconds",
-            "From a request to Elasticsearch to the beginning of its answer.",
-            buckets=_SECONDS,
+        self._upstream_seconds = seconds(
+            "elasticsearch_request", "From a request to Elasticsearch to the beginning of its answer."
         )
-        self._items = self._new(
-            Counter,
+        self._items = counter(
             "bulk_items",
             "Items of bulk requests with articles by the status that Elasticsearch gave each, as far as "
             "answers are not compressed.",
-            by=("status", _Status),
+            status=_Status,
         )
-
-        def of_forest(name: str, text: str) -> Gauge:
-            return self._new(Gauge, name, text, by=("forest", (forest,))).labels(forest)
 
         self.lease = of_forest("lease_held", "1 if this process owns the forest, else 0.")
         self.nodes = of_forest("forest_nodes", "Nodes of the forest, as its owner knows it; else 0.")
         self.pages = of_forest("forest_pages", "Pages that the forest remembers, likewise.")
         self.memory = of_forest("forest_memory_bytes", "Memory that its nodes and pages take.")
-        self.expired_nodes = self._new(Counter, "expired_nodes", "Expired nodes that were deleted.")
+        self.expired_nodes = counter("expired_nodes", "Expired nodes that were deleted.")
         self.passages = of_forest(
             "boilerplate_passages",
             "Passages that were learned to be boilerplate, as the owner knows it; else 0.",
@@ -177,16 +154,11 @@ class Metrics:
         return encode(self.registry), content_type
 
     def _new(
-        self,
-        kind: type[_Metric],
-        name: str,
-        text: str,
-        *,
-        by: tuple[str, object] | None = None,
-        **bounds: Any,
+        self, kind: type[_Metric], name: str, text: str, label: Mapping[str, Any] | None = None, **bounds: Any
     ) -> _Metric:
-        """Return a new metric; with a label it has all its series from the beginning."""
-        labels, values = ((by[0],), _values(by[1])) if by else ((), ())
+        """Return a new metric; with a label, of a literal type or some names, it has all series at once."""
+        labels, of = tuple(label or ()), [*(label or {}).values()]
+        values: tuple[Any, ...] = (get_args(of[0]) or tuple(of[0])) if of else ()
         metric = kind(f"esdedup_{name}", text, labels, registry=self.registry, **bounds)
         for value in values:
             metric.labels(value)
@@ -194,11 +166,6 @@ class Metrics:
         shown = f"esdedup_{name}_total" if type_name == "counter" else f"esdedup_{name}"
         self.described.append(MetricDescription(shown, type_name, labels, tuple(map(str, values)), text))
         return metric
-
-
-def _values(of: object) -> tuple[Any, ...]:
-    """Return the values of a label: those of a type, or names."""
-    return get_args(of) or (tuple(of) if isinstance(of, Sequence) else ())
 
 
 def _status(status: int | None) -> _Status:

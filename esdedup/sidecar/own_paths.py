@@ -24,7 +24,7 @@ from esdedup.sidecar.owner import Ownership
 
 def error_body(status: int, kind: str, reason: str) -> bytes:
     """Return an error as Elasticsearch writes one."""
-    # The reason may quote half a character, which UTF-8 cannot encode.
+    # The reason may quote a lone surrogate, which UTF-8 cannot encode.
     cause = {"type": kind, "reason": reason.encode(errors="replace").decode()}
     return orjson.dumps({"error": {"root_cause": [cause], **cause}, "status": status})
 

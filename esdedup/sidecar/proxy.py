@@ -9,21 +9,19 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from esdedup.errors import EsdedupError, ServerUnavailable
+from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bulk_request import DOCUMENTS, parts_of
 from esdedup.sidecar.enrichment import Target
-from esdedup.sidecar.own_paths import answer
 from esdedup.sidecar.own_paths import answer as answer_of
-from esdedup.sidecar.upstream import RequestUnreadable, Upstream, UpstreamAnswer
+from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ class Proxy(BaseRoute):
             async with caller.waiting():
                 await self.send_on(scope, receive, send, body=caller.body())
         except ClientDisconnect:
-            _log.debug("a caller has left before his answer")
+            _log.debug("a caller has left before the answer")
 
     async def send_on(
         self,
@@ -67,7 +65,7 @@ class Proxy(BaseRoute):
         body: bytes | AsyncIterator[bytes] | None,
         watch: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """Send a request on with this body, and its answer back; errors are answered too.
+        """Send a request on with this body, and its answer back; also that Elasticsearch does not answer.
 
         `watch` is called with each part of the answer's body.
         """
@@ -86,8 +84,6 @@ class Proxy(BaseRoute):
                     watch(part)
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except RequestUnreadable as error:
-            await answer_of(scope, Problem.of_error(error))(scope, receive, send)
         except ServerUnavailable as error:
             if has_begun:
                 _log.warning("%s; the caller's connection is closed", error)
@@ -99,7 +95,7 @@ class Proxy(BaseRoute):
 
 
 class Caller:
-    """The side of a request that a caller holds: his body, and whether he waits."""
+    """The caller's side of a request: the body, and whether they still wait for the answer."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -112,17 +108,14 @@ class Caller:
             self._has_sent.set()
 
     def body(self) -> AsyncIterator[bytes] | None:
-        """Return the body as it comes, None if there is none. Raises `ClientDisconnect` if he leaves."""
+        """Return the body as it comes, if there is one; raises `ClientDisconnect` if the caller leaves."""
         return self._parts() if self._has_body else None
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """End what happens inside when the caller leaves.
+        """End what happens inside when the caller leaves, with `ClientDisconnect`.
 
         Elasticsearch then cancels a search that nobody waits for.
-
-        Raises:
-            ClientDisconnect: He has left.
         """
         try:
             async with asyncio.timeout(None) as patience:
@@ -148,7 +141,7 @@ class Caller:
         self._has_sent.set()
 
     async def _watch(self, patience: asyncio.Timeout) -> None:
-        # Only now: whoever asks for the body makes the server ask the caller for it.
+        # Only now: asking for the body makes the server ask the caller for it.
         await self._has_sent.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -204,13 +197,8 @@ class UnreadWrites(BaseRoute):
     def __init__(
         self, upstream: Upstream, find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
     ) -> None:
-        """Refuse, or send on.
-
-        Args:
-            upstream: Where requests go on to.
-            find: As `Indices.find`.
-        """
-        self._passing = Proxy(upstream)
+        """Look indices up by `find`, as `Indices.find`."""
+        self._proxy = Proxy(upstream)
         self._find = find
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -221,27 +209,17 @@ class UnreadWrites(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         first = parts_of(scope["raw_path"])[0]
-        try:
-            if first == _REINDEX:
-                request = Request(scope, receive)
-                body = await request.body()
-                await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
-                await self._passing.send_on(scope, receive, send, body=body)
-                return
+        if first == _REINDEX:
+            request = Request(scope, receive)
+            body = await request.body()
+            await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
+            await self._proxy.send_on(scope, receive, send, body=body)
+        else:
             await self._refuse_set_up(first.decode(errors="replace"))
-        except ClientDisconnect:
-            return
-        except EsdedupError as error:
-            await answer(scope, Problem.of_error(error))(scope, receive, send)
-            return
-        await self._passing.handle(scope, receive, send)
+            await self._proxy.handle(scope, receive, send)
 
     async def _refuse_set_up(self, name: str) -> None:
-        """Make sure that an index was not set up, nor any of several with commas and patterns.
-
-        Raises:
-            Refused: It was, or nobody knows.
-        """
+        """Raise `Refused` if an index, or any of several with commas and patterns, was set up."""
         if name.startswith("_") and name != "_all":
             raise _not_read(f"{name:.100} is unknown here, and may write articles: ask Elasticsearch itself")
         # Each by itself: one that is missing must not hide the others.
@@ -269,14 +247,9 @@ def _may_write(method: str, raw_path: bytes) -> bool:
 
 
 def _destination(body: bytes, encoding: str | None) -> str:
-    """Return the index that a request to reindex writes to.
-
-    Raises:
-        Refused: It cannot be told: the body is no plain JSON, or a script may choose another one.
-    """
-    given: Any = None
+    """Return the index that a request to reindex writes to; raises `Refused` if that cannot be told."""
     try:
-        given = orjson.loads(body) if encoding is None else None
+        given = orjson.loads(body) if encoding is None else {}
         name = given["dest"]["index"]
     except (ValueError, TypeError, KeyError):
         name = None

@@ -196,7 +196,7 @@ class Settings(BaseSettings):
     """Seconds within which the headers of a request must arrive."""
     request_timeout_s: float = Field(default=300.0, ge=1, le=86_400)
     """Seconds within which the body must then arrive."""
-    # Feeders wait for less; but whoever merges or reindexes through the sidecar may wait for very long.
+    # Feeders wait for less, but a merge or a reindex through the sidecar may take very long.
     answer_timeout_s: float = Field(default=3_600.0, ge=1, le=86_400)
     """Seconds that the answer may take from then on."""
     # Clients keep connections, and one that is closed while they send costs them a retry.

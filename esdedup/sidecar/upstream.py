@@ -51,11 +51,7 @@ def end_to_end(headers: Iterable[Header]) -> list[Header]:
 
 
 def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
-    """Return the headers that a request goes on with: its own, but for `Host`.
-
-    Raises:
-        RequestUnreadable: One is not UTF-8, or has control characters.
-    """
+    """Return the headers that a request goes on with: its own, but for `Host`; raises `RequestUnreadable`."""
     return [
         (name.decode("ascii"), as_text(value, f"the header {name.decode('ascii')}"))
         for name, value in end_to_end(headers)
@@ -64,11 +60,7 @@ def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
 
 
 def as_text(value: bytes, what: str) -> str:
-    """Return a part of a request as aiohttp wants it, which writes it as the same bytes.
-
-    Raises:
-        RequestUnreadable: It is not UTF-8, or has control characters.
-    """
+    """Return a part of a request as aiohttp wants it, which writes it as the same bytes."""
     if _CONTROL.search(value):
         raise RequestUnreadable(f"{what} has a control character")
     try:
@@ -82,17 +74,9 @@ _AVOIDED_S = 5.0
 
 
 class Nodes:
-    """Says which node comes next."""
+    """Says which node comes next. Of an address the path is kept, a user and a password are not."""
 
     def __init__(self, urls: Sequence[str]) -> None:
-        """Take addresses.
-
-        Args:
-            urls: A path before Elasticsearch's own paths is kept, a user and a password are not.
-
-        Raises:
-            SettingError: There is none, or one is not valid.
-        """
         if not urls:
             raise SettingError("urls names no server")
         self._nodes = [Node(url) for url in urls]
@@ -179,12 +163,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class UpstreamAnswer:
-    """What Elasticsearch answers.
-
-    Attributes:
-        status: The HTTP status.
-        headers: As they came, but for those that concern one connection alone.
-    """
+    """What Elasticsearch answers; its headers are those that a proxy passes on."""
 
     def __init__(self, response: aiohttp.ClientResponse, node: str) -> None:
         self.status = response.status
@@ -193,11 +172,7 @@ class UpstreamAnswer:
         self._node = node
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yield the body in parts, as they come, compressed if it is.
-
-        Raises:
-            ServerUnavailable: The answer breaks off.
-        """
+        """Yield the body in parts, as they come; raise `ServerUnavailable` if it breaks off."""
         try:
             async for part in self._content.iter_any():
                 yield part
@@ -222,19 +197,16 @@ class Upstream:
         read_timeout_s: float = 3_600.0,
         metrics: Metrics | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Take the addresses of the nodes; raises `SettingError`.
 
         Args:
-            urls: The addresses of the nodes, as for `Nodes`.
+            urls: The addresses of the nodes.
             ca_certs: A file or directory with the authority that signed the nodes' certificates.
             max_connections: To all nodes together; further requests wait for a free one.
             connect_timeout_s: For a connection to a node, after which the next one is tried.
-            read_timeout_s: Between two parts of an answer. Merging or reindexing may take very long, and
-                whoever waits for less leaves: then his request ends. A node that vanishes is noticed sooner.
+            read_timeout_s: Between two parts of an answer. Merging or reindexing may take very long, and a
+                caller who waits for less leaves. A node that vanishes is noticed sooner.
             metrics: Counts the requests, and the seconds until the headers of their answers.
-
-        Raises:
-            SettingError: An address or the certificates are not valid.
         """
         self._nodes = Nodes(urls)
         self._tls = tls_context(ca_certs) if self._nodes.is_secure else None
@@ -285,7 +257,7 @@ class Upstream:
         Args:
             method: In capitals.
             target: The path and the query as they came, percent-encoded.
-            headers: Those of the caller; what concerns his connection alone is left out, his `Host` replaced.
+            headers: Those of the caller; what concerns their connection alone is left out, `Host` replaced.
             body: None for a request without one; what its iterator raises is raised here, and breaks it off.
 
         Raises:
@@ -359,11 +331,7 @@ class _Body:
 
 
 def tls_context(ca_certs: Path | None) -> ssl.SSLContext:
-    """Return what trusts an authority; None: those that the system trusts.
-
-    Raises:
-        SettingError: There is no certificate of one.
-    """
+    """Return what trusts an authority, or those that the system trusts; raises `SettingError`."""
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")
     try:

@@ -15,7 +15,6 @@ from starlette.routing import Match
 
 from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
-from esdedup.serving.problems import handle_errors
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
@@ -53,8 +52,9 @@ async def _asked(
 ) -> asgi.Response:
     async with connect_async(url) as client:
         reader = AsyncReader(client, forest=forest)
-        app = create_app(Upstream([url]), others=[ReadingApi(reader, client, index=default)])
-        handle_errors(app, counting(Metrics()))
+        app = create_app(
+            Upstream([url]), others=[ReadingApi(reader, client, index=default)], answer=counting(Metrics())
+        )
         sent = asgi.Request(
             path=request.path,
             query=request.query,

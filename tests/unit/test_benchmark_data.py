@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import detectors, scripts
 from benchmarks.articles import Articles
-from benchmarks.hash_seed import hashed_by
+from benchmarks.detectors import hashed_by
 from benchmarks.signatures import NOW_MS, Held
 from esdedup import CLASSIC, VERIFIED, Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter

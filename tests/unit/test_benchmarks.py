@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from benchmarks.hash_seed import hashed_by
-from benchmarks.steps import STEPS
+from benchmarks.detectors import hashed_by
+from benchmarks.processes import STEPS
 from esdedup import Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
@@ -62,7 +62,7 @@ def test_both_settings_of_the_peer_find_all_pairs() -> None:
 
 _ONLINE = """
 from benchmarks.online import STEPS, Ours
-from benchmarks.online_peers import PEERS
+from benchmarks.online import PEERS
 from esdedup import sample
 
 print(all(callable(getattr(owner, name)) for places in STEPS.values() for owner, name in places))

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from esdedup.ingest.arrive import arrive
 
-from benchmarks.day.crawl import RETENTION, CrawledPage, crawl
-from benchmarks.day.designs import Design, Page, Recent
-from benchmarks.day.stories import Version, original, tell
-from benchmarks.day.truth import Truth
-from benchmarks.day.wording import Language
+from benchmarks.day.crawl import RETENTION, CrawledPage, Design, Page, Recent, crawl
+from benchmarks.day.stories import Language, Version, original, tell
+from benchmarks.day.table import Truth
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging, Forest

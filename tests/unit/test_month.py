@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks.month.arrivals import BEGINNING, HOT_DAY, Arrival, Month
 from benchmarks.month.owner import Fed
-from benchmarks.month.plot import draw
-from benchmarks.month.table import TABLE, Day, flatness
+from benchmarks.month.table import TABLE, Day, draw, flatness
 from esdedup.elastic.forest.contents import Contents
 
 pytestmark = pytest.mark.slow

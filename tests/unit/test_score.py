@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.articles import SETS, articles_of, labels_of, labels_path
-from benchmarks.score import Roots, Score
+from benchmarks.detection import Roots, Score
 
 
 def labels(**pairs: str) -> dict[frozenset[str], str]:

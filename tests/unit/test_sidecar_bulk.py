@@ -9,9 +9,9 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.routing import Match
 
 from esdedup.errors import ForestBusy, ForestOwner, ServerError
+from esdedup.sidecar.app import create_app
 from esdedup.sidecar.bodies import json_content_type
 from esdedup.sidecar.bulk import BulkRoute, ItemStatuses, json_type, merged, refused_item, whole_answer
 from esdedup.sidecar.bulk_request import (
@@ -25,7 +25,7 @@ from esdedup.sidecar.bulk_request import (
 )
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import error_body
+from esdedup.sidecar.own_paths import counting, error_body
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Upstream
 
@@ -260,7 +260,7 @@ def unexpected(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize("path", ["/_bulk", "/news/_bulk", "/news/_doc/1", "/news/_update/1"])
 def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership, said: str) -> None:
     metrics, sent = Metrics(), list[Any]()
-    writing = BulkRoute(
+    route = BulkRoute(
         Upstream(["http://localhost:9200"]),
         Enrichment(forest="f", find=unexpected, may_write=unexpected, assigning=unexpected, metrics=metrics),
         ownership=lambda: ownership,
@@ -280,9 +280,8 @@ def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership,
         # Neither is looked at.
         "headers": [(b"content-type", b"application/cbor"), (b"content-length", b"1000")],
     }
-    match, found = writing.matches(scope)
-    assert match is Match.FULL
-    asyncio.run(writing.handle({**scope, **found}, unexpected, send))
+    app = create_app(Upstream(["http://localhost:9200"]), others=[route], answer=counting(metrics))
+    asyncio.run(app(scope, unexpected, send))
     start, body = sent
     assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"1")
     # As Elasticsearch's clients read it.

@@ -18,7 +18,6 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
-from esdedup.serving.problems import handle_errors
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.auth import CallerRefused, ElasticAnswer
@@ -75,8 +74,8 @@ class Sidecar:
             ownership=lambda: self.ownership,
             max_body_bytes=max_body_bytes,
         )
-        self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes])
-        handle_errors(self.app, counting(self.metrics))
+        answer = counting(self.metrics)
+        self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
 
     async def _find(self, names: Any) -> Any:
         return {name: INDICES.get(name) for name in names}

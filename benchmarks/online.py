@@ -245,7 +245,7 @@ class Ours:
         roots: dict[str, str | None] = {}
         for at in range(0, len(self._ids), at_once):
             ids = self._ids[at : at + at_once]
-            arrived = arrive(
+            _, decided = arrive(
                 self._texts[at : at + at_once],
                 times_ms=[None] * len(ids),
                 fingerprinter=fingerprinter,
@@ -254,7 +254,7 @@ class Ours:
                 sites=self._sites[at : at + at_once],
                 articles=ids,
             )
-            roots.update(zip(ids, (each.root for each in arrived.decided.assignments), strict=True))
+            roots.update(zip(ids, (each.root for each in decided.assignments), strict=True))
         return roots
 
 

@@ -95,10 +95,10 @@ def read_action(
     routed_index: str | None = None,
     backfill: bool = False,
 ) -> ArticleAction | dict[str, Any]:
-    """Find the article in a bulk action.
+    """Find the article in a bulk action, which is not changed.
 
     Args:
-        action: The action; not changed.
+        action: As the caller gave it.
         fields: The names of the article's fields.
         position: The action's number in the run, from 1; names an article that has no id.
         routed_index: The name of its index, if that is routed by root.
@@ -210,8 +210,7 @@ def addition(
         letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
         profile: The label of the profile.
         nonce: Random; stands for the id of an article that has neither an id nor a node.
-        index: The index that it goes to, by its own name: an article keeps its lone root whichever alias
-            names the index. None if that is not known.
+        index: By its own name: an article keeps its lone root whichever alias names it. None if not known.
         route_by_root: Set the routing to the root, replacing any other.
     """
     source, fields = article.action["_source"], article.fields
@@ -255,11 +254,7 @@ def addition(
 def redating(action: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> Addition | None:
     """Return what an update without a text adds: the place in time that follows from its date, if it has one.
 
-    Args:
-        action: As `read_action` returned it.
-        fields: The names of the article's fields.
-        now_ms: The clock, milliseconds since 1970.
-        backfill: Whether old articles are expected.
+    The action is as `read_action` returned it.
     """
     body = action.get("_source", action)
     doc = body.get("doc") if isinstance(body, Mapping) else None
@@ -312,22 +307,18 @@ def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
     return f"~{digest.hexdigest()}"
 
 
-def name_of(article_id: object, nameless: str) -> str:
-    """Return an article's id as a string, or `nameless` if there is none.
-
-    Raises:
-        ArticleRejected: Elasticsearch would refuse it.
-    """
+def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
+    """Return an article's id as a string, or `nameless` if there is none; refuse what Elasticsearch would."""
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
-        raise ArticleRejected(nameless, "its _id must be a non-empty string or a whole number")
-    if isinstance(article_id, int) and abs(article_id) >= 10**MAX_ID_BYTES:
-        raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
-    name = str(article_id)
+        raise ArticleRejected(nameless, f"its {field} must be a non-empty string or a whole number")
+    # Python itself refuses to write a number of several thousand digits.
+    is_long = isinstance(article_id, int) and abs(article_id) >= 10**MAX_ID_BYTES
+    name = nameless if is_long else str(article_id)
     refuse_surrogates(name, name=name)
-    if len(name.encode()) > MAX_ID_BYTES:
-        raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
+    if is_long or len(name.encode()) > MAX_ID_BYTES:
+        raise ArticleRejected(nameless, f"its {field} is longer than {MAX_ID_BYTES} bytes")
     return name
 
 

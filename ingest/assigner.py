@@ -1,21 +1,28 @@
-"""`Assigner`: articles are fingerprinted, and assigned by a forest."""
+"""`Assigner`: articles are fingerprinted, assigned by a forest, and told what is written into them."""
 
+import base64
+import dataclasses
 import logging
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.actions import Addition, ArticleAction, addition
 from esdedup.ingest.arrive import arrive, look_up
-from esdedup.ingest.assigned import Assigned, assigned_articles
 
 from esdedup.boilerplate.pins import Pins
+from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.forest.stored import page_name
+from esdedup.errors import TextFailed
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
 from esdedup.forest.growth import Growth
-from esdedup.forest.model import NO_TIME
+from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
+from esdedup.neighbours.relation import relation_of
 from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
@@ -24,59 +31,74 @@ log = logging.getLogger("esdedup")
 _PART = 512
 
 
-class AssignedBatch(NamedTuple):
+class LocalDecision(NamedTuple):
+    """An article with what was decided for it."""
+
+    article: ArticleAction
+    assignment: Assignment
+    # The dedup fields that come from its page and its node.
+    fingerprint: Mapping[str, Any]
+    # Of its text, as far as it is fingerprinted.
+    letters: int
+    # The label of the profile.
+    profile: str
+    # Where the core failed at its text, which counted as empty; "" if it did not.
+    fault: str = ""
+
+    def addition(self, index: WritableIndex) -> Addition:
+        """Return what is added to its action; raises `TextFailed` if the core failed at its text."""
+        if self.fault:
+            raise TextFailed(self.article.name, self.fault)
+        return addition(
+            self.article,
+            self.assignment,
+            self.fingerprint,
+            letters=self.letters,
+            index=index.name,
+            profile=self.profile,
+            nonce="" if self.assignment.root else secrets.token_hex(16),
+            route_by_root=index.is_routed_by_root,
+        )
+
+
+class BatchDecision(NamedTuple):
     """Articles with what was decided for them."""
 
-    articles: list[Assigned]
+    articles: list[LocalDecision]
     # Waits until that is durable, before which nobody may rely on it; raises why it could not be written.
     written: Future[None]
 
 
 class Assigner:
-    """Assigns the articles of batches. Not thread-safe."""
+    """Assigns the articles of batches. Not thread-safe.
+
+    A warning is logged when a cluster grows beyond `most_plausible_leaves`. `threads` fingerprint texts.
+    """
 
     def __init__(self, profile: Profile, *, pins: Pins, most_plausible_leaves: int, threads: int = 1) -> None:
-        """Assign with a profile.
-
-        Args:
-            profile: How texts are fingerprinted.
-            pins: Which passages are boilerplate or text, whatever was learned.
-            most_plausible_leaves: A warning is logged when a cluster grows beyond this.
-            threads: How many fingerprint texts.
-        """
         self._fingerprinter = Fingerprinter(profile, threads=threads)
         self._profile = profile
         self._pins = pins
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
-    def assign(self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int) -> AssignedBatch:
-        """Return the articles with what is decided for them.
-
-        Args:
-            articles: In the order of arrival.
-            forest: Of this profile.
-            now_ms: The clock.
-        """
-        batch = AssignedBatch([], completed())
+    def assign(self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int) -> BatchDecision:
+        """Return the articles, in the order of arrival, with what the forest decides for them."""
+        batch = BatchDecision([], completed())
         for start in range(0, len(articles), _PART):
             part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
-            batch = AssignedBatch(batch.articles + part.articles, part.written)
+            batch = BatchDecision(batch.articles + part.articles, part.written)
         return batch
 
     def look_up(self, text: str, *, site: str | None, forest: Forest, now_ms: int) -> Assignment:
-        """Return what would be decided for a text that came now, and change nothing.
-
-        Raises:
-            TextFailed: The text met a fault in the core.
-        """
+        """Return what would be decided for a text that came now, and change nothing; see `look_up`."""
         return look_up(
             text, site=site, fingerprinter=self._fingerprinter, forest=forest, now_ms=now_ms, pins=self._pins
         )
 
     def _assign_part(
         self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int
-    ) -> AssignedBatch:
+    ) -> BatchDecision:
         time_before_ms = forest.time_ms
         fingerprints, (assignments, written) = arrive(
             [article.text for article in articles],
@@ -89,12 +111,6 @@ class Assigner:
             articles=[article.id for article in articles],
         )
         _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
-        self._warn_of_growth(assignments)
-        return AssignedBatch(
-            assigned_articles(articles, fingerprints, assignments, profile=self._profile), written
-        )
-
-    def _warn_of_growth(self, assignments: Sequence[Assignment]) -> None:
         for root, leaves in self._growth.add(assignments):
             log.warning(
                 "the cluster %s has grown by more than %s distinct texts since this process started: it "
@@ -102,6 +118,44 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
+        assigned = [
+            LocalDecision(
+                dataclasses.replace(article, is_cut=True) if is_cut else article,
+                assignment,
+                own,
+                letters,
+                self._profile.label,
+                fault,
+            )
+            for article, assignment, own, letters, is_cut, fault in zip(
+                articles,
+                assignments,
+                _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
+                fingerprints.letters.tolist(),
+                fingerprints.are_cut.tolist(),
+                fingerprints.faults.tolist(),
+                strict=True,
+            )
+        ]
+        return BatchDecision(assigned, written)
+
+
+def _fingerprint_fields(
+    pages: Sequence[int], assignments: Sequence[Assignment], profile: Profile
+) -> Iterator[dict[str, Any]]:
+    """Yield the dedup fields that come from each article's page and node, if it has them.
+
+    The fingerprint of a page that is remembered may be another one by now, or may be missing.
+    """
+    signatures = b"".join([each.signature for each in assignments])
+    bands = relation_of(profile).terms(signatures, ARTICLES, are_indexed=False)
+    for page, assignment, own in zip(pages, assignments, bands, strict=True):
+        of_page = {} if page == NO_PAGE else {"page": page_name(page)}
+        if assignment.node is None:
+            yield of_page
+            continue
+        signature = base64.b64encode(assignment.signature).decode()
+        yield {"fingerprint": assignment.node, "signature": signature, "bands": own, **of_page}
 
 
 def _warn_of_leaps(

@@ -4,16 +4,16 @@ import asyncio
 import contextlib
 import functools
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
-from esdedup.ingest.async_batches import async_batches
+from esdedup.ingest.batches import async_batches
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.enricher import EnrichRun, OnAssigned, OnRejected, log_rejected
+from esdedup.ingest.enricher import EnrichedBatch, OnAssigned, OnRejected
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.owner_settings import check_flush_interval
 
@@ -36,7 +36,7 @@ def _in_thread(
 
     @functools.wraps(method)
     async def awaited(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return await self._run(lambda: method(self._dedup, *args, **options))
+        return await self._run(functools.partial(method, self._dedup, *args, **options))
 
     return awaited
 
@@ -61,10 +61,7 @@ def _as_dedup(
     def as_dedup(
         self: "AsyncDedup", client: AsyncElasticsearch, *args: _Params.args, **settings: _Params.kwargs
     ) -> None:
-        """Feed with an asynchronous client, which the caller closes. Nothing is sent yet.
-
-        The other parameters are those of `Dedup`.
-        """
+        """Feed with an asynchronous client, which the caller closes; the other parameters are `Dedup`'s."""
         check_type("client", client, AsyncElasticsearch, taker="AsyncDedup")
         self._blocking = blocking_twin(client)
         self._dedup = Dedup.__new__(Dedup)
@@ -78,42 +75,6 @@ def _as_dedup(
         parameters=[client if each.name == "client" else each for each in signature.parameters.values()]
     )
     return as_dedup  # type: ignore[return-value] # `client` may be named as well
-
-
-class _Steps:
-    """What a thread has done with a batch, to be told in the event loop, in the same order."""
-
-    def __init__(self) -> None:
-        self._steps: list[tuple[Callable[..., Any] | None, tuple[Any, ...]]] = []
-        self._error: BaseException | None = None
-
-    def noted(self, callback: Callable[..., Any]) -> Callable[..., None]:
-        """Return what notes that a callback is to be called."""
-        return lambda *given: self._steps.append((callback, given))
-
-    def collect(self, actions: Iterable[dict[str, Any]]) -> None:
-        """Note all actions, up to an error."""
-        try:
-            for action in actions:
-                self._steps.append((None, (action,)))
-        except Exception as error:  # raised after what came before it
-            self._error = error
-
-    def done(self) -> Iterator[dict[str, Any]]:
-        """Call the callbacks, and yield the actions."""
-        for callback, given in self._steps:
-            if callback is None:
-                yield given[0]
-            else:
-                callback(*given)
-        if self._error is not None:
-            raise self._error
-
-
-def _enriched(
-    run: EnrichRun, batch: list[BulkAction], on_rejected: OnRejected, on_assigned: OnAssigned
-) -> Iterator[dict[str, Any]]:
-    yield from run.results(run.enrich(batch), on_rejected, on_assigned)
 
 
 class AsyncDedup:
@@ -162,23 +123,18 @@ class AsyncDedup:
             actions, most=enricher.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
         )
 
-        async def prepared() -> _Steps | None:
-            """Do all that is to be done with the next batch; None at the end."""
-            batch = await anext(found, None)
-            if batch is None:
-                return None
-            steps = _Steps()
-            on = steps.noted(on_rejected or log_rejected), steps.noted(on_assigned or enricher.log_cut)
-            await self._run(functools.partial(steps.collect, _enriched(run, batch, *on)))
-            return steps
+        async def enriched() -> EnrichedBatch | None:
+            """Read and enrich the next batch; None at the end."""
+            batch = await anext(batches, None)
+            return None if batch is None else await self._run(lambda: run.enrich(batch))
 
-        async with contextlib.aclosing(batches) as found:
-            following = asyncio.create_task(prepared(), name="esdedup-ahead")
+        async with contextlib.aclosing(batches):
+            following = asyncio.create_task(enriched(), name="esdedup-ahead")
             try:
-                while (steps := await following) is not None:
+                while (ready := await following) is not None:
                     # While the actions of this one are used.
-                    following = asyncio.create_task(prepared(), name="esdedup-ahead")
-                    for action in steps.done():
+                    following = asyncio.create_task(enriched(), name="esdedup-ahead")
+                    for action in run.results(ready, on_rejected, on_assigned):
                         yield action
             finally:
                 following.cancel()

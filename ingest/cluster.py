@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import pydantic
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.arrive import OnLearned, arrive, learn
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dates import DateCheck
 from esdedup.ingest.files import FileArticle, with_texts
-from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
@@ -37,7 +36,12 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
 
 
 class Clustering:
-    """Assigns articles to clusters, in the order in which they come."""
+    """Assigns articles to clusters, in the order in which they come, in a forest that is empty at first.
+
+    With `use_time`, the forest's time is taken from the articles; without it nothing expires. `on_cut` is
+    called with the name of each article that has a longer text than is fingerprinted, and `on_undated` once,
+    with a message about the first date that cannot be right. Articles that are rejected are not yielded.
+    """
 
     def __init__(
         self,
@@ -52,20 +56,6 @@ class Clustering:
         on_undated: Callable[[str], None] = lambda _: None,
         workers: int = WORKERS,
     ) -> None:
-        """Begin with an empty forest.
-
-        Args:
-            profile: How texts are fingerprinted.
-            fields: The names of the articles' fields.
-            use_time: Take the forest's time from the articles; without it nothing expires.
-            retention: With `use_time`: how long a cluster accepts articles after its last one.
-            pins: Which passages are boilerplate or text, whatever was learned.
-            on_rejected: Called for each article that cannot be clustered; it is not yielded.
-            on_cut: Called with the name of each article that has a longer text than is fingerprinted.
-            on_undated: With `use_time`: called once, with a message about the first date that cannot be
-                right.
-            workers: How many threads fingerprint texts; from 1.
-        """
         refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
         self._fields = fields
         self._pins = pins
@@ -88,11 +78,7 @@ class Clustering:
         )
 
     def cluster(self, articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[ClusteredArticle]:
-        """Assign articles, lazily, batch by batch.
-
-        Args:
-            articles: Articles, and rejections of what could not be read.
-        """
+        """Assign articles, lazily, batch by batch."""
         readable = with_texts(articles, self._fields, self._on_rejected)
         for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
             yield from self._cluster_batch(batch)
@@ -110,19 +96,21 @@ class Clustering:
             sites=(site_of(article.article, self._fields) for article, _ in batch),
             articles=(article.id for article, _ in batch),
         )
-        for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
+        results = zip(
+            batch,
+            times,
+            decided.assignments,
+            fingerprints.are_cut.tolist(),
+            fingerprints.faults.tolist(),
+            strict=True,
+        )
+        for (article, _), given, assigned, is_cut, fault in results:
             if is_cut:
                 self._on_cut(article.name)
-        faults = fingerprints.faults.tolist()
-        for (article, _), given, assigned, fault in zip(
-            batch, times, decided.assignments, faults, strict=True
-        ):
             if fault:
                 self._on_rejected(TextFailed(article.name, fault))
                 continue
+            is_undated = self._use_time and self._undated.sees(article.name, given, field=field)
             yield ClusteredArticle(
-                id=article.id,
-                root=assigned.root,
-                fingerprint=assigned.node,
-                is_undated=self._use_time and self._undated.sees(article.name, given, field=field),
+                id=article.id, root=assigned.root, fingerprint=assigned.node, is_undated=is_undated
             )

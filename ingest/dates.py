@@ -27,12 +27,8 @@ def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> in
     """Return when an article counts as published, milliseconds since 1970; None if nothing is known.
 
     A date is not believed if it lies more than a day after the arrival, or on the first day of 1970, or,
-    except in a backfill, more than ten years before the arrival.
-
-    Args:
-        dated_ms: The article's own date; None if it has none that can be read.
-        arrived_ms: The forest's time at its arrival; NO_TIME if it has none yet.
-        backfill: Whether old articles are expected.
+    except in a backfill, more than ten years before the arrival. `arrived_ms` is the forest's time then;
+    NO_TIME if it has none yet.
     """
     arrival = None if arrived_ms == NO_TIME else arrived_ms
     if dated_ms is None or arrival is None:
@@ -54,22 +50,10 @@ class DateCheck:
     """Recognises articles without a date that can be right, and explains the first that has a wrong one."""
 
     def __init__(self, on_first: Callable[[str], None]) -> None:
-        """Explain by a call.
-
-        Args:
-            on_first: Called once, with a message about the first article whose date cannot be read, or lies
-                in January 1970.
-        """
         self._on_first: Callable[[str], None] | None = on_first
 
     def sees(self, name: str, value: object, *, field: str) -> bool:
-        """Return whether an article is undated.
-
-        Args:
-            name: Its name in the message.
-            value: Of its time field; None if it has none.
-            field: The name of that field.
-        """
+        """Return whether an article is undated, by the value of its time field: None if it has none."""
         milliseconds = time_ms(value)
         is_undated = milliseconds is None or milliseconds in _JANUARY_1970_MS
         if is_undated and value is not None and self._on_first is not None:

@@ -9,9 +9,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
+from esdedup.ingest.arrive import OnLearned, valid_pages
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
-from esdedup.ingest.learn import OnLearned, refuse_to_keep, valid_pages
+from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import (
     EXPIRE_EVERY_S,
@@ -21,8 +22,7 @@ from esdedup.ingest.owner_settings import (
     check_batch_size,
     check_flush_interval,
 )
-from esdedup.ingest.remote_owner import RemoteOwner
-from esdedup.ingest.sidecar_connection import SidecarConnection
+from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
 
 from esdedup.arguments import checked
 from esdedup.boilerplate.pins import NO_PINS, Pins
@@ -126,8 +126,8 @@ class Dedup(Closing):
                 articles that come from now on.
             workers: How many threads fingerprint texts, with the same results; 1 to 256. They cut no words,
                 which is most of what `classic` and `keywords` do.
-            expire_every_s: How often expired nodes are deleted, some after each batch, the first time so long
-                after now; None: only by `expire`.
+            expire_every_s: How often expired nodes are deleted, some after each batch, the first time that
+                long after now; None: only by `expire`.
             sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest.
                 It gives articles their roots, and is told who writes them, as Elasticsearch is by the client.
                 The settings of the forest are those of the sidecar then, and cannot be given here; profile
@@ -283,8 +283,8 @@ class Dedup(Closing):
                 warning is logged.
             on_assigned: Called with each article and its assignment, just before it is yielded; by default a
                 warning is logged for each whose text is longer than is fingerprinted (`is_cut`).
-            flush_interval_s: Assign what has come so long after the first action of a batch, if the batch is
-                not full by then; for actions that come slowly. They are then read in a thread of their own.
+            flush_interval_s: Assign what has come that long after the first action of a batch, if it is not
+                full by then; for actions that come slowly. They are then read in a thread of their own.
                 None: they are read in this one, which waits until a batch is full, and then for the next one
                 before it yields anything. Give ``elasticsearch.helpers.streaming_bulk`` the same as its
                 ``flush_after_seconds``, since it waits too.
@@ -296,7 +296,7 @@ class Dedup(Closing):
             IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
                 forest, or keeps other names of fields than those given; or it was deleted before all was
                 yielded. If it is deleted after that, while the last bulk request is written, only another
-                `require_ready` tells.
+                `require_ready` raises.
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
             ForestError: Another process owns the forest, or it has another profile, or its time is in the
                 future.

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from esdedup.ingest.actions import name_of
 from esdedup.ingest.records import Record, read_records
 
-from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected, FieldsNotFound
 from esdedup.fields import Fields, text_of, value_of
 
@@ -61,17 +61,10 @@ def read_articles(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[FileArticle | ArticleRejected]:
-    """Yield the articles of files in order, and a rejection for each that cannot be read.
+    """Yield the articles of files in order, and a rejection for each that cannot be read; see `read_records`.
 
     A repeated id is rejected, because one of its two articles would overwrite the other; some millions of
-    ids are remembered for this, see `SeenIds`. Empty lines are skipped. If a file fails, or its compressed
-    data is cut off, the rest of it is one rejection.
-
-    Args:
-        paths: ``-`` is standard input. The format and gzip are recognised by content.
-        fields: The names of the articles' fields. Default: those of `Fields`.
-        id_field: The field with an article's id, a string or a whole number.
-        on_bytes: Called with the number of bytes read from disk since the last call.
+    ids are remembered for this, see `SeenIds`.
 
     Raises:
         FieldsNotFound: None of the first articles has a text, or none has an id.
@@ -85,9 +78,12 @@ def read_articles(
             yield record
             continue
         try:
-            article_id = _id_of(record, id_field)
+            article_id = name_of(record.fields.get(id_field), "", field=f"id in {id_field!r}")
         except ArticleRejected as rejected:
-            yield rejected.bare()
+            yield ArticleRejected(record.place, rejected.reason)
+            continue
+        if not article_id:
+            yield ArticleRejected(record.place, f"has no id in the field {id_field!r}")
             continue
         if seen.add(article_id):
             article = record.fields
@@ -116,21 +112,6 @@ def with_texts(
             on_rejected(rejected.bare())
         else:
             yield article, text
-
-
-def _id_of(record: Record, id_field: str) -> str:
-    article_id = record.fields.get(id_field)
-    if isinstance(article_id, int) and not isinstance(article_id, bool):
-        article_id = str(article_id)
-    if article_id is None:
-        raise ArticleRejected(record.place, f"has no id in the field {id_field!r}")
-    if not isinstance(article_id, str) or not article_id:
-        raise ArticleRejected(
-            record.place, f"its id in {id_field!r} must be a non-empty string or a whole number"
-        )
-    if len(article_id.encode()) > MAX_ID_BYTES:
-        raise ArticleRejected(record.place, f"its id is longer than {MAX_ID_BYTES} bytes")
-    return article_id
 
 
 class SeenIds:

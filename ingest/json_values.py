@@ -16,7 +16,7 @@ _OTHERS = _SCALARS | {str, list}
 
 
 def parsed_with_surrogates(source: bytes) -> Any:
-    """Parse JSON that may have half characters (lone surrogates), which orjson refuses.
+    """Parse JSON that may have lone surrogates, which orjson refuses.
 
     Raises:
         ValueError: It is not JSON.
@@ -32,11 +32,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Check that Elasticsearch, and the client that writes to it, can take a value.
-
-    Args:
-        value: JSON.
-        name: How the error names the article.
+    """Check that Elasticsearch, and the client that writes to it, can take a JSON value.
 
     Raises:
         ArticleRejected: It is nested too deeply; a name of a field is not a string; or a string in it cannot

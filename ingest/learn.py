@@ -1,103 +1,27 @@
-"""Pages that teach what is boilerplate before others are assigned: a warm start."""
+"""What is boilerplate, as files say: pages that teach it before others are assigned, and pins."""
 
 import itertools
-import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import pydantic
-from esdedup.ingest.batches import BATCH_SIZE, batches
+from esdedup.ingest.arrive import OnLearned
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import name_of
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
-from esdedup.errors import ArticleRejected, SettingError, TextFailed
-from esdedup.fields import Fields, refuse_surrogates
-from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Forest
 from esdedup.sites import RawPage
-
-log = logging.getLogger("esdedup")
 
 LOOK_AHEAD_PAGES = 40_000
 """How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
 unless they are very long: by the end of a longer look, its beginning would be forgotten."""
 
 FileArticles = Iterable[FileArticle | ArticleRejected]
-OnLearned = Callable[[int, int], None]
-"""Called after each batch of pages with how many of them had not been seen before, and how many had."""
-
-
-def learn(
-    texts: Iterable[RawPage],
-    *,
-    fingerprinter: Fingerprinter,
-    open_forest: Callable[[], AbstractContextManager[Forest]],
-    pins: Pins = NO_PINS,
-    batch_size: int = BATCH_SIZE,
-    on_learned: OnLearned = lambda *_: None,
-) -> int:
-    """Learn from raw texts batch by batch, and assign none; return how many had not been seen before.
-
-    Args:
-        texts: With or without markup.
-        fingerprinter: Of the forest's profile.
-        open_forest: Called for each batch, and at the end; returns the forest that learns.
-        pins: Which passages are boilerplate or text, whatever was learned.
-        batch_size: How many texts are learned from together.
-        on_learned: Called after each batch.
-    """
-    new, has_begun = 0, False
-    for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
-        has_begun = True
-        with open_forest() as forest:
-            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, pins=pins)
-        new += new_here
-        on_learned(new_here, len(batch) - new_here)
-    # Also if all had been seen before: an earlier call may have been interrupted just here.
-    if has_begun:
-        with open_forest() as forest:
-            forest.end_look()
-    return new
-
-
-def _learn_batch(
-    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
-) -> int:
-    omit = forest.begin(
-        pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
-    )
-    faults: list[str] = []
-    for parsed in fingerprinter.parsed([each.text for each in batch]):
-        omit(parsed.passages, parsed.pages)
-        faults += parsed.core.faults
-    for page, fault in zip(batch, faults, strict=True):
-        if fault:
-            log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    return forest.learn()
-
-
-def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:
-    """Yield the texts that can be read."""
-    for position, each in enumerate(texts, 1):
-        if isinstance(each, ArticleRejected):
-            on_rejected(each)
-            continue
-        page = each if isinstance(each, RawPage) else RawPage(cast(str, each))
-        name, text = f"text {position}", cast(object, page.text)
-        if not isinstance(text, str):
-            on_rejected(ArticleRejected(name, f"is a {type(text).__name__}, not a string"))
-            continue
-        try:
-            refuse_surrogates(text, name=name)
-        except ArticleRejected as rejected:
-            on_rejected(rejected.bare())
-        else:
-            yield page
 
 
 class LearningSummary(pydantic.BaseModel, frozen=True):
@@ -119,14 +43,9 @@ class Learner(Protocol):
 
 
 class Learning:
-    """One run of pages that teach, and are assigned to nothing."""
+    """One run of pages that teach, and are assigned to nothing; accounts for every one."""
 
     def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
-        """Account for the texts of one run.
-
-        Args:
-            on_rejected: Called for each article that cannot be learned from.
-        """
         self._on_rejected = on_rejected
         self._read = self._learned = self._known = 0
         self._started = time.monotonic()
@@ -149,16 +68,7 @@ class Learning:
         *,
         on_learned: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Learn from texts.
-
-        Args:
-            learner: Learns.
-            texts: Texts, and rejections of what could not be read.
-            on_learned: Called with the number of texts after each batch.
-
-        Raises:
-            EsdedupError: The run cannot continue.
-        """
+        """Learn from texts; `on_learned` is called with the number of texts after each batch."""
 
         def count(new: int, known: int) -> None:
             self._learned += new
@@ -199,15 +109,10 @@ def looks(
     learn_first: bool,
     ahead: int = LOOK_AHEAD_PAGES,
 ) -> Iterator[tuple[FileArticles, FileArticles]]:
-    """Yield articles part by part: those to be learned from first, and those to be assigned.
+    """Yield articles part by part, `ahead` in each: those to be learned from first, those to be assigned.
 
-    Both must have been read to their end before the next part is taken.
-
-    Args:
-        read: Reads the articles from their beginning.
-        learn_first: Whether all are learned from before they are assigned. If not, there is one part, of
-            which nothing is.
-        ahead: How many are in a part.
+    Both must have been read to their end before the next part is taken. `read` reads the articles from their
+    beginning. If none is to be learned from first, there is one part.
     """
     if not learn_first:
         yield (), read()
@@ -220,11 +125,7 @@ def looks(
 
 
 def check_two_looks(paths: Iterable[Path], profile: Profile) -> None:
-    """Check that inputs can be read twice, and that something is learned from them.
-
-    Raises:
-        SettingError: One is standard input or a pipe, or the profile keeps boilerplate.
-    """
+    """Raise `SettingError` unless inputs can be read twice, and something is learned from them."""
     refuse_to_keep(profile)
     for path in paths:
         if not path.is_file():
@@ -234,24 +135,17 @@ def check_two_looks(paths: Iterable[Path], profile: Profile) -> None:
 
 
 def refuse_to_keep(profile: Profile) -> None:
-    """Check that a profile leaves boilerplate out.
-
-    Raises:
-        SettingError: It keeps it.
-    """
+    """Raise `SettingError` if a profile keeps boilerplate."""
     if profile.keep_boilerplate:
         raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")
 
 
 def read_pins(path: Path | None, *, keep_boilerplate: bool) -> Pins:
-    """Return the pins in a file, none if no file is named.
-
-    Args:
-        path: JSON Lines.
-        keep_boilerplate: Whether nothing is left out of fingerprints, so that pins would mean nothing.
+    """Return the pins in a file of JSON Lines, none if no file is named.
 
     Raises:
-        SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
+        SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway, so that pins would
+            mean nothing.
     """
     if path is None:
         return NO_PINS

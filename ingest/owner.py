@@ -3,15 +3,14 @@
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
-from esdedup.ingest.assigner import AssignedBatch, Assigner
+from esdedup.ingest.arrive import OnLearned, learn
+from esdedup.ingest.assigner import Assigner, BatchDecision, LocalDecision
 from esdedup.ingest.batches import BATCH_SIZE
-from esdedup.ingest.expiry_schedule import ExpirySchedule
-from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.owner_settings import OwnerSettings
 
 from esdedup.elastic.closing import Closing
@@ -33,7 +32,10 @@ class Owner(Closing):
     """The one process that decides for a forest: `Dedup` has one, and so has a sidecar.
 
     It takes the forest's lease when it is first used, and again if it was closed or lost. Threads may share
-    it: one batch is decided after the other.
+    it: one batch is decided after the other. `address` is where this process takes articles for others; with
+    `expires_at_once`, expired nodes are deleted as soon as the forest is open, and then every so often.
+    `check_process` raises in a forked process, before the lock is taken. `on_new` is called when a forest has
+    been opened that is empty.
     """
 
     def __init__(
@@ -48,20 +50,6 @@ class Owner(Closing):
         check_process: Callable[[], None] = lambda: None,
         on_new: Callable[[], None] = lambda: None,
     ) -> None:
-        """Open nothing yet.
-
-        Args:
-            client: Closed by the caller.
-            settings: Of the forest.
-            forest: The name of its index.
-            profile: Its profile.
-            address: Where this process takes articles for others; None if it takes none.
-            expires_at_once: Delete expired nodes as soon as the forest is open, and then every so often. A
-                process that ends before the first time comes has a schedule of its own, or none.
-            check_process: Called before the lock is taken; raises in a forked process that may not use the
-                client.
-            on_new: Called when a forest has been opened to which nothing has arrived yet.
-        """
         self._client = client
         self._settings = settings
         self._name = forest
@@ -90,11 +78,7 @@ class Owner(Closing):
         return self._store is not None and not self._store.is_lost
 
     def open(self) -> None:
-        """Take the forest if it is not open, else make sure that it is still held.
-
-        Raises:
-            EsdedupError: As for `ElasticStore`; or another process has taken it meanwhile.
-        """
+        """Take the forest if it is not open, else make sure that it is still held."""
         with self._locked():
             self._opened().writer.renew()
 
@@ -114,7 +98,7 @@ class Owner(Closing):
         with self._locked():
             return False if self.is_open else self._following.follow()
 
-    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
+    def decide(self, articles: Sequence[ArticleAction]) -> BatchDecision:
         """Decide articles in the order of their arrival, and begin to write that.
 
         The next batch may be decided meanwhile. Errors are those of `open`.
@@ -123,7 +107,7 @@ class Owner(Closing):
             store = self._opened()
             return self._assigner.assign(articles, forest=Forest(store), now_ms=store.now_ms())
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+    def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         """Return what was decided for articles, when it is durable."""
         assigned, written = self.decide(articles)
         # Meanwhile another thread may decide its batch.
@@ -138,12 +122,7 @@ class Owner(Closing):
     def look_up(self, text: str, site: str | None) -> Assignment | None:
         """Return what would be decided for a text that came now, and change nothing.
 
-        Args:
-            text: With or without markup.
-            site: Where it comes from; None if that is not known.
-
-        Returns:
-            None if this process does not own the forest, or cannot tell.
+        None if this process does not own the forest, or meets an error.
         """
         with self._locked():
             if self._store is None or not self.is_open:
@@ -244,3 +223,38 @@ class Owner(Closing):
             if self._store.state.seq == 0:
                 self._on_new()
         return self._store
+
+
+class ExpirySchedule:
+    """Begins a deletion of expired nodes every `every_s` seconds, and goes on with it a step at a time.
+
+    `begin` returns a deletion, which goes on with each value that is taken.
+    """
+
+    def __init__(
+        self, begin: Callable[[], Iterator[Expired]], *, every_s: float, first_after_s: float = 0.0
+    ) -> None:
+        self._begin = begin
+        self._every_s = every_s
+        self._due_s = time.monotonic() + first_after_s
+        self._running: Iterator[Expired] | None = None
+
+    def abandon(self) -> None:
+        """Do not go on with a deletion, such as one of a forest that was closed."""
+        self._running = None
+
+    def step(self) -> Expired | None:
+        """Go on with a deletion; return what it has deleted so far, or None if there is nothing to do now."""
+        if self._running is None:
+            if time.monotonic() < self._due_s:
+                return None
+            self._due_s = time.monotonic() + self._every_s
+            self._running = self._begin()
+        try:
+            expired = next(self._running, None)
+        except BaseException:
+            self._running = None
+            raise
+        if expired is None:
+            self._running = None
+        return expired

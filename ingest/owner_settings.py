@@ -30,11 +30,7 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OwnerSettings:
-    """What a process sets for a forest that it owns, as it is if nobody says anything; see `Dedup`.
-
-    Raises:
-        SettingError: A value is out of its range.
-    """
+    """What a process sets for a forest that it owns; see `Dedup`. Raises `SettingError` beyond its range."""
 
     retention: timedelta | None = None
     wait_s: float = 0.0
@@ -81,17 +77,8 @@ class OwnerSettings:
         return self.most_bytes // 2 if self.memory_bytes is None else self.memory_bytes
 
     def refuse_for_sidecar(self) -> None:
-        """Make sure that all is as it is by default: a sidecar that owns a forest has settings of its own.
-
-        Raises:
-            SettingError: Something is set.
-        """
-        usual = OwnerSettings()
-        useless = [
-            each.name
-            for each in dataclasses.fields(self)
-            if getattr(self, each.name) != getattr(usual, each.name)
-        ]
+        """Raise `SettingError` if any is set: a sidecar that owns a forest has settings of its own."""
+        useless = [each.name for each in dataclasses.fields(self) if getattr(self, each.name) != each.default]
         if useless:
             raise SettingError(
                 f"{' and '.join(useless)}: with a sidecar, these are settings of the sidecar; leave them out "
@@ -100,11 +87,10 @@ class OwnerSettings:
 
 
 def machine_bytes() -> int:
-    """Return the memory of this machine, as far as it says so."""
+    """Return the memory of this machine, as far as it says so; Windows does not."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError):
-        # Windows does not say it there.
         return _UNKNOWN_BYTES
 
 
@@ -116,11 +102,7 @@ def available_bytes() -> int:
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Make sure that so many articles can be assigned together.
-
-    Raises:
-        SettingError: They cannot.
-    """
+    """Raise `SettingError` unless so many articles can be assigned together."""
     if not 1 <= batch_size <= DEFAULT_LIMITS.bulk_documents:
         raise SettingError(
             f"batch_size is {batch_size}; it must be from 1 to {DEFAULT_LIMITS.bulk_documents:,}"
@@ -128,10 +110,6 @@ def check_batch_size(batch_size: int) -> None:
 
 
 def check_flush_interval(flush_interval_s: float | None) -> None:
-    """Make sure that a batch can be closed so long after its first action.
-
-    Raises:
-        SettingError: It cannot.
-    """
+    """Raise `SettingError` unless a batch can be closed that long after its first action."""
     if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
         raise SettingError(f"flush_interval_s is {flush_interval_s}; it must be greater than 0")

@@ -44,7 +44,7 @@ _RECOGNISED_BYTES = 64
 # An array of objects, which stand on this line or the next.
 _BEGINS_ARRAY = re.compile(rb"\s*\[\s*([{\]]|$)")
 _OUTSIDE_STRINGS = re.compile(rb'[\[\]{}",]')
-_IN_STRINGS = re.compile(rb'["\\]')
+_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -291,15 +291,19 @@ class _Splitter:
         begin, at = 0, int(self._is_escaped)
         self._is_escaped = False
         while not self.has_ended:
-            found = (_IN_STRINGS if self._is_in_string else _OUTSIDE_STRINGS).search(piece, at)
+            if self._is_in_string:
+                rest = _REST_OF_STRING.match(piece, at)
+                if rest is None:
+                    unclosed = piece[at:]
+                    self._is_escaped = (len(unclosed) - len(unclosed.rstrip(b"\\"))) % 2 == 1
+                    break
+                at, self._is_in_string = rest.end(), False
+            found = _OUTSIDE_STRINGS.search(piece, at)
             if found is None:
                 break
             at, token = found.end(), found.group()
-            if token == b"\\":
-                self._is_escaped = at == len(piece)
-                at += 1
-            elif token == b'"':
-                self._is_in_string = not self._is_in_string
+            if token == b'"':
+                self._is_in_string = True
             elif token in b"[{":
                 self._depth += 1
             elif self._depth and token in b"]}":

@@ -3,29 +3,179 @@
 import base64
 import dataclasses
 import json
+import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import elastic_transport
+import tenacity
+from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
 from esdedup.ingest.actions import Addition, ArticleAction
-from esdedup.ingest.sidecar_connection import SidecarConnection
 
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.errors import ArticleRejected, SidecarError
+from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.patience import retrying
+from esdedup.errors import ArticleRejected, SettingError, SidecarError, SidecarUnavailable
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Assignment, Kind
 from esdedup.sites import site_fields
 
-_PATH = "/v1/enrich"
-_TYPE = "application/x-ndjson"
+_TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
+# A batch takes a second or so. A sidecar that hangs longer has lost the forest to another by then.
+_ANSWER_S = 30.0
+# As many threads may use it at the same time without opening connections anew.
+_CONNECTIONS = 32
+_ADVICE = {
+    401: "give the right sidecar_token",
+    404: "is it the address of a sidecar, of this version?",
+    413: "use a smaller batch_size",
+}
 _PARTS = {"dedup": "source", "doc": "doc", "upsert": "upsert"}
+_UNDECIDED = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
 _MISSING = object()
 
 
+class _Busy(Exception):
+    """No sidecar takes articles now."""
+
+
+class SidecarConnection:
+    """Remembers which of several sidecars of one forest answered last, and asks the others if it does not.
+
+    Thread-safe. Each request has the `token`, and the `credentials` by which Elasticsearch knows who writes.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        token: str | None,
+        credentials: Mapping[str, str],
+        ca_certs: Path | None,
+        patience_s: float,
+    ) -> None:
+        if not urls:
+            raise SettingError("sidecar has no address")
+        if not 0 < patience_s < threading.TIMEOUT_MAX:
+            raise SettingError(f"sidecar_patience_s is {patience_s}; it must be greater than 0")
+        if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
+            raise SettingError("sidecar_token is blank, or has an invalid character (perhaps a line break)")
+        if ca_certs is not None and not ca_certs.exists():
+            raise SettingError(f"there are no certificates at {ca_certs}")
+        headers = {**credentials, **({} if token is None else {_TOKEN_HEADER: token})}
+        self._configs = [_config(url, headers=headers, ca_certs=ca_certs) for url in urls]
+        self._patience_s = patience_s
+        self._nodes: list[elastic_transport.Urllib3HttpNode] = []
+        self._process = 0
+        self._last = 0
+
+    @property
+    def address(self) -> str:
+        """Of the sidecar that answered last."""
+        config = self._configs[self._last]
+        return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
+
+    def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
+        """Return what a sidecar answers to a request that may be repeated.
+
+        Raises:
+            SidecarUnavailable: None has taken it for as long as was allowed.
+            SidecarError: One refuses it.
+        """
+        patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
+        end_s = time.monotonic() + self._patience_s
+        try:
+            return patience(self._ask_all, path, body, content_type, end_s)
+        except _Busy as error:
+            raise SidecarUnavailable(
+                f"no sidecar has taken these articles within {self._patience_s:g} s ({error}). Send them "
+                "again: what was decided already keeps its roots",
+                address=", ".join(node.base_url for node in self._nodes),
+            ) from error
+
+    def close(self) -> None:
+        """Close all connections; the next request opens others."""
+        for node in self._nodes:
+            node.close()
+        self._nodes = []
+
+    def _ask_all(self, path: str, body: bytes, content_type: str, end_s: float) -> bytes:
+        """Ask one after the other, beginning with the one that answered last."""
+        # A forked process must not read from the connections of its parent.
+        if not self._nodes or self._process != os.getpid():
+            self._process = os.getpid()
+            self._nodes = [elastic_transport.Urllib3HttpNode(config) for config in self._configs]
+        nodes, refusals = self._nodes, []
+        for turn in range(len(nodes)):
+            at = (self._last + turn) % len(nodes)
+            left_s = max(1.0, min(_ANSWER_S, end_s - time.monotonic()))
+            try:
+                answer = _ask(nodes[at], path, body, content_type, timeout_s=left_s)
+            except _Busy as error:
+                refusals.append(f"{nodes[at].base_url}: {error}")
+            else:
+                self._last = at
+                return answer
+        raise _Busy("; ".join(refusals))
+
+
+def _ask(
+    node: elastic_transport.Urllib3HttpNode, path: str, body: bytes, content_type: str, *, timeout_s: float
+) -> bytes:
+    """Return an answer; raises `_Busy` with the reason to ask another sidecar, or this one later."""
+    headers = elastic_transport.HttpHeaders({"content-type": content_type})
+    try:
+        meta, content = node.perform_request("POST", path, body, headers, request_timeout=timeout_s)
+    except elastic_transport.TlsError as error:
+        raise SidecarError(
+            f"{node.base_url}: cannot connect: {error.message:.300}; give the right sidecar_ca_certs",
+            address=node.base_url,
+        ) from error
+    except elastic_transport.ConnectionTimeout as error:
+        raise _Busy(f"no answer within {timeout_s:.0f} s") from error
+    except elastic_transport.TransportError as error:
+        raise _Busy(f"cannot connect: {error.message:.300}") from error
+    if meta.status == 200:
+        return content
+    said = f"{meta.status} {_problem(content)}"
+    if meta.status in BUSY_STATUSES:
+        raise _Busy(said)
+    advice = _ADVICE.get(meta.status)
+    raise SidecarError(
+        f"the sidecar at {node.base_url} refuses these articles: {said}" + (f"; {advice}" if advice else ""),
+        address=node.base_url,
+        status=meta.status,
+    )
+
+
+def _problem(content: bytes) -> str:
+    """Return what problem details say; a proxy may answer anything else."""
+    try:
+        problem = json.loads(content)
+        return str(problem.get("detail") or problem.get("type") or "without a reason")
+    except (ValueError, AttributeError, RecursionError):
+        return "without a reason"
+
+
+def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> elastic_transport.NodeConfig:
+    given: dict[str, Any] = {} if ca_certs is None else {"ca_certs": str(ca_certs)}
+    try:
+        config = url_to_node_config(url, use_default_ports_for_scheme=True)
+        own = elastic_transport.HttpHeaders({**config.headers, **headers})
+        return dataclasses.replace(config, headers=own, connections_per_node=_CONNECTIONS, **given)
+    except (ValueError, AttributeError) as error:
+        # Its message may quote a password.
+        raise SettingError("sidecar: an address must be like http://localhost:9500") from error
+
+
 @dataclasses.dataclass(frozen=True)
-class Answered:
+class RemoteDecision:
     """An article with what the sidecar says of it."""
 
     article: ArticleAction
@@ -34,14 +184,7 @@ class Answered:
     _rejected: str | None = None
 
     def addition(self, index: WritableIndex) -> Addition:  # noqa: ARG002
-        """Return what is added to its action.
-
-        Args:
-            index: Which the sidecar knows.
-
-        Raises:
-            ArticleRejected: The sidecar has rejected it.
-        """
+        """Return what is added to its action; raises `ArticleRejected` if the sidecar has rejected it."""
         if self._rejected is not None:
             raise ArticleRejected(self.article.name, self._rejected)
         return self._addition
@@ -51,19 +194,13 @@ class RemoteOwner:
     """Assigns the articles of several threads, which wait for the sidecar at the same time.
 
     A request that was not answered is repeated, perhaps to another sidecar. What was decided is found again.
+    A sidecar of another forest or profile refuses the articles. `fields` are those of articles whose actions
+    name no index.
     """
 
     def __init__(
         self, connection: SidecarConnection, *, forest: str, profile: Profile, fields: Fields
     ) -> None:
-        """Send nothing yet.
-
-        Args:
-            connection: To the sidecars; closed with this object.
-            forest: The name of the sidecar's forest: another one refuses the articles.
-            profile: Of that forest, likewise.
-            fields: The names of the fields of articles whose actions name no index.
-        """
         self._connection = connection
         names = {
             f"{role}_field": name for role, name in dataclasses.asdict(fields).items() if name is not None
@@ -71,7 +208,7 @@ class RemoteOwner:
         self._query = {"forest": forest, "profile": profile.label, **names}
         self._serializer = JsonSerializer()
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[Answered]:
+    def assign(self, articles: Sequence[ArticleAction]) -> list[RemoteDecision]:
         """Return the articles with what was decided for them.
 
         Raises:
@@ -81,8 +218,8 @@ class RemoteOwner:
         body = b"".join(self._lines(each) for each in articles)
         # Of one call all or none are.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
-        path = f"{_PATH}?{urlencode(self._query | backfill)}"
-        answer = self._connection.post(path, body, content_type=_TYPE)
+        path = f"/v1/enrich?{urlencode(self._query | backfill)}"
+        answer = self._connection.post(path, body, content_type="application/x-ndjson")
         try:
             items = json.loads(answer)["items"]
             return [self._answered(article, item) for article, item in zip(articles, items, strict=True)]
@@ -103,10 +240,11 @@ class RemoteOwner:
         source, fields = action["_source"], article.fields
         named = {key: str(action[key]) for key in ("_index", "_id") if action.get(key) is not None}
         if article.is_update:
-            parts = {
-                name: part for name in ("doc", "upsert") if isinstance(part := source.get(name), Mapping)
+            document: dict[str, Any] = {
+                name: _looked_at(part, fields)
+                for name in ("doc", "upsert")
+                if isinstance(part := source.get(name), Mapping)
             }
-            document = {name: _looked_at(part, fields) for name, part in parts.items()}
             if "doc_as_upsert" in source:
                 document["doc_as_upsert"] = source["doc_as_upsert"]
         else:
@@ -114,24 +252,21 @@ class RemoteOwner:
         header = {action.get("_op_type", "index"): named}
         return b"%b\n%b\n" % (self._serializer.dumps(header), self._serializer.dumps(document))
 
-    def _answered(self, article: ArticleAction, item: Mapping[str, Any]) -> Answered:
+    def _answered(self, article: ArticleAction, item: Mapping[str, Any]) -> RemoteDecision:
         if (problem := item.get("error")) is not None:
+            detail = str(problem["detail"])
             if problem["status"] != 400:
                 raise SidecarError(
-                    f"{article.name}: the sidecar refuses it: {problem['detail']}",
+                    f"{article.name}: the sidecar refuses it: {detail}",
                     address=self._connection.address,
                     status=problem["status"],
                 )
-            nothing = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
             # There, an article without an id is called by another number.
-            detail = str(problem["detail"])
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
-            return Answered(article, nothing, Addition({}), reason or detail)
-        addition = Addition(
-            {part: item[key] for key, part in _PARTS.items() if key in item}, item.get("routing")
-        )
-        dedup = next((each for each in addition.parts.values() if each is not None), None)
+            return RemoteDecision(article, _UNDECIDED, Addition({}), reason or detail)
+        parts = {part: item[key] for key, part in _PARTS.items() if key in item}
+        dedup = next((each for each in parts.values() if each is not None), None)
         if dedup is None:
             raise ValueError("an article without a root")
         kind = Kind(item["outcome"])
@@ -143,10 +278,10 @@ class RemoteOwner:
             time_ms=dedup.get("seen") or NO_TIME,
             signature=base64.b64decode(dedup.get("signature") or ""),
         )
-        return Answered(dataclasses.replace(article, is_cut=item.get("is_cut", False)), assignment, addition)
+        article = dataclasses.replace(article, is_cut=item.get("is_cut", False))
+        return RemoteDecision(article, assignment, Addition(parts, item.get("routing")))
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
     names = (fields.text, fields.time, *site_fields(fields))
-    found = {name: value_of(part, name, _MISSING) for name in names}
-    return {name: value for name, value in found.items() if value is not _MISSING}
+    return {name: value for name in names if (value := value_of(part, name, _MISSING)) is not _MISSING}

@@ -35,13 +35,7 @@ def with_words(
 ) -> Profile:
     """Return a profile that cuts, weighs and hashes words otherwise; None leaves it as it is.
 
-    Args:
-        profile: Which profile to change.
-        weights: tf-idf, tf, or the name of a file, see `read_weights`.
-        segmenter: See `get_segmenter`.
-        token_hash: See `get_token_hash`.
-        dictionary: See `read_segmenter`.
-        stop_words: A file with a word a line.
+    See `read_weights`, `read_segmenter` and `get_token_hash`; `stop_words` is a file with a word a line.
 
     Raises:
         SettingError: A file cannot be read or is wrong; there is nothing of that name; or the profile has no

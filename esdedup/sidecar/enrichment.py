@@ -17,7 +17,7 @@ from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
 from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, name_of, read_document, redating
-from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import LocalDecision
 from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.metrics import ArticleKind, Metrics
@@ -109,7 +109,7 @@ class Change(NamedTuple):
     # The name of the dedup object.
     dedup: str
     # What was decided for its article; None if it has no text.
-    assigned: Assigned | None
+    assigned: LocalDecision | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Enrichment:
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
         ],
         metrics: Metrics,
     ) -> None:
@@ -267,7 +267,7 @@ def _read(item: BulkItem, index: WritableIndex, backfill: bool) -> Outcome | _Ar
     return Change(Addition(parts), document, index.fields.dedup, None) if parts else None
 
 
-def _changed(read: _Article, assigned: Assigned) -> Change | Rejection:
+def _changed(read: _Article, assigned: LocalDecision) -> Change | Rejection:
     fields = read.target.fields
     try:
         added = assigned.addition(read.target)

@@ -14,8 +14,7 @@ from esdedup.elastic.forest.expiry import Expired
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
-from esdedup.ingest.assigner import AssignedBatch
+from esdedup.ingest.assigner import BatchDecision, LocalDecision
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
 from esdedup.serving.refusals import Refused
@@ -90,7 +89,7 @@ class OwnerThread:
 
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
-    ) -> contextlib.AbstractAsyncContextManager[Sequence[Assigned]]:
+    ) -> contextlib.AbstractAsyncContextManager[Sequence[LocalDecision]]:
         """Yield what is decided for the articles of a request; at the end, wait until that is durable.
 
         Raises:
@@ -142,7 +141,7 @@ class OwnerThread:
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
-    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[Assigned], Awaitable[None]]:
+    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[LocalDecision], Awaitable[None]]:
         """Decide a batch; return what is decided for each article, and what waits until that is durable."""
         assigned, written = await self._run(lambda: self._decided(articles))
         return assigned, self._durable(written)
@@ -158,7 +157,7 @@ class OwnerThread:
         """Do a job in the thread. It goes on if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
 
-    def _decided(self, articles: list[ArticleAction]) -> AssignedBatch:
+    def _decided(self, articles: list[ArticleAction]) -> BatchDecision:
         # It may have been lost since the job was begun; deciding would take it again.
         self.ownership.require()
         began_s = time.perf_counter()

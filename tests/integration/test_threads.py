@@ -1,17 +1,24 @@
-"""Threads of one process that feed one forest."""
+"""Threads of one process that feed one forest, and signal handlers that raise or close it meanwhile."""
 
 import asyncio
+import contextlib
+import gc
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup import AsyncReader, Dedup, ForestBusy, Maintenance, Reader, SettingError
-from tests.support.forests import ARTICLES, feed
+from esdedup.elastic.forest.lease import Lease
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.forest import Forest, Nodes
+from tests.support.forests import ARTICLES, LOOKUPS, feed, owner_of
+from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
 THREADS = 6
@@ -74,3 +81,126 @@ def test_a_client_of_the_wrong_kind_is_refused_at_once() -> None:
     blocking: Any = Elasticsearch("http://127.0.0.1:9")
     with blocking, pytest.raises(SettingError, match="AsyncReader needs an AsyncElasticsearch"):
         AsyncReader(blocking)
+
+
+TIMEOUT_S = 30
+# What later batches find in memory is changed in these ...
+KEEPING: list[Any] = [Forest.decide, ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
+# ... and, when they call them, in these.
+_UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover, Nodes.settle]
+CHANGED: dict[str, list[Any]] = {
+    "searched": [Nodes.assign],
+    "both": [*_UNDONE, Nodes.load],
+    "in memory": [*_UNDONE, Nodes.load_logs],
+}
+
+
+def keeping(functions: list[Any]) -> Callable[[FrameType], bool]:
+    """Return a function that says of a call whether it is one of these and changes what a store keeps."""
+    codes = {function.__code__ for function in functions}
+    keeping_codes = {function.__code__ for function in KEEPING}
+
+    def keeps(frame: FrameType) -> bool:
+        caller: FrameType | None = frame if frame.f_code in codes else None
+        while caller is not None and caller.f_code not in keeping_codes:
+            caller = caller.f_back
+        return caller is not None
+
+    return keeps
+
+
+def batch(number: int) -> list[dict[str, Any]]:
+    """Return an article, and a reprint of the one before."""
+    article, before = ARTICLES[number], ARTICLES[number - 1]
+    return [
+        article,
+        {"_id": f"{before['_id']}-reprint", "text": f"{before['text']} Copyright by the agency."},
+    ]
+
+
+def roots_of(dedup: Dedup, number: int) -> list[str]:
+    return [action["_source"]["dedup"]["root"] for action in dedup.enrich(batch(number))]
+
+
+@pytest.mark.parametrize(
+    ("lookup", "called"), [(LOOKUPS[name], CHANGED[name]) for name in LOOKUPS], ids=LOOKUPS
+)
+def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
+    elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], called: list[Any]
+) -> None:
+    """The roots are those of a forest that nobody disturbed."""
+    functions = [*KEEPING, *called]
+    interrupts = Interrupts(keeping(functions))
+    client = Elasticsearch(elasticsearch_url)
+    undisturbed, disturbed = (Dedup(client, forest=index_name("forest"), **lookup) for _ in range(2))
+    with client, undisturbed, disturbed:
+        for number in range(1, len(ARTICLES)):
+            expected, count = roots_of(undisturbed, number), len(interrupts.raised)
+            found: list[str] = []
+            while not found:
+                with contextlib.suppress(Interrupted), interrupts.one():
+                    found = roots_of(disturbed, number)
+            assert found == expected, sorted(interrupts.raised)[-3:]
+            if number > 1 and len(interrupts.raised) == count:
+                break
+    assert interrupts.functions == {function.__qualname__ for function in functions}
+
+
+def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
+    elasticsearch_url: str, index_name: Names
+) -> None:
+    """An exception can come between taking a lease and noting who holds it."""
+    with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
+        list(dedup.enrich(ARTICLES[:1]))
+        owner_of(dedup)._store = None
+        gc.collect()
+        (second,) = dedup.enrich(ARTICLES[1:2])
+        assert second["_source"]["dedup"]["seq"] == 2
+
+
+@pytest.mark.parametrize("is_sent_first", [False, True])
+def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
+    elasticsearch_url: str, index_name: Names, is_sent_first: bool
+) -> None:
+    """The forest is free at once, the interrupted renewal does not take it again, and the batch is stored."""
+    forest = index_name("forest")
+    seqs: list[int] = []
+
+    def feed() -> None:
+        seqs.extend(action["_source"]["dedup"]["seq"] for action in dedup.enrich(ARTICLES[1:2]))
+
+    with Elasticsearch(elasticsearch_url) as client:
+        # Not closed if the test fails: that would hang too.
+        dedup = Dedup(client, forest=forest)
+        list(dedup.enrich(ARTICLES[:1]))
+        store = owner_of(dedup)._store
+        assert store is not None
+        lease = store.writer._lease
+        lease._hasty = closing_meanwhile(lease, dedup.close, is_sent_first=is_sent_first)
+        lease._renewed_at -= lease._ttl_s / 2
+        feeding = threading.Thread(target=feed, daemon=True)
+        feeding.start()
+        feeding.join(TIMEOUT_S)
+        assert not feeding.is_alive(), "the handler hangs"
+        assert seqs == [2]
+        claim, _ = lease._read()
+        assert claim is not None
+        assert claim.released
+        (third,) = dedup.enrich(ARTICLES[2:3])
+        assert third["_source"]["dedup"]["seq"] == 3
+        dedup.close()
+
+
+def closing_meanwhile(lease: Lease, close: Callable[[], None], *, is_sent_first: bool) -> Any:
+    """Return the client of a lease's renewals, with a handler that closes before or after the request."""
+
+    class Client:
+        def index(self, **request: Any) -> Any:
+            if not is_sent_first:
+                close()
+            answer = lease._client.index(**request)
+            if is_sent_first:
+                close()
+            return answer
+
+    return Client()

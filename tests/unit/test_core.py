@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
-from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.enricher import Assigns, Enricher
+from esdedup.ingest.assigner import Assigner, LocalDecision
+from esdedup.ingest.enricher import Enricher, ForestOwner
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.remote_owner import RemoteOwner
 from hypothesis import given
@@ -175,17 +174,17 @@ class InMemory:
         self.forest = Forest(store)
         self._assigner = Assigner(profile, pins=NO_PINS, most_plausible_leaves=64, threads=2)
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+    def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles
 
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[Assigned]]:
+    ) -> AsyncIterator[list[LocalDecision]]:
         yield self.assign(articles)
 
 
-def enriched(forest: Assigns) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
+def enriched(forest: ForestOwner) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
     enricher = Enricher(
         forest,
         fields=None,

@@ -1,9 +1,9 @@
-"""When an article counts as published."""
+"""When an article counts as published; dates that cannot be right are counted, and explained once."""
 
 from datetime import timedelta
 
 import pytest
-from esdedup.ingest.dates import published_ms
+from esdedup.ingest.dates import DateCheck, published_ms
 
 from esdedup.forest.model import NO_TIME
 from esdedup.times import DAY_MS, time_ms
@@ -39,3 +39,30 @@ def test_without_a_date_the_arrival_counts() -> None:
     assert published_ms(None, arrived_ms=NOW_MS, backfill=False) == NOW_MS
     # Before the forest has a time, even a date is one that it did not believe.
     assert published_ms(NOW_MS, arrived_ms=NO_TIME, backfill=True) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("21.11.2026 8 Uhr", "of the form 00.00.0000 0 aaa, cannot be read"),
+        (1_795_248_000, "of the form 0000000000, lies in January 1970 (are these seconds?)"),
+        ("1795248000", "of the form 0000000000, lies in January 1970 (are these seconds?)"),
+        (["x"], "of the form list, cannot be read"),
+        (None, None),
+    ],
+)
+def test_a_date_that_cannot_be_right(value: object, wrong: str | None) -> None:
+    said: list[str] = []
+    undated = DateCheck(said.append)
+    assert undated.sees("f:1", value, field="date")
+    assert undated.sees("f:2", value, field="date")
+    if wrong is None:
+        assert said == []
+    else:
+        (message,) = said
+        assert message.startswith(f"f:1: its date in 'date', {wrong}. ISO 8601,")
+
+
+@pytest.mark.parametrize("value", ["2026-11-21", "Sat, 21 Nov 2026 08:00:00 GMT", 1_795_248_000_000, -1])
+def test_a_date_that_can_be_right(value: object) -> None:
+    assert not DateCheck(pytest.fail).sees("f:1", value, field="date")

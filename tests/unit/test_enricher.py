@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from esdedup.ingest.actions import Addition, ArticleAction
-from esdedup.ingest.enricher import AssignedArticle, Enricher
+from esdedup.ingest.enricher import ArticleDecision, Enricher
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected, ForestError
@@ -36,7 +36,7 @@ class Assigning:
         self.threads: set[int] = set()
         self.changed = threading.Condition()
 
-    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[AssignedArticle]:
+    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[ArticleDecision]:
         with self.changed:
             self.threads.add(threading.get_ident())
             self.given += [each.text for each in articles]

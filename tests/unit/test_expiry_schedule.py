@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from esdedup.ingest.expiry_schedule import ExpirySchedule
+from esdedup.ingest.owner import ExpirySchedule
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.errors import ServerUnavailable

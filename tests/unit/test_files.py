@@ -1,15 +1,19 @@
-"""Reading JSON Lines: every line is an article or a rejection that says where."""
+"""Files of articles: each is read, or rejected with its place; other names of fields, repeated ids."""
 
 import gzip
 import io
+import json
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from esdedup.ingest.files import FileArticle, read_articles
-from esdedup.ingest.records import STANDARD_INPUT, check_readable, total_bytes
+from esdedup.ingest.files import FileArticle, SeenIds, check_fields, read_articles
+from esdedup.ingest.records import STANDARD_INPUT, Record, check_readable, total_bytes
 
-from esdedup import ArticleRejected, Fields, SettingError
+from esdedup import ArticleRejected, Fields, FieldsNotFound, SettingError
+from esdedup.cli.advice import advice
 
 # Most articles here have an id and no text.
 FIELDS = Fields(text="id")
@@ -140,3 +144,78 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         check_readable([tmp_path])
     with pytest.raises(SettingError, match="only once"):
         check_readable([STANDARD_INPUT, STANDARD_INPUT])
+
+
+def found_in(path: Path, articles: list[dict[str, Any]]) -> FieldsNotFound:
+    path.write_text("".join(json.dumps(article) + "\n" for article in articles))
+    with pytest.raises(FieldsNotFound) as caught:
+        list(read_articles([path]))
+    return caught.value
+
+
+def test_likely_fields_are_named(tmp_path: Path) -> None:
+    article = {"GUID": "g", "Headline": "h", "article_body": "b", "pubDate": "2026-01-01", "url": "u"}
+    error = found_in(tmp_path / "a", [article | {"meta": {"site": "s"}}] * 200)
+    assert error.missing == {"text": "text", "id": "id"}
+    assert error.likely == {
+        "text": "article_body",
+        "id": "GUID",
+        "title": "Headline",
+        "time": "pubDate",
+        "source": "meta.site",
+    }
+    assert error.articles == 100
+    assert "no field 'id', as far as the first 100 show; they have 'GUID', 'Headline'" in str(error)
+    assert list(advice(error)) == [
+        "name the fields: --text-field article_body --id-field GUID",
+        "where a command takes them, also: --title-field Headline --time-field pubDate "
+        "--source-field meta.site",
+    ]
+
+
+def test_a_text_is_guessed_by_its_length_and_no_field_twice(tmp_path: Path) -> None:
+    error = found_in(tmp_path / "a", [{"link": "x", "a\x1bb": "long" * 20, "n": 1}])
+    assert error.likely == {"text": "a\x1bb", "id": "link"}
+    assert "\x1b" not in str(error)
+    error = found_in(tmp_path / "b", [{"id": "1", "n": 1, "text": None}])
+    assert (error.missing, error.likely) == ({"text": "text"}, {})
+
+
+def test_rejections_do_not_wait_for_the_first_article() -> None:
+    def records() -> Iterator[Record | ArticleRejected]:
+        yield ArticleRejected("f:1", "is not JSON")
+        pytest.fail("the first rejection is held back")
+
+    first = next(check_fields(records(), Fields(), id_field="id"))
+    assert str(first) == "f:1: is not JSON"
+
+
+def test_one_article_with_the_fields_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    lines = ["nonsense", *['{"id": "1"}'] * 50, '{"id": "2", "text": "t"}']
+    path.write_text("\n".join(lines))
+    read = list(read_articles([path]))
+    assert [each.id for each in read if isinstance(each, FileArticle)] == ["1", "2"]
+    assert len(read) == len(lines)
+
+
+def test_the_latest_ids_are_known() -> None:
+    seen = SeenIds(generation=40, unsorted=7)
+    for number in range(1_000):
+        assert seen.add(str(number))
+        assert not seen.add(str(max(0, number - 40)))
+    assert seen.add("0")
+
+
+def test_an_id_takes_some_bytes_only() -> None:
+    count = 20_000
+    tracemalloc.start()
+    try:
+        seen = SeenIds(unsorted=2_000)
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(count):
+            seen.add(f"https://example.com/articles/{number}")
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / count < 16

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import LocalDecision
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
@@ -49,7 +49,7 @@ class Sidecar:
         refused: Exception | None = None,
         failure: Exception | None = None,
         assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
         ]
         | None = None,
         max_body_bytes: int = MOST_BYTES,
@@ -88,12 +88,12 @@ class Sidecar:
     @contextlib.asynccontextmanager
     async def _assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[Assigned]]:
+    ) -> AsyncIterator[list[LocalDecision]]:
         if self.failure is not None:
             raise self.failure
         self.articles += articles
         yield [
-            Assigned(
+            LocalDecision(
                 dataclasses.replace(each, is_cut="long" in each.text),
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
                 {"fingerprint": f"n{at}"},

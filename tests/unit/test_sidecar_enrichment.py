@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction, read_action, redating, with_addition
-from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import LocalDecision
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
@@ -32,7 +32,9 @@ INDICES: dict[str, Any] = {
     "own": WritableIndex(fields=Fields(), name="own", forest="own"),
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
-Assigning = Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]]
+Assigning = Callable[
+    [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
+]
 HEADERS = [(b"authorization", b"ApiKey feeder")]
 
 
@@ -61,13 +63,13 @@ class Sidecar:
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[Assigned]]:
+    ) -> AsyncIterator[list[LocalDecision]]:
         self.articles += articles
         yield self.assigned(articles)
 
-    def assigned(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+    def assigned(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         return [
-            Assigned(
+            LocalDecision(
                 each,
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
                 {"fingerprint": f"n{at}"},
@@ -254,7 +256,7 @@ def test_nobody_is_asked_about_requests_without_articles() -> None:
 def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 
-    def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[Assigned]]:
+    def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[LocalDecision]]:
         raise Refused("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)

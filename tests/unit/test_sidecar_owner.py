@@ -11,8 +11,7 @@ from typing import cast
 
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
-from esdedup.ingest.assigner import AssignedBatch
+from esdedup.ingest.assigner import BatchDecision, LocalDecision
 from esdedup.ingest.owner import Owner
 
 from esdedup.elastic.forest.contents import Contents
@@ -72,12 +71,12 @@ class Forest:
     def check(self) -> None:
         self.on_check()
 
-    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
+    def decide(self, articles: Sequence[ArticleAction]) -> BatchDecision:
         self.threads.add(threading.get_ident())
         texts = [each.text for each in articles]
         written = self.write(texts)
         self.decided += texts
-        return AssignedBatch([assigned(each) for each in articles], written)
+        return BatchDecision([assigned(each) for each in articles], written)
 
     def follow(self) -> bool:
         self.threads.add(threading.get_ident())
@@ -115,8 +114,8 @@ def article(text: str) -> ArticleAction:
     return ArticleAction(action={}, name=text, text=text, dated_ms=None)
 
 
-def assigned(each: ArticleAction) -> Assigned:
-    return Assigned(each, ASSIGNMENT, {}, 1, "verified-3")
+def assigned(each: ArticleAction) -> LocalDecision:
+    return LocalDecision(each, ASSIGNMENT, {}, 1, "verified-3")
 
 
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigned import Assigned
-from esdedup.ingest.assigner import Assigner
+from esdedup.ingest.assigner import Assigner, LocalDecision
 from esdedup.ingest.enricher import Enricher
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -174,7 +173,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     assigner = Assigner(VERIFIED, pins=NO_PINS, most_plausible_leaves=64)
 
     class InMemory:
-        def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+        def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
             return assigner.assign(articles, forest=forest, now_ms=0).articles
 
     enricher = Enricher(

@@ -62,11 +62,7 @@ class ArticleAudit:
         """Yield the violations of each batch of articles, an empty list for one without any."""
         yield list(self._state_behind())
         for batch in self._batches():
-            yield [
-                *map(_invalid, batch.invalid),
-                *self._wrong_bands(batch.live),
-                *self._against_nodes(batch),
-            ]
+            yield [*map(_invalid, batch.invalid), *self._wrong_bands(batch.live), *self._against_nodes(batch)]
         without = self._records.count_without()
         if without:
             detail = "they were indexed without esdedup; lists and similar articles leave them out"

@@ -46,12 +46,7 @@ class ForestAudit:
     """Checks all nodes of one forest."""
 
     def __init__(
-        self,
-        index: ForestIndex,
-        aging: Aging,
-        *,
-        on_nodes: Callable[[int], None],
-        audit_batch: int,
+        self, index: ForestIndex, aging: Aging, *, on_nodes: Callable[[int], None], audit_batch: int
     ) -> None:
         """The neighbours of at least `audit_batch` nodes are searched for together."""
         self._index = index

@@ -72,13 +72,7 @@ class Inspection:
         return self._records(indices).count()
 
     def explain(
-        self,
-        index: str,
-        one_id: str,
-        other_id: str,
-        *,
-        profile: Profile | None = None,
-        pins: Pins = NO_PINS,
+        self, index: str, one_id: str, other_id: str, *, profile: Profile | None = None, pins: Pins = NO_PINS
     ) -> IndexedExplanation:
         """Explain why two articles are in one cluster or not.
 
@@ -173,11 +167,7 @@ class Inspection:
         )
 
     def boilerplate(
-        self,
-        indices: Sequence[str],
-        *,
-        articles: int = ARTICLES_READ,
-        passages: int = PASSAGES_SHOWN,
+        self, indices: Sequence[str], *, articles: int = ARTICLES_READ, passages: int = PASSAGES_SHOWN
     ) -> BoilerplateBySite:
         """Return what the forest has learned to be boilerplate, for each site.
 

@@ -86,9 +86,8 @@ class ArticleAudit:
                 (valid if self._is_valid(record) else invalid).append(record)
             for record in invalid:
                 self._on_invalid(record)
-            remembered = self._index.run(
-                self._index.nodes.pages(record.page for record in valid if record.page)
-            )
+            names = (record.page for record in valid if record.page)
+            remembered = self._index.run(self._index.nodes.pages(names))
             nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self._index.status().live_since_ms(self._aging)

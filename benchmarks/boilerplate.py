@@ -14,8 +14,7 @@ from benchmarks.server import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.client import connect
 from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.learned import LearnedCopy, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
 from esdedup.elastic.mappings import forest_index
 from esdedup.text.parsed import Passages
 

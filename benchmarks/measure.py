@@ -17,8 +17,7 @@ from esdedup.ingest.arrive import arrive
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.signatures import NOW_MS, Held, random_ones
 from esdedup import sample
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.forest.stored import Packing, StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile

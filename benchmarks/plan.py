@@ -20,9 +20,8 @@ from benchmarks.unit_costs import bytes_of, measure
 from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode, page_name
+from esdedup.elastic.forest.stored import Packing, StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Forest

@@ -26,9 +26,8 @@ from benchmarks.signatures import NOW_MS, Held
 from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.errors import refused, translated
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Stored, StoredPage
+from esdedup.elastic.forest.stored import Packing, Stored, StoredPage
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile
 from esdedup.forest import Forest

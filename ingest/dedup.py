@@ -27,11 +27,10 @@ from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
 from esdedup.arguments import checked
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
-from esdedup.elastic.client import credentials_of
-from esdedup.elastic.closing import Closing
+from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
+from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError

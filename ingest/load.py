@@ -15,7 +15,7 @@ from esdedup.ingest.enricher import check_again
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import first_look
 
-from esdedup.elastic.article_bulk import ArticleBulk, Written
+from esdedup.elastic.bulk import ArticleBulk, Written
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, value_of
 from esdedup.forest import Assignment, Kind

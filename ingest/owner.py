@@ -13,12 +13,11 @@ from esdedup.ingest.assigner import Assigner, BatchDecision, LocalDecision
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.owner_settings import OwnerSettings
 
-from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.contents import Contents
+from esdedup.elastic.client import is_inherited
+from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Following
-from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.given_client import is_inherited
+from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.errors import EsdedupError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile

@@ -18,7 +18,7 @@ from benchmarks.month.arrivals import Arrival
 from benchmarks.processes import resident_bytes
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.client import connect
-from esdedup.elastic.forest.contents import Contents
+from esdedup.elastic.forest.store import Contents
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES

@@ -138,7 +138,7 @@ impl Parsed {
             self.with_omitted(omitted)?.into_iter().zip(other.with_omitted(omitted_of_other)?).collect();
         in_each(py, &pairs, |((one, omitted), (other, omitted_of_other))| {
             let (one, other) = (one.remaining_tokens(omitted), other.remaining_tokens(omitted_of_other));
-            crate::runs::overlap(&one, &other).map(|each| (each.shared, each.of_one, each.of_other))
+            crate::runs::overlap(&one, &other)
         })
     }
 }

@@ -33,15 +33,16 @@ pub const FIRST_WIDE: u32 = 0x2e80;
 /// All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16 private.
 pub const ASSIGNED: u32 = 0x40000;
 
-// What else a character can be. After the end of a sentence: quotation marks, brackets, spaces, symbols.
-const TRAILING: u8 = 1;
-// The end of a sentence in prose.
-const FINAL: u8 = 1 << 1;
-// A combining mark, or its normal form begins with one.
-const MARK: u8 = 1 << 2;
+/// Traits of characters. May stand after the sign that ends a sentence: quotation marks, brackets, spaces, symbols.
+pub const TRAILING: u8 = 1;
+/// The end of a sentence in prose.
+pub const FINAL: u8 = 1 << 1;
+/// A combining mark, or its normal form begins with one.
+pub const MARK: u8 = 1 << 2;
 const UNASSIGNED: u8 = 1 << 3;
 const INVISIBLE: u8 = 1 << 4;
-const BLANK: u8 = 1 << 5;
+/// Looks like a space without being one.
+pub const BLANK: u8 = 1 << 5;
 
 const CODE: u32 = 0xff_ffff;
 const CLASS_SHIFT: u32 = 24;
@@ -161,34 +162,19 @@ impl Tables {
         }
     }
 
-    /// Whether it may stand after the sign that ends a sentence.
-    pub fn is_trailing(&self, point: Point) -> bool {
-        self.has_trait(point.code(), TRAILING)
-    }
-
-    /// Whether sentences of prose end with it.
-    pub fn is_final(&self, point: Point) -> bool {
-        self.has_trait(point.code(), FINAL)
-    }
-
-    /// Whether it is a combining mark, or has a normal form that begins with one.
-    pub fn is_mark(&self, code: u32) -> bool {
-        self.has_trait(code, MARK)
+    /// Whether a code point has one of these traits: `TRAILING` and the like.
+    pub fn has(&self, code: u32, traits: u8) -> bool {
+        self.traits.get(code as usize).is_some_and(|each| each & traits != 0)
     }
 
     /// Whether Unicode 14.0 has no such character; newer tables of normal forms may have one.
     pub fn is_unassigned(&self, code: u32) -> bool {
-        code >= ASSIGNED || self.has_trait(code, UNASSIGNED)
+        code >= ASSIGNED || self.has(code, UNASSIGNED)
     }
 
     /// Whether it is shown as nothing.
     pub fn is_invisible(&self, code: u32) -> bool {
-        is_hidden(code) || self.has_trait(code, INVISIBLE)
-    }
-
-    /// Whether it looks like a space without being one.
-    pub fn is_blank(&self, code: u32) -> bool {
-        self.has_trait(code, BLANK)
+        is_hidden(code) || self.has(code, INVISIBLE)
     }
 
     /// Returns the value of a decimal digit.
@@ -196,10 +182,6 @@ impl Tables {
         let at = self.zeros.partition_point(|&zero| zero <= code);
         let zero = *self.zeros.get(at.checked_sub(1)?)?;
         (code - zero < 10).then_some(code - zero)
-    }
-
-    fn has_trait(&self, code: u32, wanted: u8) -> bool {
-        self.traits.get(code as usize).is_some_and(|each| each & wanted != 0)
     }
 
     fn unpacked() -> Tables {
@@ -305,7 +287,7 @@ mod tests {
         assert!(matches!(tables.form(0x301), Form::Contextual));
         assert_eq!(tables.length(0xfdfa), 18);
         assert_eq!((tables.digit(0x0663), tables.digit('x'.into())), (Some(3), None));
-        assert!(tables.is_final(tables.point('.'.into())) && tables.is_trailing(tables.point('”'.into())));
+        assert!(tables.has('.'.into(), FINAL) && tables.has('”'.into(), TRAILING));
         assert_eq!(tables.point(SEPARATOR), Point::END);
     }
 }

@@ -17,7 +17,9 @@ pub const fn mixed(mut value: u64) -> u64 {
 /// Returns up to eight bytes as a number, the first of them lowest.
 #[inline]
 pub fn word(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }
 
 /// Returns the MurmurHash3 of bytes: its variant of 128 bits for 64-bit processors, with the seed 0 (Appleby, public

@@ -3,7 +3,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::characters::{Folded, Form, Point, tables};
+use crate::characters::{BLANK, Folded, Form, MARK, Point, tables};
 use crate::parsed::ParsedText;
 
 // No script needs more marks in a row. Sorting them takes quadratic time, so longer runs are cut, as in the
@@ -79,7 +79,7 @@ pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
     for character in line.chars() {
         let code = character.into();
         // They go first, since one between a letter and its accent would keep them apart.
-        if tables.is_invisible(code) && !tables.is_blank(code) {
+        if tables.is_invisible(code) && !tables.has(code, BLANK) {
             continue;
         }
         if tables.is_unassigned(code) {
@@ -89,8 +89,8 @@ pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
             marks = 0;
             continue;
         }
-        part.push(if tables.is_blank(code) { ' ' } else { character });
-        marks = if tables.is_mark(code) { marks + 1 } else { 0 };
+        part.push(if tables.has(code, BLANK) { ' ' } else { character });
+        marks = if tables.has(code, MARK) { marks + 1 } else { 0 };
         if marks == MOST_MARKS {
             append(&mut part, points);
             marks = 0;

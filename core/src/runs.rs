@@ -48,27 +48,14 @@ pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = Run> {
     })
 }
 
-/// How many distinct runs both texts have, the one text, and the other text.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct RunCounts {
-    /// In both.
-    pub shared: usize,
-    /// In the one text.
-    pub of_one: usize,
-    /// In the other text.
-    pub of_other: usize,
-}
-
-/// Compares two texts by their tokens. Returns the counts of runs without a number, and of those with one.
-pub fn overlap(one: &[Token], other: &[Token]) -> [RunCounts; 2] {
+/// Compares two texts by their tokens. Returns how many distinct runs both have, the one, and the other: first of the
+/// runs without a number, then of those with one.
+pub fn overlap(one: &[Token], other: &[Token]) -> [(usize, usize, usize); 2] {
     let (ours, theirs) = (distinct_runs(one), distinct_runs(other));
-    [false, true].map(|with_number| RunCounts {
-        shared: ours
-            .iter()
-            .filter(|(run, kind)| **kind == with_number && theirs.get(run) == Some(kind))
-            .count(),
-        of_one: ours.values().filter(|kind| **kind == with_number).count(),
-        of_other: theirs.values().filter(|kind| **kind == with_number).count(),
+    [false, true].map(|with_number| {
+        let count = |runs: &HashMap<u64, bool>| runs.values().filter(|kind| **kind == with_number).count();
+        let shared = ours.iter().filter(|(run, kind)| **kind == with_number && theirs.get(run) == Some(kind));
+        (shared.count(), count(&ours), count(&theirs))
     })
 }
 

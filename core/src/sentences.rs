@@ -1,7 +1,9 @@
 //! The sentences of a normal text: what stands between the characters that end one, if it has a letter or digit; and how
 //! sentences of running text end, other than headlines, menu items, teasers and rows of tables.
 
-use crate::characters::{ALNUM, FIRST_WIDE, FULL_STOP, HARD_END, LATIN, NUMBER, Point, SPACE, tables};
+use crate::characters::{
+    ALNUM, FINAL, FIRST_WIDE, FULL_STOP, HARD_END, LATIN, NUMBER, Point, SPACE, TRAILING, tables,
+};
 use crate::wrapping::are_wrapped;
 
 // So many characters are looked at together: most have no end of a sentence.
@@ -125,14 +127,14 @@ impl Ending {
         for _ in 0..MOST_TRAILING {
             let sign = points[last];
             in_note = sign.is(']') || (in_note && sign.role() == NUMBER);
-            if !(in_note || sign.is('[') || tables.is_trailing(sign)) {
+            if !(in_note || sign.is('[') || tables.has(sign.code(), TRAILING)) {
                 break;
             }
             last = start.max(last.saturating_sub(1));
         }
         let sign = points[last];
         let breaks_off = sign.is('.') && last > 0 && points[last - 1].is('.');
-        Ending { sign, is_prose: tables.is_final(sign) && !breaks_off, breaks_off }
+        Ending { sign, is_prose: tables.has(sign.code(), FINAL) && !breaks_off, breaks_off }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lone surrogates: half a character each, which strings of Python may have, and those of Rust may not.
+//! Lone surrogates, which strings of Python may have, and those of Rust may not.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -118,11 +118,14 @@ def _set_up(client: Elasticsearch, fields: Fields) -> None:
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
     """Send the articles to the sidecar as to an Elasticsearch; return how many were not indexed."""
     failed = 0
+    # Where each article is in the file.
+    names: dict[str, str] = {}
 
     def actions(articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[dict[str, Any]]:
         nonlocal failed
         for each in articles:
             if isinstance(each, FileArticle):
+                names[each.id] = each.name
                 yield {"_index": _INDEX, "_id": each.id, "_source": each.article}
             else:
                 failed += 1
@@ -146,7 +149,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
             for is_indexed, item in helpers.streaming_bulk(feeder, actions(articles), raise_on_error=False):
                 if not is_indexed:
                     failed += 1
-                    say(f"{item['index']['_id']}: {item['index']['error']['reason']}")
+                    say(f"{names[item['index']['_id']]}: {item['index']['error']['reason']}")
         seconds = time.monotonic() - started
     client.indices.refresh(index=_INDEX)
     found = Reader(client, forest=_FOREST).list(_INDEX, size=1)

@@ -9,24 +9,33 @@ import tenacity
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
-from esdedup.elastic.field_names import fields_of, kept_fields, kept_forest, meta_with_fields, require_kept
-from esdedup.elastic.forest.homing import refuse_strangers
-from esdedup.elastic.languages import analyzer_of, code_of, kept_language
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
+    analyzer_of,
     article_index,
     check_mappings,
+    code_of,
+    fields_of,
     is_mapped,
     is_routed_by_root,
+    kept_fields,
+    kept_forest,
+    kept_language,
+    meta_with_fields,
     missing_properties,
     refuse_forests,
     refuse_unusable,
     refuse_unusable_own,
+    require_kept,
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import retrying
-from esdedup.errors import IndexNotReady, SettingError
+from esdedup.elastic.requests import Query, refresh, search
+from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields
+from esdedup.forest.model import NO_TIME
 
 _BEGINNING_S = 2.0
 
@@ -297,3 +306,58 @@ def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:
             f"Elasticsearch lacks the analyzer {analyzer_of(language)!r}, which the language {language!r} "
             "needs: nothing was created; leave the language out, or use a server that has it"
         ) from error
+
+
+_SAMPLE = 100
+
+
+def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
+    """Make sure that most of the latest articles of an index are in a forest, unless they have expired there.
+
+    Args:
+        client: Owned by the caller.
+        index: Its name.
+        fields: The names of its articles' fields.
+        forest: The forest that it is to belong to.
+
+    Raises:
+        IndexNotReady: They are not.
+        ForestError: That index is no forest, or cannot be read.
+    """
+    execute(client, refresh(index))
+    if not (roots := _latest_roots(client, index, fields, since_ms=NO_TIME)):
+        return
+    known = 0
+    try:
+        home = ForestIndex.find(client, forest)
+    except ForestMissing:
+        pass
+    else:
+        home.refresh_if_allowed()
+        status = home.status()
+        roots = _latest_roots(client, index, fields, since_ms=status.live_since_ms(status.aging))
+        known = len({node.id for node in home.run(home.nodes.by_id(set(roots)))}.intersection(roots))
+    if known * 2 < len(set(roots)):
+        raise IndexNotReady(
+            f"the index {index!r} has articles that the forest {forest!r} does not know, so it would not "
+            "find their reprints: name the forest that they were fed to or rebuilt into, or another index",
+            index=index,
+        )
+
+
+def _latest_roots(client: Elasticsearch, index: str, fields: Fields, *, since_ms: int) -> list[str]:
+    filters: list[Query] = [
+        {"exists": {"field": f"{fields.dedup}.fingerprint"}},
+        {"exists": {"field": fields.root}},
+    ]
+    if since_ms != NO_TIME:
+        filters.append({"range": {f"{fields.dedup}.seen": {"gte": since_ms, "format": "epoch_millis"}}})
+    body: Query = {
+        "query": {"bool": {"filter": filters}},
+        "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long"}}],
+        "size": _SAMPLE,
+        "_source": False,
+        "docvalue_fields": [fields.root],
+    }
+    (answer,) = execute(client, search(index, body))
+    return [hit["fields"][fields.root][0] for hit in answer["hits"]["hits"]]

@@ -1,7 +1,9 @@
-"""Clients for the command line. Programs pass clients of their own."""
+"""Clients: made for the command line; those that programs pass must not have been used before a fork."""
 
 import importlib.util
+import os
 import re
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +12,7 @@ import elastic_transport
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
-from esdedup.errors import ServerUnavailable, SettingError
+from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
@@ -18,6 +20,9 @@ _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
 """The headers by which callers are told apart: who they are, and for whom they act; in small letters."""
+
+# The process that first used each client, by the nodes that a client and its copies share.
+_users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 
 
 class _AnyVersionTransport(elastic_transport.Transport):
@@ -128,6 +133,30 @@ def credentials_of(client: Elasticsearch) -> dict[str, str]:
     node = next(iter(client.transport.node_pool.all()))
     headers = {**node.config.headers, **client._headers}
     return {name: value for name, value in headers.items() if name.lower() in CREDENTIALS}
+
+
+def is_inherited(client: Elasticsearch | AsyncElasticsearch) -> bool:
+    """Return whether this package has used a client in another process, from which this one was forked."""
+    return _users.get(client.transport.node_pool, os.getpid()) != os.getpid()
+
+
+def refuse_inherited(client: Elasticsearch | AsyncElasticsearch) -> None:
+    """Make sure that no other process has used a client. Called before locks are taken or anything is sent.
+
+    A fork copies open connections and held locks, but no threads: two processes on one connection read each
+    other's answers, and nobody renews the child's copy of a lease.
+
+    Raises:
+        ClientForked: Another one has.
+    """
+    user = _users.setdefault(client.transport.node_pool, os.getpid())
+    if user != os.getpid():
+        raise ClientForked(
+            f"this process ({os.getpid()}) was forked from process {user}, which has used this client: they "
+            "would read each other's answers. In each process make a client, and a Dedup (or Maintenance, "
+            "Reader) with it.",
+            process=user,
+        )
 
 
 def _client(

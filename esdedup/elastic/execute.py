@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import is_lost_point, refused, translated
-from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.elastic.pages import Hits, close, first_page, next_page
 from esdedup.elastic.requests import (
     POINT_KEEP_ALIVE,

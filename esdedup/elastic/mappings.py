@@ -1,15 +1,160 @@
 """Index mappings: reads those of `mappings/`, and checks that an index has them."""
 
+import dataclasses
 import fnmatch
 import itertools
 import json
 from importlib import resources
 from typing import Any
 
-from esdedup.elastic.field_names import meta_with_fields
-from esdedup.elastic.languages import analyzer_of, code_of, kept_language
-from esdedup.errors import IndexNotReady
+from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
+
+ANALYZERS = {
+    "ar": "arabic",
+    "bg": "bulgarian",
+    "bn": "bengali",
+    "ca": "catalan",
+    "ckb": "sorani",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "gl": "galician",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    # Pairs of characters: words need a plugin, which few servers have.
+    "ja": "cjk",
+    "ko": "cjk",
+    "lt": "lithuanian",
+    "lv": "latvian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "pt-br": "brazilian",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "th": "thai",
+    "tr": "turkish",
+    "zh": "cjk",
+}
+"""By language (ISO 639): analyzers that every Elasticsearch has. Most find words in all their forms."""
+
+
+def code_of(language: str) -> str:
+    """Return which of `ANALYZERS` a language is; ``zh-CN`` is ``zh``, since regions seldom matter.
+
+    Raises:
+        SettingError: It is none.
+    """
+    tag = str(language).lower()
+    code = next((each for each in (tag, tag.partition("-")[0]) if each in ANALYZERS), None)
+    if code is None:
+        raise SettingError(
+            f"there is no language {language!r:.50}; choose from {', '.join(sorted(ANALYZERS))}"
+        )
+    return code
+
+
+def analyzer_of(language: str) -> str:
+    """Return the name of the analyzer for a language.
+
+    Raises:
+        SettingError: There is none.
+    """
+    return ANALYZERS[code_of(language)]
+
+
+def kept_language(mapping: dict[str, Any]) -> str | None:
+    """Return the language that an index was set up for; None: for none in particular."""
+    kept = mapping.get("_meta", {}).get("esdedup", {}).get("language")
+    return kept if isinstance(kept, str) and kept in ANALYZERS else None
+
+
+def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
+    """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields.
+
+    Args:
+        mapping: As it was.
+        fields: The names.
+        forest: The forest that it belongs to; None: as it was.
+    """
+    meta: dict[str, Any] = mapping.get("_meta", {})
+    kept = {"fields": dataclasses.asdict(fields)} | ({} if forest is None else {"forest": forest})
+    return meta | {"esdedup": meta.get("esdedup", {}) | kept}
+
+
+def kept_forest(mapping: dict[str, Any]) -> str | None:
+    """Return the forest that an index belongs to; None: any may take its articles."""
+    kept = mapping.get("_meta", {}).get("esdedup", {}).get("forest")
+    return kept if isinstance(kept, str) else None
+
+
+def kept_fields(mapping: dict[str, Any]) -> Fields | None:
+    """Return the names of the articles' fields that an index keeps; None if it keeps none."""
+    kept = mapping.get("_meta", {}).get("esdedup", {}).get("fields")
+    if not isinstance(kept, dict):
+        return None
+    roles = [field.name for field in dataclasses.fields(Fields)]
+    return Fields(**{role: kept[role] for role in roles if isinstance(kept.get(role), str)})
+
+
+def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
+    """Return the names of the articles' fields in some indices.
+
+    Args:
+        mappings: Of the indices.
+        given: The caller's; they take precedence. None: those that the indices keep. An index that keeps
+            none has the usual names.
+
+    Raises:
+        IndexNotReady: The indices keep different names.
+    """
+    if given is not None:
+        return given
+    index_of = {kept_fields(mapping) or Fields(): index for index, mapping in mappings.items()}
+    if len(index_of) > 1:
+        (one, one_index), (other, other_index) = sorted(index_of.items(), key=lambda item: item[1])[:2]
+        raise IndexNotReady(
+            f"the indices {one_index!r} and {other_index!r} name their fields differently "
+            f"({_differences(one, other)}): name the fields, or read one index at a time",
+            index=other_index,
+        )
+    return next(iter(index_of), Fields())
+
+
+def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> Fields:
+    """Return the names of the fields of articles that are written to an index.
+
+    Raises:
+        IndexNotReady: The index keeps other names than those given, so readers would not find the fields.
+    """
+    kept = kept_fields(mapping)
+    if given is not None and kept not in (None, given):
+        raise IndexNotReady(
+            f"the index {index!r} was set up with other names of fields ({_differences(kept, given)}): "
+            "leave the names out to use its own, or set it up again to change them",
+            index=index,
+        )
+    return given or kept or Fields()
+
+
+def _differences(one: Fields, other: Fields) -> str:
+    pairs = zip(dataclasses.asdict(one).items(), dataclasses.asdict(other).values(), strict=True)
+    return ", ".join(f"{role}: {name!r} and {others!r}" for (role, name), others in pairs if name != others)
+
 
 # Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
 _MAX_KEYWORD_CHARACTERS = 8_191

@@ -8,8 +8,8 @@ import elastic_transport
 import tenacity
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.client import refuse_inherited
 from esdedup.elastic.errors import is_blocked
-from esdedup.elastic.given_client import refuse_inherited
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ServerBusy
 
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 log = logging.getLogger("esdedup")
 
 # A server that is started again answers within a minute, and recovers its shards within seconds.
-_PATIENCE_S = 90.0
+PATIENCE_S = 90.0
 _ANSWER_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 # What is over sooner is not worth a line.
@@ -28,7 +28,7 @@ _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTim
 
 
 def retrying(
-    *retries: tenacity.retry_base, patience_s: float = _PATIENCE_S, **options: Any
+    *retries: tenacity.retry_base, patience_s: float = PATIENCE_S, **options: Any
 ) -> tenacity.Retrying:
     """Return what calls a function again, after growing pauses; in the end, what it met last is the result.
 
@@ -98,7 +98,7 @@ class _Waiting:
             log.warning("Elasticsearch answers again, after %.0f s", self._waited_s)
 
 
-def patient(client: Elasticsearch, *, patience_s: float = _PATIENCE_S) -> Elasticsearch:
+def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elasticsearch:
     """Return a client of the same servers that retries requests while these are unavailable.
 
     A request may be executed twice, so use it only for requests that can be repeated.

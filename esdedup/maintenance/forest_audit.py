@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import EVERY_DOCUMENT, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
+from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
 from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging

@@ -7,14 +7,14 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic import limits
-from esdedup.elastic.errors import is_blocked, refused, translated
+from esdedup.elastic.bulk import Operation, send_bulk
+from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.status import state_aggregations, state_of
-from esdedup.elastic.patience import retry_while_refused
 from esdedup.elastic.requests import Query
-from esdedup.errors import ForestMismatch, IndexNotReady, ServerBusy
+from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 
@@ -146,7 +146,6 @@ class Records:
         answer = self._search(query={"bool": {"filter": filters}}, size=limits.MAX_HITS, source=False)
         return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
-    @retry_while_refused
     def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Write new roots into articles; return how many were written."""
         # An article that is routed by its root has to move to the shard of its new root.
@@ -163,7 +162,6 @@ class Records:
         cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page"))
         return self.update([(record, cleared) for record in records])
 
-    @retry_while_refused
     def update(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> int:
         """Change fields of dedup objects, None deletes a value; return how many articles were written."""
         return self._bulk(self._updates(changes))
@@ -255,14 +253,12 @@ class Records:
             several=tuple(name for name, each in found.items() if len(each) > 1),
         )
 
-    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
-        operations: list[dict[str, Any]] = []
+    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[Operation]:
+        operations: list[Operation] = []
         for record, values in changes:
             routing = {} if record.routing is None else {"routing": record.routing}
-            operations += (
-                {"update": {"_index": record.index, "_id": record.id, **routing, **record.version}},
-                {"doc": {self._fields.dedup: values}},
-            )
+            target = {"_index": record.index, "_id": record.id, **routing, **record.version}
+            operations.append(({"update": target}, {"doc": {self._fields.dedup: values}}))
         return operations
 
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
@@ -276,12 +272,12 @@ class Records:
         places += [_place(record, root) for record, root in roots]
         with translated(f"assign roots to articles in {self._names}"):
             found = self._client.mget(docs=places)["docs"]
-        written: list[dict[str, Any]] = []
-        deleted: list[dict[str, Any]] = []
+        written: list[Operation] = []
+        deleted: list[Operation] = []
         for (record, root), old, new in zip(roots, found[: len(roots)], found[len(roots) :], strict=True):
             if not old.get("found") or old["_seq_no"] != record.version["if_seq_no"]:
                 continue
-            delete = {"delete": _place(record, record.routing) | record.version}
+            delete = ({"delete": _place(record, record.routing) | record.version},)
             if not new.get("found"):
                 condition: dict[str, Any] = {"op_type": "create"}
                 deleted.append(delete)
@@ -296,10 +292,8 @@ class Records:
                 condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
                 deleted.append(delete)
             dedup = self._dedup(old) | {"root": root, "partition": partition_of(root)}
-            written += (
-                {"index": _place(record, root) | condition},
-                old["_source"] | {self._fields.dedup: dedup},
-            )
+            target = {"index": _place(record, root) | condition}
+            written.append((target, old["_source"] | {self._fields.dedup: dedup}))
         moved = self._bulk(written)
         return max(moved, self._bulk(deleted))
 
@@ -307,27 +301,15 @@ class Records:
         dedup: dict[str, Any] = document["_source"].get(self._fields.dedup) or {}
         return dedup
 
-    def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
-        """Send operations that may be repeated; return how many changed an article.
-
-        Raises:
-            ServerBusy: The server was too busy for some.
-            IndexBlocked: The disk is full, or the index has a block.
-            ServerError: It refused one.
-        """
-        if not operations:
-            return 0
-        with translated(f"assign roots to articles in {self._names}"):
-            items = self._client.bulk(operations=operations)["items"]
-        results = [result for item in items for result in item.values()]
-        for each in results:
-            is_busy = each["status"] in limits.BUSY_STATUSES and not is_blocked(each)
-            if not is_busy and each["status"] not in _EXPECTED_STATUS:
-                task = f"assign a root to the article {each['_id']} in {each['_index']!r}"
-                raise refused(task, each, status=each["status"], index=each["_index"])
-        if any(each["status"] in limits.BUSY_STATUSES for each in results):
-            raise ServerBusy(f"cannot assign roots to articles in {self._names}: the server is too busy")
-        return sum(each["status"] in {200, 201} for each in results)
+    def _bulk(self, operations: Sequence[Operation]) -> int:
+        """Send operations that may be repeated; return how many changed an article."""
+        results = send_bulk(
+            self._client,
+            operations,
+            task=f"assign roots to articles in {self._names}",
+            is_settled=lambda result: result["status"] in _EXPECTED_STATUS,
+        )
+        return sum(result["status"] in {200, 201} for result in results)
 
 
 def _place(record: Record, routing: str | None) -> dict[str, Any]:

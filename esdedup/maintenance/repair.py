@@ -15,11 +15,9 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import FIELD, LearnedRecord, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, read_learned
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import Stored
+from esdedup.elastic.forest.stored import Packing, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError

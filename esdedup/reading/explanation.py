@@ -8,8 +8,7 @@ from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
-from esdedup.elastic.forest.node_cache import NodeCache
-from esdedup.elastic.forest.search import NodeSearch
+from esdedup.elastic.forest.search import NodeCache, NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.forest.stored import StoredNode, page_name, signatures_of
 from esdedup.elastic.requests import Requests

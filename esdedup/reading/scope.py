@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from esdedup.elastic import limits
-from esdedup.elastic.field_names import fields_of
 from esdedup.elastic.mappings import (
     check_mappings,
+    fields_of,
     hides_new_fields,
     is_mapped,
     is_routed_by_root,

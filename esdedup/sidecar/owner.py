@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Self, TypeVar
 
-from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction

@@ -6,7 +6,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, IndexBlocked, Maintenance
-from esdedup.elastic.forest.bulk import ForestBulk
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.writer import ForestWriter
 from tests.support.forests import ARTICLES, a_leaf, feed, nodes, write
 from tests.support.names import Names
 
@@ -69,11 +70,11 @@ def test_a_blocked_forest_does_not_count_nodes_that_it_could_not_delete_as_kept(
     es: Elasticsearch, fed: tuple[str, str], block: Callable[[str, str], None], pauses: list[float]
 ) -> None:
     _, forest = fed
-    block(forest, READ_ONLY)
     hits = [{"_id": each, "_seq_no": 0, "_primary_term": 1} for each in nodes(es, forest)]
-    (alias,) = es.indices.get_alias(index=forest)[forest]["aliases"]
-    with pytest.raises(IndexBlocked, match="cannot remove node"):
-        ForestBulk(es, forest=forest, max_documents=10).delete(hits, alias=alias)
+    writer = ForestWriter(ForestIndex.find(es, forest))
+    block(forest, READ_ONLY)
+    with pytest.raises(IndexBlocked, match="cannot remove nodes"):
+        writer.delete(hits)
     assert pauses == []
 
 
@@ -85,7 +86,7 @@ def test_blocked_articles_end_a_repair_at_once(
     root = next(node for node in nodes(es, forest).values() if node.is_root and node.id != leaf.root)
     block(index, FULL_DISK)
     write(es, forest, leaf._replace(root=root.id))
-    with pytest.raises(IndexBlocked, match="cannot assign a root to the article") as refused:
+    with pytest.raises(IndexBlocked, match="cannot assign roots to articles") as refused:
         Maintenance(es, forest=forest).repair([index])
     assert refused.value.index == index
     assert pauses == []

@@ -8,7 +8,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import KEYWORDS, VERIFIED, Dedup, ForestMismatch, ServerUnavailable
-from esdedup.elastic.forest.bulk import ForestBulk
+from esdedup.elastic.bulk import send_bulk
+from esdedup.elastic.forest import writer
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
@@ -71,13 +72,11 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
 ) -> None:
     forest = index_name("forest")
     store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup)
-    whole = ForestBulk.write
 
-    def fail(self: ForestBulk, documents: Any, *, alias: str) -> None:
-        state_and_nodes = list(documents)
+    def fail(client: Elasticsearch, state_and_nodes: list[Any], **options: Any) -> None:
         # A log has all of it in one.
         assert len(state_and_nodes) == (1 if lookup["lookup"] == "memory" else 3)
-        whole(self, state_and_nodes[:written], alias=alias)
+        send_bulk(client, state_and_nodes[:written], **options)
         raise ServerUnavailable("failed on purpose")
 
     first, other, near = (
@@ -85,7 +84,7 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
         for fingerprint in ("1111222233334444", "00ff00ff00ff00ff", "1111222233334445")
     )
     with monkeypatch.context() as patch:
-        patch.setattr(ForestBulk, "write", fail)
+        patch.setattr(writer, "send_bulk", fail)
         with pytest.raises(ServerUnavailable):
             Forest(store).assign(as_batch([first, other]), now_ms=NOW_MS)
     (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
@@ -109,9 +108,11 @@ def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it
     forest = index_name("forest")
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
         with monkeypatch.context() as patch:
-            patch.setattr(ForestBulk, "write", fail)
+            patch.setattr(writer, "send_bulk", fail)
+            Forest(store).begin()
             decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)
             assert not decided.written.done()
+            Forest(store).begin()
             threading.Timer(0.1, goes_on.set).start()
             with pytest.raises(ServerUnavailable):
                 Forest(store).decide(as_batch([near]), now_ms=NOW_MS)

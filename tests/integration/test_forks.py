@@ -62,13 +62,6 @@ def refused_in_child(attempt: Callable[[], Any]) -> None:
     assert in_child(attempt) == ["ClientForked"]
 
 
-def used(url: str, node_class: Any) -> Reader:
-    """Return a reader with a client that this process has used before it gave it."""
-    client = Elasticsearch(url, node_class=node_class)
-    client.cluster.health()
-    return Reader(client)
-
-
 def test_a_child_neither_feeds_nor_disturbs_its_parent(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, fed: tuple[str, str]
 ) -> None:
@@ -153,9 +146,6 @@ def test_what_nobody_has_used_before_a_fork_may_be_used_after_it(
         assert second["_source"]["dedup"]["seq"] == 2
 
 
-NODE_CLASSES: list[Any] = ["urllib3", "requests"]
-
-
 @pytest.fixture
 def small(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
     """An index of one article, and its forest."""
@@ -166,46 +156,24 @@ def small(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
     return index, forest
 
 
-@pytest.mark.parametrize("node_class", NODE_CLASSES)
-def test_connections_from_before_a_fork_are_not_used_whoever_opened_them(
-    elasticsearch_url: str, small: tuple[str, str], node_class: Any
-) -> None:
-    """The parent has used its client without this package, which the child gives it to."""
-    index, forest = small
-    with Elasticsearch(elasticsearch_url, node_class=node_class) as client:
-        client.cluster.health()
-        assert in_child(
-            lambda: Reader(client).list(index),
-            lambda: list(Maintenance(client, forest=forest).verify()),
-            lambda: list(Dedup(client, forest=forest).enrich(ARTICLES[:1])),
-            lambda: refused_in_child(lambda: Reader(client).list(index)),
-            client.close,
-            # It gets descriptors of the closed connections.
-            lambda: used(elasticsearch_url, node_class).list(index),
-        ) == [*["ClientForked"] * 3, *["done"] * 3]
-        assert Reader(client).list(index).total_articles == 1
-
-
-@pytest.mark.parametrize("node_class", NODE_CLASSES)
-def test_a_client_that_a_child_alone_has_used_may_be_given(
-    elasticsearch_url: str, small: tuple[str, str], node_class: Any
-) -> None:
-    index, _ = small
-
-    def use_preloaded() -> None:
-        preloaded.cluster.health()
-        reader.list(index)
-
-    with Elasticsearch(elasticsearch_url, node_class=node_class) as preloaded:
-        reader = Reader(preloaded)
-        assert in_child(lambda: used(elasticsearch_url, node_class).list(index), use_preloaded) == [
-            *("done", "done")
-        ]
-
-
-def test_an_async_reader_is_refused_only_with_connections_from_before_the_fork(
+def test_a_reader_is_refused_in_a_child_only_if_its_parent_has_used_its_client(
     elasticsearch_url: str, small: tuple[str, str]
 ) -> None:
+    index, forest = small
+    with Elasticsearch(elasticsearch_url) as client:
+        reader = Reader(client)
+        assert in_child(lambda: reader.list(index), lambda: Reader(client).list(index)) == ["done"] * 2
+        reader.list(index)
+        assert in_child(
+            lambda: reader.list(index),
+            lambda: list(Maintenance(client, forest=forest).verify()),
+            lambda: refused_in_child(lambda: Reader(client).list(index)),
+            lambda: Reader(connect(elasticsearch_url)).list(index),
+        ) == ["ClientForked", "ClientForked", "done", "done"]
+        assert reader.list(index).total_articles == 1
+
+
+def test_so_is_an_async_reader(elasticsearch_url: str, small: tuple[str, str]) -> None:
     index, _ = small
 
     async def read(given: AsyncReader) -> None:
@@ -215,20 +183,11 @@ def test_an_async_reader_is_refused_only_with_connections_from_before_the_fork(
         await read(reader)
         await client.close()
 
-    async def read_with_own() -> None:
-        async with AsyncElasticsearch(elasticsearch_url) as own:
-            await own.cluster.health()
-            await read(AsyncReader(own))
-
-    async def use() -> None:
-        await client.cluster.health()
-
     with asyncio.Runner() as runner:
         client = AsyncElasticsearch(elasticsearch_url)
         reader = AsyncReader(client)
-        attempts = (lambda: asyncio.run(read_and_close()), lambda: asyncio.run(read_with_own()))
-        assert in_child(*attempts) == ["done", "done"]
-        runner.run(use())
+        assert in_child(lambda: asyncio.run(read_and_close())) == ["done"]
+        runner.run(read(reader))
         attempts = (lambda: runner.run(read(reader)), lambda: runner.run(read(AsyncReader(client))))
         assert in_child(*attempts) == ["ClientForked", "ClientForked"]
         runner.run(read_and_close())

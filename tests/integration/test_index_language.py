@@ -4,7 +4,7 @@ import pytest
 from elasticsearch import BadRequestError, Elasticsearch, helpers
 
 from esdedup import Dedup, Fields, IndexNotReady, Reader, SettingError
-from esdedup.elastic.languages import ANALYZERS
+from esdedup.elastic.mappings import ANALYZERS
 from tests.support.names import Names
 
 ARTICLES = {

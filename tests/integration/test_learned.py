@@ -10,8 +10,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, ForestDamaged, Maintenance, SettingError
 from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.learned import LearnedCopy, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.maintenance import ViolationKind

@@ -96,7 +96,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
     if not is_released:
         # Another process has to wait until the lease runs out.
         with monkeypatch.context() as patch:
-            patch.setattr("esdedup.elastic.forest.claim._abandoned", set())
+            patch.setattr("esdedup.elastic.forest.lease._abandoned", set())
             with pytest.raises(ForestBusy):
                 Lease(es, forest=forest).acquire()
             other = Lease(es, forest=forest)
@@ -113,8 +113,8 @@ def test_a_dead_owner_whose_clock_was_ahead_is_noticed_by_who_never_waits(
 ) -> None:
     """As a standby does: it tries once a second. The owner is on another machine."""
     with monkeypatch.context() as patch:
-        patch.setattr("esdedup.elastic.forest.claim._machine", lambda: "another")
-        patch.setattr("esdedup.elastic.forest.claim.time.time", lambda: 4e9)
+        patch.setattr("esdedup.elastic.forest.lease._machine", lambda: "another")
+        patch.setattr("esdedup.elastic.forest.lease.time.time", lambda: 4e9)
         dead = Lease(es, forest=forest, ttl_s=TTL_S)
         dead.acquire()
         dead._stopped.set()

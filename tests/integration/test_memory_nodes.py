@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, IndexBlocked, Maintenance
-from esdedup.elastic.forest import background
+from esdedup.elastic.forest import loading
 from esdedup.elastic.forest import store as store_module
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
@@ -232,7 +232,7 @@ def test_batches_go_on_while_nodes_are_loaded(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, profile: Any, left: int
 ) -> None:
     """Known texts, reprints and pages, some of which are written while the others are loaded."""
-    monkeypatch.setattr(background, "_LEFT", left)
+    monkeypatch.setattr(loading, "_LEFT", left)
     batches = [ARTICLES[:120], ARTICLES[60:180], ARTICLES[150:], ARTICLES[:250], ARTICLES[40:]]
     found = []
     for how in (LOOKUPS["searched"], LOOKUPS["both"]):

@@ -17,9 +17,8 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.log import EVERY_LOG, LogDocument, read_last_number
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_PAGE
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Packing, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex

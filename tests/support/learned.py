@@ -13,9 +13,8 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import LEARNED, Changes
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import learned as documents_of_learned
-from esdedup.elastic.forest import learned_log, writer
-from esdedup.elastic.forest.learned import read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest import writer
+from esdedup.elastic.forest.learned import LearnedLog, read_learned
 
 TABLES = ("pages", "sites", "passages", "contexts")
 # Of a row of "contexts": those of the pages of a site.
@@ -39,7 +38,7 @@ class Pace:
             defaults = Boilerplate.__init__.__kwdefaults__ or {}
             patch.setitem(defaults, "block_pages", self.block_pages)
             patch.setitem(defaults, "period_records", self.period_records)
-            patch.setattr(learned_log, "_ENOUGH_BYTES", self.document_bytes)
+            patch.setattr(documents_of_learned, "_ENOUGH_BYTES", self.document_bytes)
             patch.setattr(documents_of_learned, "_MOST_BYTES", self.part_bytes)
             patch.setattr(writer, "_LEARNED_AT_ONCE", 2)
             yield

@@ -104,17 +104,17 @@ MUTANTS = [
     ),
     Mutant(
         "what is written while nodes are loaded into memory is missing there",
-        "esdedup/elastic/forest/background.py",
+        "esdedup/elastic/forest/loading.py",
         "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
         "            pass\n",
         ("integration/test_memory_nodes.py",),
     ),
     Mutant(
         "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
-        "esdedup/elastic/article_bulk.py",
-        "is_crowded = answer.is_about_request or status == _TOO_MANY_STATUS",
-        "is_crowded = status == _TOO_MANY_STATUS",
-        ("unit/test_article_bulk.py",),
+        "esdedup/elastic/bulk.py",
+        "is_alone = len(articles) == 1",
+        "is_alone = True",
+        ("unit/test_bulk.py",),
     ),
     # reading/
     Mutant(

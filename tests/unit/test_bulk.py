@@ -1,41 +1,165 @@
-"""Bulk requests that a busy server refuses in part, which no real server can be made to do at will."""
+"""Bulk requests that fail in part or whole, as large or malformed articles and busy servers make them."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable
 from typing import Any, cast
 
+import elastic_transport
 import pytest
-from elasticsearch import Elasticsearch
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
+from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.forest.bulk import ForestBulk
+from esdedup import EsdedupError, IndexBlocked, IndexNotReady, ServerUnavailable
+from esdedup.elastic import bulk
+from esdedup.elastic.bulk import ArticleBulk, send_bulk
+
+ARTICLES, CULPRIT = 100, "37"
+BREAKER = {"type": "circuit_breaking_exception", "reason": "[parent] Data too large"}
+QUEUE = {"type": "es_rejected_execution_exception", "reason": "the queue is full"}
+Refuse = Callable[[list[str]], Exception | None]
 
 
-class Busy:
-    """A client whose server refuses the second node of the first request."""
+class Server:
+    """Stands for a client; stores the articles that `refuse` and `refuse_one` let pass."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
+        self.stored: list[str] = []
+        self.refuse: Refuse = lambda _: None
+        self.refuse_one: Callable[[list[str], str], dict[str, Any] | None] = lambda _, __: None
+        self.transport = Elasticsearch("http://localhost:1").transport
 
-    def bulk(self, *, operations: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
-        ids = [each["delete"]["_id"] for each in operations]
+    def options(self, **_: Any) -> "Server":
+        return self
+
+    def bulk(self, *, operations: list[Any], **_: Any) -> dict[str, Any]:
+        ids = [_parsed(line)["index"]["_id"] for line in operations[::2]]
         self.asked.append(ids)
-        refused = ids[1:2] if len(self.asked) == 1 else []
-        return {
-            "items": [{"delete": {"_id": each, "status": 429 if each in refused else 200}} for each in ids]
-        }
+        if error := self.refuse(ids):
+            raise error
+        items = []
+        for each in ids:
+            refused = self.refuse_one(ids, each)
+            if refused is None:
+                self.stored.append(each)
+            items.append({"index": {"_id": each, "status": 201} | (refused or {})})
+        return {"items": items}
+
+
+def _parsed(line: Any) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(line) if isinstance(line, bytes) else line
+    return parsed
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Busy:
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
-    return Busy()
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Make pauses take no time, but for what the clock shows."""
+    found: list[float] = []
+    monkeypatch.setattr("time.sleep", found.append)
+    monkeypatch.setattr("time.monotonic", lambda: sum(found))
+    return found
 
 
-def test_refused_deletions_are_sent_again_and_counted_once(client: Busy) -> None:
-    def hits() -> Iterator[dict[str, Any]]:
-        """Can be read once only, as the hits that an expiry deletes."""
-        for node_id in ("a", "b", "c"):
-            yield {"_id": node_id, "_seq_no": 1, "_primary_term": 1}
+@pytest.fixture
+def server() -> Server:
+    return Server()
 
-    bulk = ForestBulk(cast("Elasticsearch", client), forest="forest", max_documents=10)
-    assert bulk.delete(hits(), alias="forest-w-1") == 3
-    assert client.asked == [["a", "b", "c"], ["b"]]
+
+def answer(status: int, error: dict[str, Any] | None = None) -> ApiError:
+    meta = ApiResponseMeta(status, "1.1", HttpHeaders(), 0.0, NodeConfig("http", "localhost", 1))
+    return ApiError("refused", meta, {"error": error, "status": status} if error else None)
+
+
+def load(server: Server, *, culprit_bytes: int = 1) -> dict[str, str | None]:
+    articles = ArticleBulk(cast("Elasticsearch", server), index="news")
+    actions = (
+        {"_index": "news", "_id": str(n), "_source": {"x": "x" * (culprit_bytes if str(n) == CULPRIT else 1)}}
+        for n in range(ARTICLES)
+    )
+    return {each.id: each.refusal for written in articles.write(actions) for each in written}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answer(413),
+        answer(400, {"type": "illegal_argument_exception", "reason": "malformed"}),
+        answer(429, BREAKER),
+        elastic_transport.ConnectionError("reset by peer"),
+    ],
+    ids=["413", "malformed", "breaker", "reset"],
+)
+def test_one_article_that_fails_every_request_fails_alone(
+    server: Server, pauses: list[float], error: Exception
+) -> None:
+    server.refuse = lambda ids: error if CULPRIT in ids else None
+    found = load(server, culprit_bytes=2_000_000)
+    assert [name for name, refusal in found.items() if refusal is not None] == [CULPRIT]
+    assert sorted(server.stored) == sorted(set(found) - {CULPRIT})
+    assert sum(pauses) < 60
+
+
+def test_neighbours_that_are_refused_with_a_large_article_are_sent_apart(
+    server: Server, pauses: list[float]
+) -> None:
+    server.refuse_one = lambda ids, _: {"status": 429, "error": BREAKER} if CULPRIT in ids else None
+    found = load(server, culprit_bytes=2_000_000)
+    assert {name for name, refusal in found.items() if refusal is not None} == {CULPRIT}
+    assert found[CULPRIT] == f"cannot index into 'news' ({CULPRIT}): [parent] Data too large"
+    assert sum(pauses) < 60
+
+
+def test_a_server_that_is_busy_for_a_while_gets_the_same_again(server: Server, pauses: list[float]) -> None:
+    answers = iter([answer(503)] * 4)
+    server.refuse = lambda _: next(answers, None)
+    assert set(load(server).values()) == {None}
+    assert [len(ids) for ids in server.asked] == [ARTICLES] * 5
+    assert len(pauses) == 4
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind"),
+    [
+        (
+            {"status": 503, "error": {"type": "unavailable_shards_exception", "reason": "r"}},
+            ServerUnavailable,
+        ),
+        ({"status": 429, "error": QUEUE}, ServerUnavailable),
+        ({"status": 403, "error": {"type": "cluster_block_exception", "reason": "r"}}, IndexBlocked),
+        ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "r"}}, IndexNotReady),
+    ],
+)
+def test_what_is_wrong_with_the_server_ends_a_run_once(
+    server: Server, pauses: list[float], refused: dict[str, Any], kind: type[EsdedupError]
+) -> None:
+    server.refuse_one = lambda _, __: refused
+    with pytest.raises(kind, match="cannot index into 'news'"):
+        load(server)
+    assert server.stored == []
+    assert sum(pauses) < 200
+
+
+def test_a_server_that_is_gone_ends_a_run(server: Server, pauses: list[float]) -> None:
+    server.refuse = lambda _: elastic_transport.ConnectionError("refused")
+    with pytest.raises(ServerUnavailable):
+        load(server)
+    assert 60 < sum(pauses) < 200
+
+
+def test_what_a_busy_server_refuses_is_sent_again_alone(server: Server, pauses: list[float]) -> None:
+    server.refuse_one = lambda _, each: {"status": 429} if each == "b" and not pauses else None
+    results = send_bulk(
+        cast("Elasticsearch", server),
+        [({"index": {"_id": each}}, {}) for each in ("a", "b", "c")],
+        task="write",
+        is_settled=lambda result: result["status"] == 201,
+    )
+    assert [result["_id"] for result in results] == ["a", "b", "c"]
+    assert server.asked == [["a", "b", "c"], ["b"]]
+
+
+def test_large_articles_do_not_share_a_request(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_CHUNK_BYTES", 10_000)
+    load(server, culprit_bytes=20_000)
+    assert [CULPRIT] in server.asked
+    assert sum(map(len, server.asked)) == ARTICLES

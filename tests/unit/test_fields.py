@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import Fields, SettingError
-from esdedup.elastic.field_names import kept_fields, meta_with_fields
+from esdedup.elastic.mappings import kept_fields, meta_with_fields
 from esdedup.fields import signature_of, value_of
 from esdedup.sites import site_fields, site_name, site_of
 from esdedup.times import time_ms

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from esdedup.elastic.forest.documents import Document
-from esdedup.elastic.forest.learned import LearnedRecord
-from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.learned import LearnedLog, LearnedRecord
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.text.parsed import Passages

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.log import LogDocuments
-from esdedup.elastic.forest.packing import Entry, Packing
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import NO_TIME, Nodes, Plan, State
 from esdedup.forest.store import MemoryStore

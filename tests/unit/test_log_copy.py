@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from esdedup.elastic.forest.following import LogCopy
 from esdedup.elastic.forest.log import LogDocument, LogDocuments
-from esdedup.elastic.forest.log_copy import LogCopy
-from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.stored import Packing
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import NO_TIME, Nodes, State
 from esdedup.neighbours.relation import relation_of

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.month.arrivals import BEGINNING, HOT_DAY, Arrival, Month
 from benchmarks.month.owner import Fed
 from benchmarks.month.table import TABLE, Day, draw, flatness
-from esdedup.elastic.forest.contents import Contents
+from esdedup.elastic.forest.store import Contents
 
 pytestmark = pytest.mark.slow
 

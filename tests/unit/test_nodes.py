@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import StoredPage
+from esdedup.elastic.forest.stored import Packing, StoredPage
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.documents import agrees, documents, search_body, stored_of
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Packing, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import relation_of

@@ -8,8 +8,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, Maintenance, SettingError
-from esdedup.elastic.field_names import kept_fields
-from esdedup.elastic.mappings import article_index, check_mappings, forest_index
+from esdedup.elastic.mappings import article_index, check_mappings, forest_index, kept_fields
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 

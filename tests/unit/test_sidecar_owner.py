@@ -14,8 +14,8 @@ from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigner import BatchDecision, LocalDecision
 from esdedup.ingest.owner import Owner
 
-from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
 from esdedup.forest.store import completed

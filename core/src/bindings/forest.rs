@@ -8,16 +8,16 @@ use pyo3::types::PyBytes;
 use super::{Column, Shared, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
 use crate::forest::documents::{Layout, document};
-use crate::forest::index::{Found, Index};
+use crate::forest::index::{Index, Matches};
 use crate::forest::laws::{Aging, Arrival, State};
-use crate::forest::loading::Loading;
+use crate::forest::loading::Loader;
 use crate::forest::nodes::Nodes as Core;
 use crate::forest::records::{Entry, Record, write_id};
 use crate::forest::relation::{ByDistance, Id, Relation as Rules};
 use crate::forest::table::NONE;
 
 type Numbers = (i64, i64, i64);
-type Assigned = (Column, Column, Column, Column, Column, Vec<Column>, Column, Numbers);
+type Outcome = (Column, Column, Column, Column, Column, Vec<Column>, Column, Numbers);
 
 /// Which signatures are near each other.
 #[pyclass(frozen, module = "esdedup._core")]
@@ -144,7 +144,7 @@ fn layout_of(tables: Vec<Vec<(u32, u32)>>, written: (u32, u32, u32)) -> PyResult
 /// A forest, and what is still to be settled of it, until the first batch.
 struct Forest<R: Rules> {
     nodes: Core<R>,
-    loading: Option<Loading>,
+    loading: Option<Loader>,
 }
 
 impl<R: Rules> Forest<R> {
@@ -153,13 +153,13 @@ impl<R: Rules> Forest<R> {
     }
 
     fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) {
-        let loading = self.loading.get_or_insert_with(|| Loading::new(&self.nodes));
+        let loading = self.loading.get_or_insert_with(|| Loader::new(&self.nodes));
         let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
         records.for_each(|record| self.nodes.load(loading, record, live_since_ms));
     }
 
     fn load_logs(&mut self, logs: &[&[u8]]) {
-        let loading = self.loading.get_or_insert_with(|| Loading::new(&self.nodes));
+        let loading = self.loading.get_or_insert_with(|| Loader::new(&self.nodes));
         let entries = logs.iter().flat_map(|log| Entry::read_all::<R>(log));
         entries.for_each(|entry| self.nodes.load_entry(loading, entry));
     }
@@ -170,7 +170,7 @@ impl<R: Rules> Forest<R> {
             write_id::<R>(id, &mut bytes);
             bytes
         };
-        let (roots, nodes) = self.loading.as_ref().map(Loading::missing).unwrap_or_default();
+        let (roots, nodes) = self.loading.as_ref().map(Loader::missing).unwrap_or_default();
         (roots.into_iter().map(written).collect(), nodes.into_iter().map(written).collect())
     }
 
@@ -194,7 +194,7 @@ impl<R: Rules> Forest<R> {
         [signatures, exist, pages, times_ms]: [&[u8]; 4],
         (seq, time_ms, origin_ms): Numbers,
         now_ms: i64,
-    ) -> Option<Assigned> {
+    ) -> Option<Outcome> {
         let (pages, arrival_times): (Vec<u64>, Vec<i64>) = (numbers(pages), numbers(times_ms));
         let lengths = [exist.len(), pages.len(), arrival_times.len()];
         if lengths.iter().any(|length| length * R::SIZE != signatures.len()) {
@@ -285,7 +285,7 @@ impl Nodes {
         times_ms: &[u8],
         state: Numbers,
         now_ms: i64,
-    ) -> PyResult<Assigned> {
+    ) -> PyResult<Outcome> {
         let columns = [signatures, exist, pages, times_ms];
         let found =
             self.0.with(py, |forest| whichever!(forest, forest => forest.assign(columns, state, now_ms)))?;
@@ -351,7 +351,7 @@ impl NeighbourIndex {
 
     fn find_pairs(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<(Column, Column)> {
         fn pairs<R: Rules>(index: &Index<R>, signatures: &[u8]) -> Vec<(i64, i64)> {
-            let (mut pairs, mut found) = (Vec::new(), Found::default());
+            let (mut pairs, mut found) = (Vec::new(), Matches::default());
             for (at, signature) in (0..).zip(signatures.chunks_exact(R::SIZE)) {
                 index.search(&R::read(signature), &mut found);
                 pairs.extend(found.near.iter().map(|row| (at, i64::from(*row))));

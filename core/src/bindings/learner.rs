@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use super::{Column, Shared, column, numbers};
-use crate::boilerplate::changes::{Changes as Taught, Refused};
+use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
 use crate::boilerplate::judge::{Overrides as Declared, Passage};
 use crate::boilerplate::learner::{Arrival, Learner as Core, Pace, SiteRule};
 use crate::boilerplate::memory::{Puts, Window};
@@ -29,7 +29,7 @@ impl Overrides {
     }
 }
 
-/// What pages have taught. Threads may share it: one waits for the other.
+/// What pages have changes. Threads may share it: one waits for the other.
 #[pyclass(frozen, module = "esdedup._core")]
 pub struct Learner(Shared<Core>);
 
@@ -167,9 +167,9 @@ impl Learner {
     }
 }
 
-/// What a step has taught.
+/// What a step has changes.
 #[pyclass(frozen, module = "esdedup._core")]
-pub struct Changes(Taught);
+pub struct Changes(CoreChanges);
 
 #[pymethods]
 impl Changes {
@@ -182,32 +182,32 @@ impl Changes {
     }
 
     fn columns(&self) -> [Column; 15] {
-        let taught = &self.0;
+        let changes = &self.0;
         fn keys<const C: usize>(puts: &Puts<C>) -> Column {
             column(puts.iter().map(|(key, _)| *key))
         }
         fn values<const C: usize>(puts: &Puts<C>) -> Column {
             column(puts.iter().map(|(_, numbers)| *numbers))
         }
-        let Window { capacity, count, present_from, former_from } = taught.window;
-        let last = [taught.last_learned, taught.last_page].map(i64::from);
+        let Window { capacity, count, present_from, former_from } = changes.window;
+        let last = [changes.last_learned, changes.last_page].map(i64::from);
         let window = [capacity as i64, count as i64, present_from.into(), former_from.into()];
         [
             column(last.into_iter().chain(window)),
-            column(taught.pages.iter().map(|page| page.marks)),
-            column(taught.pages.iter().map(|page| page.origin)),
-            column(taught.site_numbers.iter().copied()),
-            column(taught.hashes.iter().copied()),
-            column(taught.letters.iter().copied()),
-            column(taught.counts.iter().copied()),
-            keys(&taught.numbers),
-            values(&taught.numbers),
-            keys(&taught.sites),
-            values(&taught.sites),
-            keys(&taught.passages),
-            values(&taught.passages),
-            keys(&taught.contexts),
-            values(&taught.contexts),
+            column(changes.pages.iter().map(|page| page.marks)),
+            column(changes.pages.iter().map(|page| page.origin)),
+            column(changes.site_numbers.iter().copied()),
+            column(changes.hashes.iter().copied()),
+            column(changes.letters.iter().copied()),
+            column(changes.counts.iter().copied()),
+            keys(&changes.numbers),
+            values(&changes.numbers),
+            keys(&changes.sites),
+            values(&changes.sites),
+            keys(&changes.passages),
+            values(&changes.passages),
+            keys(&changes.contexts),
+            values(&changes.contexts),
         ]
     }
 
@@ -238,13 +238,13 @@ impl Changes {
 }
 
 /// Reads columns as `Changes.columns` returns them; None if their lengths do not fit.
-fn read(columns: [&[u8]; 15]) -> Option<(Taught, [i64; 6])> {
+fn read(columns: [&[u8]; 15]) -> Option<(CoreChanges, [i64; 6])> {
     let [state, marks, origins, site_numbers, hashes, letters, counts, tables @ ..] = columns;
     let (marks, origins): (Vec<_>, Vec<_>) = (numbers(marks), numbers(origins));
     if marks.len() != origins.len() {
         return None;
     }
-    let changes = Taught {
+    let changes = CoreChanges {
         numbers: puts(tables[0], tables[1])?,
         sites: puts(tables[2], tables[3])?,
         passages: puts(tables[4], tables[5])?,
@@ -266,7 +266,7 @@ fn puts<const C: usize>(keys: &[u8], values: &[u8]) -> Option<Puts<C>> {
     (keys.len() == values.len()).then(|| keys.into_iter().zip(values).collect())
 }
 
-fn refused(Refused(reason): Refused) -> PyErr {
+fn refused(Refusal(reason): Refusal) -> PyErr {
     PyValueError::new_err(reason)
 }
 

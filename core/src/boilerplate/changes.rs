@@ -5,14 +5,14 @@ use std::ops::Range;
 use super::contexts::COLUMNS as CONTEXT_COLUMNS;
 use super::learner::Learner;
 use super::memory::{LEARNED, Puts, Window};
-use super::pages::{Block, Page, Taught};
+use super::pages::{Block, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 
 /// Why changes cannot be those of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refused(pub &'static str);
+pub struct Refusal(pub &'static str);
 
-const CONTRADICTION: Refused = Refused("its numbers contradict each other");
+const CONTRADICTION: Refusal = Refusal("its numbers contradict each other");
 
 /// What is known anew after a step.
 #[derive(Clone, Debug)]
@@ -57,14 +57,15 @@ impl Changes {
         let places =
             places.flat_map(|(at, count)| std::iter::repeat_n((learned + at) as u32, *count as usize));
         let passages = places.zip(self.hashes.iter().zip(&self.letters));
-        let passages = passages.map(|(place, (&hash, &letters))| Taught { hash, place, value: 0, letters });
+        let passages =
+            passages.map(|(place, (&hash, &letters))| Occurrence { hash, place, value: 0, letters });
         Block { pages: self.pages.clone(), passages: passages.collect() }
     }
 
     /// Makes sure that what depends on each other agrees, so that the columns can be of a step.
     ///
     /// `numbers` are those that the fields after `counts` have; they are taken over.
-    pub fn checked(mut self, numbers: [i64; 6]) -> Result<Changes, Refused> {
+    pub fn checked(mut self, numbers: [i64; 6]) -> Result<Changes, Refusal> {
         let [last_learned, last_page, capacity, count, present_from, former_from] = numbers;
         let are_possible = 0 <= count
             && count < capacity
@@ -129,9 +130,9 @@ fn joined<T: Copy>(one: &[T], other: &[T]) -> Vec<T> {
 impl Learner {
     /// Makes the changes of a step that began after what is known; the first changes may come after others that are
     /// outdated by now.
-    pub fn apply(&mut self, changes: &Changes) -> Result<(), Refused> {
+    pub fn apply(&mut self, changes: &Changes) -> Result<(), Refusal> {
         if (changes.last_page - changes.last_learned) as usize >= self.pace.block_pages {
-            return Err(Refused("its block has too many pages"));
+            return Err(Refusal("its block has too many pages"));
         }
         let is_first = self.last_page() == 0;
         let (last_page, last_learned, window) = if is_first {
@@ -141,7 +142,7 @@ impl Learner {
             (self.last_page(), self.memory.last_learned, self.memory.window)
         };
         if !is_next(changes, last_page, last_learned, &window) {
-            return Err(Refused("it does not follow what was learned before it"));
+            return Err(Refusal("it does not follow what was learned before it"));
         }
         if is_first {
             self.memory.begin_after(last_learned, window);
@@ -183,7 +184,7 @@ impl Learner {
     fn extend_block(&mut self, later: Block, places: Range<usize>) {
         let (before, skipped) = (self.block.pages.len() as u32, places.start as u32);
         self.block.pages.extend(&later.pages[places]);
-        let moved = |passage: Taught| Taught { place: passage.place - skipped + before, ..passage };
+        let moved = |passage: Occurrence| Occurrence { place: passage.place - skipped + before, ..passage };
         self.block.passages.extend(later.passages.into_iter().map(moved));
     }
 }

@@ -49,8 +49,7 @@ impl Contexts {
             return found;
         }
         let row = memory.contexts.get(hash).unwrap_or_default();
-        let (of_site, pages) = row.split_at(SITE_COLUMNS);
-        for (context, page) in found.contexts.iter_mut().zip(pages) {
+        for (context, page) in found.contexts.iter_mut().zip(&row[SITE_COLUMNS..]) {
             context.page = if memory.window.has(*page) { *page } else { 0 };
         }
         // Of most passages only one page is known.
@@ -65,12 +64,11 @@ impl Contexts {
                 *context = Context::default();
             }
         }
-        found.site_pages = match of_site {
-            &[first, amid_own, articles, pages, foreign] if memory.window.has(first) => {
-                let row = [first, amid_own, articles, pages, foreign];
-                SitePages::of_row(row, memory.pages.get(first).origin)
-            }
-            _ => SitePages::begun(value, memory.pages.get(value).origin),
+        let of_site: [u32; SITE_COLUMNS] = std::array::from_fn(|column| row[column]);
+        found.site_pages = if memory.window.has(of_site[0]) {
+            SitePages::of_row(of_site, memory.pages.get(of_site[0]).origin)
+        } else {
+            SitePages::begun(value, memory.pages.get(value).origin)
         };
         found
     }

@@ -36,7 +36,7 @@ pub struct Passage {
 
 /// A page, as far as it can be judged without what else is known of its passages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Judged {
+pub struct Judgement {
     /// What becomes of each passage.
     pub fates: Vec<Fate>,
     /// Its longest passages that are not boilerplate, those outside lists first.
@@ -55,7 +55,7 @@ pub enum Fate {
 }
 
 /// Judges a page.
-pub fn judge(passages: &[Passage]) -> Judged {
+pub fn judge(passages: &[Passage]) -> Judgement {
     let in_list = are_in_lists(passages);
     let letters_of = |is_chosen: &dyn Fn(usize, &Passage) -> bool| -> u64 {
         let chosen = passages.iter().enumerate().filter(|(at, passage)| is_chosen(*at, passage));
@@ -80,7 +80,7 @@ pub fn judge(passages: &[Passage]) -> Judged {
             Fate::Kept
         }
     };
-    Judged {
+    Judgement {
         fates: passages.iter().zip(&in_list).map(fate).collect(),
         marks: marks(passages, &in_list, is_boilerplate),
     }

@@ -5,8 +5,8 @@
 
 use super::judge::{Fate, Overrides, Passage, judge};
 use super::memory::{LEARNED, Memory, Window};
-use super::pages::{Block, Marks, Origin, Page, Taught};
-use super::site_pages::SeenOn;
+use super::pages::{Block, Marks, Occurrence, Origin, Page};
+use super::site_pages::Sighting;
 use super::steps::Step;
 
 /// How soon pages teach something, and how soon that is forgotten.
@@ -47,7 +47,7 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Knows nothing yet.
+    /// Makes a learner that has seen no pages.
     pub fn new(pace: Pace) -> Learner {
         let memory = Memory::new(Window::new(pace.period_records));
         Learner { pace, memory, block: Block::default(), steps: Vec::new(), ended: Vec::new() }
@@ -133,7 +133,7 @@ impl Learner {
             let is_recorded = value >= LEARNED && value & !LEARNED >= self.memory.window.present_from;
             if !is_recorded {
                 let letters = if omitted[at] { 0 } else { passage.letters };
-                self.block.passages.push(Taught { hash: passage.hash, place, value, letters });
+                self.block.passages.push(Occurrence { hash: passage.hash, place, value, letters });
             }
         }
     }
@@ -161,13 +161,13 @@ pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
     let mut order: Vec<(u64, u32)> =
         block.passages.iter().enumerate().map(|(at, taught)| (taught.hash, at as u32)).collect();
     order.sort_unstable();
-    let taught: Vec<&Taught> = order.iter().map(|(_, at)| &block.passages[*at as usize]).collect();
+    let taught: Vec<&Occurrence> = order.iter().map(|(_, at)| &block.passages[*at as usize]).collect();
     let have_own = have_own_text(&taught, pages.len());
     let (first_page, last_page) = (memory.last_learned + 1, memory.last_learned + pages.len() as u32);
     let (mut values, mut rows, mut records) = (Vec::new(), Vec::new(), PAGE_RECORDS * pages.len() as u64);
-    let mut seen_on: Vec<SeenOn> = Vec::new();
+    let mut seen_on: Vec<Sighting> = Vec::new();
     for same in taught.chunk_by(|one, other| one.hash == other.hash) {
-        let Taught { hash, value, place, .. } = *same[0];
+        let Occurrence { hash, value, place, .. } = *same[0];
         // Most passages are seen for the first time, and once.
         if same.len() == 1 && value == 0 {
             memory.passages.put(hash, [first_page + place], memory.is_recorded);
@@ -182,7 +182,7 @@ pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
             for of_page in same.chunk_by(|one, other| one.place == other.place) {
                 let place = of_page[0].place as usize;
                 let page = first_page + of_page[0].place;
-                seen_on.push(SeenOn { page, origin: pages[place].origin, has_own: have_own[place] });
+                seen_on.push(Sighting { page, origin: pages[place].origin, has_own: have_own[place] });
                 contexts.add(page, &pages[place]);
             }
             contexts.site_pages.add(&seen_on, rule.most_foreign_pages);
@@ -237,7 +237,7 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
 }
 
 /// Returns which pages have new text of their own, beside what was seen before.
-fn have_own_text(taught: &[&Taught], page_count: usize) -> Vec<bool> {
+fn have_own_text(taught: &[&Occurrence], page_count: usize) -> Vec<bool> {
     let mut letters = vec![(0u64, 0u64); page_count];
     for same in taught.chunk_by(|one, other| one.hash == other.hash) {
         if same[0].value == 0 {

@@ -40,7 +40,7 @@ pub struct Moment {
 }
 
 impl Memory {
-    /// Knows nothing yet.
+    /// Makes an empty memory.
     pub fn new(window: Window) -> Memory {
         Memory {
             last_learned: 0,
@@ -114,11 +114,11 @@ impl Memory {
 
     /// Forgets what was recorded: it can no longer be undone.
     pub fn keep(&mut self) {
-        self.parts().into_iter().for_each(Recorded::keep);
+        self.parts().into_iter().for_each(Undoable::keep);
         self.is_recorded = false;
     }
 
-    fn parts(&mut self) -> [&mut dyn Recorded; 5] {
+    fn parts(&mut self) -> [&mut dyn Undoable; 5] {
         [&mut self.pages, &mut self.numbers, &mut self.sites, &mut self.passages, &mut self.contexts]
     }
 }
@@ -159,7 +159,7 @@ impl Window {
 }
 
 /// A part of the memory, of two periods, with changes that can be undone.
-trait Recorded {
+trait Undoable {
     /// Forgets the former period; the present one takes its place, and a page begins a new one.
     fn begin_period(&mut self, first: u32, is_recorded: bool);
     fn moment(&self) -> Part;
@@ -214,7 +214,7 @@ impl PageColumns {
     }
 }
 
-impl Recorded for PageColumns {
+impl Undoable for PageColumns {
     fn begin_period(&mut self, first: u32, is_recorded: bool) {
         let present = std::mem::replace(&mut self.present, Span { first, pages: Vec::new() });
         let forgotten = std::mem::replace(&mut self.former, present);
@@ -296,7 +296,7 @@ impl<const C: usize> Periods<C> {
     }
 }
 
-impl<const C: usize> Recorded for Periods<C> {
+impl<const C: usize> Undoable for Periods<C> {
     fn begin_period(&mut self, _: u32, is_recorded: bool) {
         let present = std::mem::take(&mut self.present);
         let forgotten = std::mem::replace(&mut self.former, present);

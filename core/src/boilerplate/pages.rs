@@ -85,7 +85,7 @@ fn short_hash(name: &[u8]) -> u32 {
 
 /// A passage from which something is to be learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taught {
+pub struct Occurrence {
     /// Its hash.
     pub hash: u64,
     /// Its page, as a place in the block.
@@ -102,7 +102,7 @@ pub struct Block {
     /// The pages.
     pub pages: Vec<Page>,
     /// Those of their passages that teach something.
-    pub passages: Vec<Taught>,
+    pub passages: Vec<Occurrence>,
 }
 
 impl Block {
@@ -116,7 +116,7 @@ impl Block {
     }
 
     /// Returns the passages of the pages from one on.
-    pub fn passages_from(&self, from: usize) -> &[Taught] {
+    pub fn passages_from(&self, from: usize) -> &[Occurrence] {
         &self.passages[self.passages.partition_point(|passage| (passage.place as usize) < from)..]
     }
 }

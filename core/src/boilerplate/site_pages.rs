@@ -21,7 +21,7 @@ const MOST: i64 = 2;
 
 /// A page that has the passage.
 #[derive(Clone, Copy, Debug)]
-pub struct SeenOn {
+pub struct Sighting {
     /// Its number.
     pub page: u32,
     /// Where it comes from, with its number among the pages of its site.
@@ -70,7 +70,7 @@ impl SitePages {
 
     /// Adds those pages of a block that have the passage; after more pages of other sites than that, the last of
     /// them is observed: the first page may have been a copy.
-    pub fn add(&mut self, seen_on: &[SeenOn], most_foreign: u64) {
+    pub fn add(&mut self, seen_on: &[Sighting], most_foreign: u64) {
         let mut rest = seen_on;
         if self.pages == 0 {
             let [first, others @ ..] = seen_on else { return };
@@ -101,9 +101,7 @@ impl SitePages {
 
     /// Returns whether further pages have been added since the passage was as it is in `before`.
     pub fn has_grown(&self, before: &SitePages) -> bool {
-        let has_changed = (self.first, self.amid_own, self.articles, self.pages, self.foreign)
-            != (before.first, before.amid_own, before.articles, before.pages, before.foreign);
-        has_changed && (before.pages > 0 || self.pages + self.foreign > 1)
+        self.row() != before.row() && (before.pages > 0 || self.pages + self.foreign > 1)
     }
 
     /// Returns whether the passage is boilerplate of its site, which has so many pages.

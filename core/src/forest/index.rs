@@ -10,7 +10,7 @@ use crate::hashing::BASE;
 
 /// What a search has found. It is used again for the next, so that its memory is.
 #[derive(Default, Debug)]
-pub struct Found {
+pub struct Matches {
     /// The rows with everything that is compared.
     pub equal: Vec<u32>,
     /// Those near it, the equal ones too, each once, ascending.
@@ -104,8 +104,8 @@ impl<R: Relation> Index<R> {
     }
 
     /// Finds the rows that agree with a signature and have a representative in common with it, or are equal to it.
-    pub fn search(&self, signature: &R::Signature, found: &mut Found) {
-        let Found { equal, near, postings, numbers } = found;
+    pub fn search(&self, signature: &R::Signature, found: &mut Matches) {
+        let Matches { equal, near, postings, numbers } = found;
         equal.clear();
         near.clear();
         postings.clear();

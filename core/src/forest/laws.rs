@@ -1,9 +1,9 @@
 //! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other; its time, and how long nodes
 //! live.
 
-use super::index::Found;
+use super::index::Matches;
 use super::nodes::{Node, Nodes};
-use super::pages::Remembered;
+use super::pages::PageState;
 use super::relation::Relation;
 use super::table::NONE;
 
@@ -34,7 +34,7 @@ pub enum Kind {
 
 /// The forest's answer for one arrival.
 #[derive(Clone, Copy, Debug)]
-pub struct Assigned {
+pub struct Assignment {
     /// What became of it.
     pub kind: Kind,
     /// The row of its node; `NONE` without one.
@@ -42,7 +42,7 @@ pub struct Assigned {
     /// The forest's time then.
     pub time_ms: i64,
     /// What was remembered of its page before.
-    pub before: Option<Remembered>,
+    pub before: Option<PageState>,
 }
 
 /// The forest as an arrival finds it.
@@ -63,8 +63,8 @@ impl<R: Relation> Nodes<R> {
         arrivals: impl IntoIterator<Item = Arrival<R::Signature>>,
         state: &mut State,
         now_ms: i64,
-    ) -> Vec<Assigned> {
-        let mut found = Found::default();
+    ) -> Vec<Assignment> {
+        let mut found = Matches::default();
         let assign = |arrival: Arrival<R::Signature>| {
             state.advance(arrival.time_ms, now_ms);
             let moment = Moment {
@@ -78,7 +78,12 @@ impl<R: Relation> Nodes<R> {
         arrivals.into_iter().map(assign).collect()
     }
 
-    fn assign_one(&mut self, arrival: &Arrival<R::Signature>, now: &Moment, found: &mut Found) -> Assigned {
+    fn assign_one(
+        &mut self,
+        arrival: &Arrival<R::Signature>,
+        now: &Moment,
+        found: &mut Matches,
+    ) -> Assignment {
         let before = self.remembered(arrival.page);
         let remembered = before.filter(|page| page.seen_ms >= now.live_since_ms);
         // Law 1: a page keeps the node that it got, or stays without one; an id has at most one live node.
@@ -103,19 +108,19 @@ impl<R: Relation> Nodes<R> {
             self.raise_seen(row, now.seen_ms);
             self.raise_seen(self.node(row).root, now.seen_ms);
         }
-        self.remember(arrival.page, Remembered { row, seen_ms: now.seen_ms });
-        Assigned { kind, row, time_ms: now.time_ms, before }
+        self.remember(arrival.page, PageState { row, seen_ms: now.seen_ms });
+        Assignment { kind, row, time_ms: now.time_ms, before }
     }
 
     /// Returns the live node of the signature's id.
-    fn live_node(&self, signature: &R::Signature, now: &Moment, found: &Found) -> Option<u32> {
+    fn live_node(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<u32> {
         let mut equal = found.equal.iter().copied().filter(|row| !self.has_name(*row));
         let is_live = |row: &u32| self.node(*row).seen_ms >= now.live_since_ms;
         equal.find(is_live).or_else(|| self.by_id(|| R::id(signature)).filter(is_live))
     }
 
     /// Makes a node of the arrival, and a leaf or root of the node: laws 2, 3, 4 and 6.
-    fn make(&mut self, signature: R::Signature, page: u64, now: &Moment, found: &Found) -> (Kind, u32) {
+    fn make(&mut self, signature: R::Signature, page: u64, now: &Moment, found: &Matches) -> (Kind, u32) {
         let indexed = self.indexed(&signature, now, found);
         let root = self.root_to_join(&signature, now, found);
         let node = Node {
@@ -132,7 +137,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns the root that the signature joins: of the roots that it may join of live nodes near it, the one that it
     /// resembles most; in a tie, the one made earliest.
-    fn root_to_join(&self, signature: &R::Signature, now: &Moment, found: &Found) -> Option<u32> {
+    fn root_to_join(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<u32> {
         let near = found.near.iter().map(|row| self.node(*row));
         let mut roots: Vec<u32> =
             near.filter(|node| node.seen_ms >= now.live_since_ms).map(|node| node.root).collect();
@@ -151,12 +156,12 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns a bit for each representative under which a new node is indexed: the first of equal ones, and not those
-    /// under which too many nodes are indexed that were made within the retention. These are saturated keys.
+    /// under which too many nodes are indexed that were made within the retention. These are the frequent keys.
     ///
     /// Only when a posting was made counts, and that never changes.
-    fn indexed(&self, signature: &R::Signature, now: &Moment, found: &Found) -> u16 {
+    fn indexed(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> u16 {
         let most = self.index.relation.max_postings();
-        let is_saturated = |place: usize| {
+        let is_frequent = |place: usize| {
             let own = found.postings.iter().filter(|posting| posting.0 == place);
             let counts = |(_, row): &&(usize, u32)| {
                 let made_ms = self.node(*row).made_ms;
@@ -165,7 +170,7 @@ impl<R: Relation> Nodes<R> {
             found.postings.len() >= most && own.filter(counts).count() >= most
         };
         let places = R::distinct(signature).map(|(place, _)| place);
-        places.filter(|place| !is_saturated(*place)).fold(0, |bits, place| bits | 1 << place)
+        places.filter(|place| !is_frequent(*place)).fold(0, |bits, place| bits | 1 << place)
     }
 }
 

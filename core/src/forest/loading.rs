@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytemuck::bytes_of;
 
-use super::index::Found;
+use super::index::Matches;
 use super::laws::NO_TIME;
 use super::nodes::{Node, Nodes};
-use super::pages::{NO_PAGE, Remembered};
+use super::pages::{NO_PAGE, PageState};
 use super::records::{Entry, Record};
 use super::relation::{Id, Relation};
 use super::table::NONE;
 
 /// What is still to be settled.
-#[derive(Debug)]
-pub struct Loading {
+#[derive(Default)]
+pub struct Loader {
     // Whether there were nodes before, which `rows` does not have.
     is_new: bool,
     rows: HashMap<Id, u32>,
@@ -28,12 +28,10 @@ pub struct Loading {
     pages: Vec<(u64, Option<Id>, i64)>,
 }
 
-impl Loading {
+impl Loader {
     /// Begins to load into a forest.
-    pub fn new<R: Relation>(nodes: &Nodes<R>) -> Loading {
-        let is_new = nodes.index.is_empty();
-        let (rows, leaves, again) = (HashMap::new(), Vec::new(), BTreeMap::new());
-        Loading { is_new, rows, leaves, again, pages: Vec::new() }
+    pub fn new<R: Relation>(nodes: &Nodes<R>) -> Loader {
+        Loader { is_new: nodes.index.is_empty(), ..Loader::default() }
     }
 
     /// Returns the ids of roots, and of nodes of pages, that have not come.
@@ -51,7 +49,7 @@ impl Loading {
 
 impl<R: Relation> Nodes<R> {
     /// Adds a node or page, unless it has expired. Of two with one id, the later one counts.
-    pub fn load(&mut self, loading: &mut Loading, record: Record<R::Signature>, live_since_ms: i64) {
+    pub fn load(&mut self, loading: &mut Loader, record: Record<R::Signature>, live_since_ms: i64) {
         match record {
             Record::Page { page, node, seen_ms } if seen_ms >= live_since_ms => {
                 loading.pages.push((page, node, seen_ms));
@@ -87,7 +85,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Adds what a log has, in the order of that.
-    pub fn load_entry(&mut self, loading: &mut Loading, entry: Entry<R::Signature>) {
+    pub fn load_entry(&mut self, loading: &mut Loader, entry: Entry<R::Signature>) {
         match entry {
             Entry::Record(record) => self.load(loading, record, NO_TIME),
             Entry::Refreshed { id, seen_ms, page_seen_ms } => {
@@ -102,7 +100,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Gives each node its root, and remembers the pages, after it has forgotten what has expired; more may be loaded
     /// after it.
-    pub fn settle(&mut self, loading: &mut Loading, live_since_ms: i64) {
+    pub fn settle(&mut self, loading: &mut Loader, live_since_ms: i64) {
         if live_since_ms != NO_TIME {
             self.forget_expired(usize::MAX, live_since_ms);
             loading.rows.retain(|_, row| self.node(*row).root != NONE);
@@ -137,7 +135,7 @@ impl<R: Relation> Nodes<R> {
             };
             // In a damaged forest a page may have been seen later than its node.
             let until_ms = |row: u32| if row == NONE { seen_ms } else { seen_ms.min(self.node(row).seen_ms) };
-            let last = row.map(|row| Remembered { row, seen_ms: until_ms(row) });
+            let last = row.map(|row| PageState { row, seen_ms: until_ms(row) });
             let before = self.remembered(page);
             if let Some(last) = last.filter(|last| before.is_none_or(|before| before.seen_ms <= last.seen_ms))
             {
@@ -148,13 +146,13 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns the latest node with an id and its signature.
     pub fn find(&self, id: Id, signature: &R::Signature) -> Option<u32> {
-        let mut found = Found::default();
+        let mut found = Matches::default();
         self.index.search(signature, &mut found);
         let equal = found.equal.into_iter().filter(|row| !self.has_name(*row));
         equal.max_by_key(|row| self.node(*row).seq).or_else(|| self.by_id(|| id))
     }
 
-    fn load_node(&mut self, loading: &mut Loading, id: Id, signature: R::Signature, node: Node) -> u32 {
+    fn load_node(&mut self, loading: &mut Loader, id: Id, signature: R::Signature, node: Node) -> u32 {
         // In a damaged forest a page may have been seen later than its node.
         let page_seen_ms = node.page_seen_ms.min(node.seen_ms);
         let row = self.add(signature, Node { page_seen_ms, ..node });

@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use super::chunks::Chunks;
 use super::index::Index;
 use super::laws::{Aging, NO_TIME};
-use super::pages::{NO_PAGE, Pages, Remembered};
+use super::pages::{NO_PAGE, PageState, Pages};
 use super::relation::{Id, Relation};
 use super::table::NONE;
 
@@ -42,7 +42,7 @@ pub enum Change {
     /// Its page had this one.
     PageSeen(u32, i64),
     /// This was remembered of a page on its own.
-    Page(u64, Option<Remembered>),
+    Page(u64, Option<PageState>),
 }
 
 #[derive(Default, Debug)]
@@ -125,7 +125,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns what is remembered of a page, whether that has expired or not.
-    pub fn remembered(&self, page: u64) -> Option<Remembered> {
+    pub fn remembered(&self, page: u64) -> Option<PageState> {
         if page == NO_PAGE { None } else { self.pages.find(page, |row| self.own_page(row)) }
     }
 
@@ -138,7 +138,7 @@ impl<R: Relation> Nodes<R> {
         let root = if node.root == NONE { row } else { node.root };
         self.nodes[row as usize] = Node { root, ..node };
         let nodes = &self.nodes;
-        self.pages.add_own(node.page, row, |row| own_page(&nodes[row as usize]));
+        self.pages.add(node.page, row, |row| own_page(&nodes[row as usize]));
         let is_found = R::keys(&signature).next().is_some();
         let before = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
         self.note(Change::Added(row, before));
@@ -177,7 +177,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Remembers a page, with the row that it got or `NONE`, unless its node does so.
-    pub fn remember(&mut self, page: u64, last: Remembered) {
+    pub fn remember(&mut self, page: u64, last: PageState) {
         let is_own = last.row != NONE && self.own_page(last.row) == (page, last.seen_ms);
         if page != NO_PAGE && !is_own {
             let before = self.put_lone(page, Some(last));
@@ -190,7 +190,7 @@ impl<R: Relation> Nodes<R> {
     /// Removes a node.
     pub fn remove(&mut self, row: u32) {
         let page = self.node(row).page;
-        self.pages.remove_own(page, row);
+        self.pages.remove(page, row);
         let is_found = R::keys(self.index.signature(row)).next().is_some();
         if !is_found || self.has_name(row) {
             let id = self.id(row);
@@ -270,7 +270,7 @@ impl<R: Relation> Nodes<R> {
         own_page(self.node(row))
     }
 
-    fn put_lone(&mut self, page: u64, last: Option<Remembered>) -> Option<Remembered> {
+    fn put_lone(&mut self, page: u64, last: Option<PageState>) -> Option<PageState> {
         let nodes = &self.nodes;
         self.pages.set_lone(page, last, |row| own_page(&nodes[row as usize]))
     }

@@ -14,7 +14,7 @@ const LONE: u32 = 1 << 31;
 /// A page, as it was when it was seen last.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable, Debug)]
 #[repr(C, packed(4))]
-pub struct Remembered {
+pub struct PageState {
     /// When that was, rounded up.
     pub seen_ms: i64,
     /// The row of the node that it got; `NONE` if it got none.
@@ -25,7 +25,7 @@ pub struct Remembered {
 #[repr(C, packed(4))]
 struct Lone {
     id: u64,
-    last: Remembered,
+    last: PageState,
 }
 
 /// The pages of a forest. Of the rows of nodes they know only the numbers, so `own` tells a node's page and its `seen`.
@@ -49,8 +49,8 @@ impl Pages {
     }
 
     /// Returns a page as it was when it was seen last, whether that has expired or not.
-    pub fn find(&self, page: u64, own: impl Fn(u32) -> (u64, i64)) -> Option<Remembered> {
-        let mut latest: Option<Remembered> = None;
+    pub fn find(&self, page: u64, own: impl Fn(u32) -> (u64, i64)) -> Option<PageState> {
+        let mut latest: Option<PageState> = None;
         let hash = page as u32;
         self.table.scan(self.table.bucket(hash), hash, &mut |number| {
             let (id, last) = self.read(number, &own);
@@ -61,15 +61,19 @@ impl Pages {
         latest
     }
 
-    /// Adds the page of a node that was made.
-    pub fn add_own(&mut self, page: u64, row: u32, own: impl Fn(u32) -> (u64, i64)) {
+    /// Adds a page: that of a node that was made, by its row.
+    pub fn add(&mut self, page: u64, number: u32, own: impl Fn(u32) -> (u64, i64)) {
+        let lone = &self.lone;
+        let id = |number: u32| {
+            if number & LONE == 0 { own(number).0 } else { lone[(number & !LONE) as usize].id }
+        };
         if page != NO_PAGE {
-            self.add(page, row, own);
+            self.table.add(page as u32, number, |number| id(number) as u32);
         }
     }
 
-    /// Removes it.
-    pub fn remove_own(&mut self, page: u64, row: u32) {
+    /// Removes the page of a node.
+    pub fn remove(&mut self, page: u64, row: u32) {
         if page != NO_PAGE {
             self.table.remove(page as u32, row);
         }
@@ -79,9 +83,9 @@ impl Pages {
     pub fn set_lone(
         &mut self,
         page: u64,
-        last: Option<Remembered>,
+        last: Option<PageState>,
         own: impl Fn(u32) -> (u64, i64),
-    ) -> Option<Remembered> {
+    ) -> Option<PageState> {
         let at = self.find_lone(page);
         let before = at.map(|at| self.lone[at].last);
         match (at, last) {
@@ -112,18 +116,10 @@ impl Pages {
         }
     }
 
-    fn add(&mut self, page: u64, number: u32, own: impl Fn(u32) -> (u64, i64)) {
-        let lone = &self.lone;
-        let id = |number: u32| {
-            if number & LONE == 0 { own(number).0 } else { lone[(number & !LONE) as usize].id }
-        };
-        self.table.add(page as u32, number, |number| id(number) as u32);
-    }
-
-    fn read(&self, number: u32, own: &impl Fn(u32) -> (u64, i64)) -> (u64, Remembered) {
+    fn read(&self, number: u32, own: &impl Fn(u32) -> (u64, i64)) -> (u64, PageState) {
         if number & LONE == 0 {
             let (id, seen_ms) = own(number);
-            return (id, Remembered { row: number, seen_ms });
+            return (id, PageState { row: number, seen_ms });
         }
         let Lone { id, last } = self.lone[(number & !LONE) as usize];
         (id, last)
@@ -143,7 +139,7 @@ impl Pages {
 
     fn remove_lone(&mut self, at: usize) {
         self.table.remove(self.lone[at].id as u32, LONE | at as u32);
-        self.lone[at] = Lone { id: NO_PAGE, last: Remembered { row: NONE, seen_ms: 0 } };
+        self.lone[at] = Lone { id: NO_PAGE, last: PageState { row: NONE, seen_ms: 0 } };
         self.free.push(at as u32);
     }
 }

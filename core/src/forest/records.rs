@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use bytemuck::{Pod, Zeroable, bytes_of, bytes_of_mut};
 
-use super::laws::{Assigned, Kind};
+use super::laws::{Assignment, Kind};
 use super::nodes::{Change, Node, Nodes};
-use super::pages::{NO_PAGE, Remembered};
+use super::pages::{NO_PAGE, PageState};
 use super::relation::{Id, Relation};
 use super::table::NONE;
 use crate::hashing::word;
@@ -129,7 +129,7 @@ impl<R: Relation> Nodes<R> {
     /// Returns what the last step has changed, given what it has assigned to the pages of a batch: nodes that are needed
     /// longer, in the order in which they were made, then new nodes and pages in the order of arrival. Each id comes once.
     /// With each, whether it is one of the former.
-    pub fn written(&self, pages: &[u64], assigned: &[Assigned]) -> Vec<(Record<R::Signature>, bool)> {
+    pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let mut made = HashMap::new();
         for (at, each) in assigned.iter().enumerate().filter(|(_, each)| makes_node(each)) {
             made.insert(each.row, at);
@@ -141,7 +141,7 @@ impl<R: Relation> Nodes<R> {
         let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
         let refreshed = records.len();
         // A page counts as it was before its first arrival, and as it is after its last.
-        let mut lasts: HashMap<u64, (Option<Remembered>, usize)> = HashMap::new();
+        let mut lasts: HashMap<u64, (Option<PageState>, usize)> = HashMap::new();
         for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
             lasts.entry(*page).or_insert((each.before, at)).1 = at;
         }
@@ -190,7 +190,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns what is to be written of a page, unless nothing has changed or the document of its node remembers it.
-    fn lone_record(&self, page: u64, before: Option<Remembered>) -> Option<Record<R::Signature>> {
+    fn lone_record(&self, page: u64, before: Option<PageState>) -> Option<Record<R::Signature>> {
         let last = self.remembered(page).filter(|last| before != Some(*last))?;
         if last.row == NONE {
             return Some(Record::Page { page, node: None, seen_ms: last.seen_ms });
@@ -201,7 +201,7 @@ impl<R: Relation> Nodes<R> {
     }
 }
 
-fn makes_node(assigned: &Assigned) -> bool {
+fn makes_node(assigned: &Assignment) -> bool {
     matches!(assigned.kind, Kind::NewRoot | Kind::Joined)
 }
 

@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from esdedup.elastic.forest.packing import Packing, of_field
-from esdedup.elastic.forest.stored import Signed, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Packing, Signed, Stored, StoredNode, StoredPage, of_field
 from esdedup.fingerprint.bands import NODES, Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation

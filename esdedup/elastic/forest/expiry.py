@@ -7,9 +7,8 @@ import pydantic
 from esdedup.elastic.forest.documents import chunks, packed_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
-from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.forest.stored import Packing, StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query

@@ -22,12 +22,6 @@ class Fence:
     """The alias through which a forest is written."""
 
     def __init__(self, client: Elasticsearch, *, forest: str) -> None:
-        """Describe the fence of a forest; nothing is sent yet.
-
-        Args:
-            client: Owned by the caller.
-            forest: Name of the forest's index.
-        """
         self._client = client
         self._forest = forest
         self._prefix = f"{forest}-w-"

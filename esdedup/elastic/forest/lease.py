@@ -9,26 +9,116 @@ import contextlib
 import dataclasses
 import os
 import secrets
+import socket
 import threading
 import time
 import weakref
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import elastic_transport
 from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
+from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.claim import Claim, abandon, silent_s
 from esdedup.elastic.forest.fence import Fence
-from esdedup.elastic.given_client import is_inherited, refuse_inherited
-from esdedup.errors import (
-    EsdedupError,
-    ForestBusy,
-    ForestLost,
-    ForestMissing,
-    ForestOwner,
-    ServerUnavailable,
-)
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
+from esdedup.origins import is_loopback
+
+# Tokens of this process's claims that failed half-way: an unreachable server may still show them as held.
+_abandoned: set[str] = set()
+# By the token of each claim that this process has met: its version, and since when it has had that one, by
+# `time.monotonic`. A process that tries again and again for a moment thus waits as one that waits for long.
+_met: dict[str, tuple[dict[str, int], float]] = {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A process's claim to a forest; its fields are those of the lease document."""
+
+    token: str
+    host: str
+    pid: int
+    # `since_s` and `renewed_s` are seconds since 1970 by the owner's clock.
+    since_s: float
+    renewed_s: float
+    ttl_s: float
+    epoch: int
+    released: bool
+
+    # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
+    machine: str = ""
+    # Where the process takes articles for others; empty if it takes none.
+    address: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was released, has run out, or was made by a process of this machine that has ended."""
+        if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
+            return True
+        return self._is_of_this_machine and not _process_exists(self.pid)
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it, with another object."""
+        return self._is_of_this_machine and self.pid == os.getpid()
+
+    @property
+    def _is_of_this_machine(self) -> bool:
+        return (self.host, self.machine) == (socket.gethostname(), _machine())
+
+    @property
+    def owner(self) -> ForestOwner:
+        """The process that made it."""
+        since = datetime.fromtimestamp(self.since_s, UTC)
+        return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released, url=self._url)
+
+    @property
+    def _url(self) -> str | None:
+        """The address, if this machine reaches that process there."""
+        try:
+            host = urlsplit(self.address).hostname
+        except ValueError:
+            return None
+        if not host or (is_loopback(host) and not self._is_of_this_machine):
+            return None
+        return self.address
+
+
+def _silent_s(token: str, version: dict[str, int]) -> float:
+    """Return for how many seconds this process has seen a claim's document in one version: not renewed."""
+    now_s = time.monotonic()
+    met = _met.get(token)
+    if met is None or met[0] != version:
+        met = _met[token] = version, now_s
+    return now_s - met[1]
+
+
+def _machine() -> str:
+    """Identify this machine's current run, and the container in which process ids are counted."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # not Linux
+        return ""
+
+
+def _process_exists(pid: int) -> bool:
+    if os.name != "posix":  # os.kill would end the process there
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    # A zombie still answers kill(0).
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    return True
+
 
 LEASE_ID = "~lease"
 _POLL_S = 0.5
@@ -98,7 +188,7 @@ class Lease:
                 before, version = self._read()
                 # The owner's clock may be far ahead of ours. So a lease that is not renewed for its
                 # whole time by our clock has run out too.
-                if before is None or before.is_over or silent_s(before.token, version) > before.ttl_s:
+                if before is None or before.is_over or _silent_s(before.token, version) > before.ttl_s:
                     if (is_drained := self._take(before, version)) is not None:
                         return is_drained
                 elif time.monotonic() >= deadline:
@@ -137,7 +227,7 @@ class Lease:
                 self._dropped.detach()
             except BaseException:
                 # The lease runs out; until then at least this process may take the forest again.
-                abandon(self._token)
+                _abandoned.add(self._token)
                 raise
 
     def abandon(self) -> None:
@@ -219,7 +309,10 @@ class Lease:
         try:
             if not self._write(self._client, version, released=False):
                 return None
-            self._start_renewing()
+            # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
+            # more often than a renewal is due, since callers renew too.
+            arguments = (weakref.ref(self), self._stopped, self._ttl_s / 9)
+            threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
             self._move_alias()
             return self._fence.drain()
         except BaseException:
@@ -232,12 +325,6 @@ class Lease:
             raise self.lost()
         self._is_fenced = True
 
-    def _start_renewing(self) -> None:
-        # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
-        # more often than a renewal is due, since callers renew too.
-        arguments = (weakref.ref(self), self._stopped, self._ttl_s / 9)
-        threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
-
     def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:
             answer = self._client.get(index=self._forest, id=LEASE_ID)
@@ -249,12 +336,16 @@ class Lease:
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
         """Write the lease if it still has that version; return whether it is held now."""
         started_at = time.monotonic()
-        claim = Claim.of_this_process(
+        claim = Claim(
             token=self._token,
+            host=socket.gethostname(),
+            pid=os.getpid(),
             since_s=self._since_s,
+            renewed_s=time.time(),
             ttl_s=self._ttl_s,
             epoch=self.epoch,
             released=released,
+            machine=_machine(),
             address=self._address,
         )
         document = {"lease": dataclasses.asdict(claim)}
@@ -287,7 +378,7 @@ class Lease:
 def _abandon_dropped(token: str, process: int) -> None:
     """Let this process take the forest again, after it has dropped a lease without releasing it."""
     if os.getpid() == process:  # a forked process has dropped a copy
-        abandon(token)
+        _abandoned.add(token)
 
 
 def _keep_renewing(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:

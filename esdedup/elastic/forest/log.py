@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from esdedup.elastic.forest.documents import JsonDocument, packed_of, search_body
-from esdedup.elastic.forest.packing import Packing, as_field
+from esdedup.elastic.forest.stored import Packing, as_field
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.forest.model import NO_TIME, State

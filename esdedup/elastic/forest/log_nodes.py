@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from esdedup.elastic.forest.counts import NodeCounts
 from esdedup.elastic.forest.documents import Hit, packed_of
 from esdedup.elastic.forest.log import FIELD, log_body
-from esdedup.elastic.forest.packing import Entry, Packing
-from esdedup.elastic.forest.search import Scan
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.forest.search import NodeCounts, Scan
+from esdedup.elastic.forest.stored import Entry, Packing, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.pages import Hits, each_page
 from esdedup.elastic.requests import Requests

@@ -1,13 +1,13 @@
 """Operations that read the nodes of a forest's index: by key, id or root. No limit truncates a result."""
 
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
-from esdedup.elastic.forest.counts import NodeCounts
 from esdedup.elastic.forest.documents import (
     Hit,
     agrees,
@@ -22,14 +22,31 @@ from esdedup.elastic.forest.documents import (
     stored_in,
     stored_of,
 )
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.forest.stored import Packing, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fingerprint.bands import NODES
 from esdedup.forest.model import NO_TIME
-from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.relation import NeighbourIndex, Relation
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NodeCounts:
+    """How many nodes a forest has, of several kinds."""
+
+    # Live or not.
+    nodes: int
+    # Roots.
+    trees: int
+    # Nodes that have not expired.
+    live: int
+    # Nodes made since a time; all nodes if there is none.
+    new: int
+    # By the time at which a day begins, UTC, milliseconds since 1970: made on it, and last needed on it.
+    made_by_day: Mapping[int, int]
+    seen_by_day: Mapping[int, int]
+
 
 Scan = Callable[..., Iterator[Hits]]
 """Yields the hits of a query, some at a time, as `ForestIndex.hit_pages` does."""
@@ -264,3 +281,17 @@ def _since(field: str, time_ms: int) -> Query:
 
 def _by_day(field: str) -> Query:
     return {"date_histogram": {"field": field, "calendar_interval": "day", "min_doc_count": 1}}
+
+
+class NodeCache:
+    """Holds some thousands of nodes, each id once."""
+
+    def __init__(self, nodes: Iterable[StoredNode], relation: Relation) -> None:
+        self._nodes = list({node.id: node for node in nodes}.values())
+        self._index = NeighbourIndex(relation)
+        self._index.add(b"".join(node.signature for node in self._nodes))
+
+    def find_pairs(self, signatures: npt.NDArray[Any]) -> list[tuple[int, StoredNode]]:
+        """Return all pairs of a position in `signatures` and a node near it."""
+        positions, rows = self._index.find_pairs(signatures)
+        return [(at, self._nodes[row]) for at, row in zip(positions.tolist(), rows.tolist(), strict=True)]

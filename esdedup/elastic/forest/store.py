@@ -1,6 +1,7 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
 import collections
+import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -8,28 +9,41 @@ from concurrent.futures import Future
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.background import BackgroundLoading
+from esdedup.elastic.errors import Closing
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired, expire, expiring
 from esdedup.elastic.forest.following import Following
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import FIELD, read_learned
-from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.loading import load_log
+from esdedup.elastic.forest.learned import FIELD, LearnedLog, read_learned
+from esdedup.elastic.forest.loading import BackgroundLoading, load_log
 from esdedup.elastic.forest.log import read_logs
-from esdedup.elastic.forest.matching import gather, load_missing
+from esdedup.elastic.forest.lookup import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
-from esdedup.elastic.forest.stored import Stored
+from esdedup.elastic.forest.stored import Packing, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.errors import ForestFull, ServerError
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a forest holds, as its owner knows it."""
+
+    # Live or not; without nodes in memory, as far as a refresh has shown them.
+    nodes: int
+    # Besides those that made a node.
+    pages: int
+    # Of this process: nodes, pages and what was learned.
+    memory_bytes: int
+    # Of these, what was learned: all of them unless nodes are in memory.
+    learned_bytes: int
+    # How many passages are boilerplate.
+    passages: int
+
 
 log = logging.getLogger("esdedup")
 

@@ -4,19 +4,19 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from http import HTTPStatus
 from typing import Any
 
-from esdedup.elastic.closing import Closing
-from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.bulk import ForestBulk
+from esdedup.elastic.bulk import Operation, Result, send_bulk
+from esdedup.elastic.client import is_inherited, refuse_inherited
+from esdedup.elastic.errors import Closing, translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
-from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
-from esdedup.elastic.given_client import is_inherited, refuse_inherited
-from esdedup.errors import EsdedupError, ForestLost, IndexNotReady
+from esdedup.elastic.forest.stored import Packing
+from esdedup.errors import EsdedupError, IndexNotReady
 from esdedup.forest.model import Aging, State
 from esdedup.serial_thread import SerialThread
 
@@ -24,6 +24,9 @@ from esdedup.serial_thread import SerialThread
 _GRACE_S = 2.0
 # Documents of up to a megabyte in one request.
 _LEARNED_AT_ONCE = 8
+# Shorter than the client's patience, so that a write on which the client has given up cannot take effect
+# after the client's next write.
+_TIMEOUT = "30s"
 
 
 class ForestWriter(Closing):
@@ -50,7 +53,6 @@ class ForestWriter(Closing):
             ServerError: Elasticsearch does not answer, or refuses.
         """
         self.index = index
-        self._bulk = ForestBulk(index.client, forest=index.name, max_documents=index.limits.bulk_documents)
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
         self._thread = SerialThread("esdedup-writer")
         self._packing = Packing(index.relation)
@@ -218,10 +220,9 @@ class ForestWriter(Closing):
         self, documents: Callable[[], Sequence[Document | JsonDocument]], learned: Sequence[Document]
     ) -> None:
         try:
-            with self._fenced() as alias:
-                self._bulk.write([*documents(), *learned[:_LEARNED_AT_ONCE]], alias=alias)
-                for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
-                    self._bulk.write(some, alias=alias)
+            self._put([*documents(), *learned[:_LEARNED_AT_ONCE]])
+            for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
+                self._put(some)
         except BaseException as error:
             self._failure = error
             raise
@@ -263,19 +264,59 @@ class ForestWriter(Closing):
             ForestLost: Another process has taken the forest.
         """
         self.settle()
-        with self._fenced() as alias:
-            return self._bulk.delete(hits, alias=alias)
+        operations = [
+            (
+                {
+                    "delete": {
+                        "_id": hit["_id"],
+                        "if_seq_no": hit["_seq_no"],
+                        "if_primary_term": hit["_primary_term"],
+                    }
+                },
+            )
+            for hit in hits
+        ]
+        results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
+        return sum(result["status"] == HTTPStatus.OK for result in results)
 
     def _write_own(self, document: Document) -> None:
         self.settle()
-        with self._fenced() as alias:
-            self._bulk.write([document], alias=alias)
+        self._put([document])
 
-    @contextlib.contextmanager
-    def _fenced(self) -> Iterator[str]:
-        """Yield the alias to write through, after renewing the lease if that is due."""
+    def _put(self, documents: Sequence[Document | JsonDocument]) -> None:
+        """Write documents in their order."""
+        task = f"write to the forest {self.index.name!r}"
+        for some in chunks(documents, self.index.limits.bulk_documents):
+            operations = [({"index": {"_id": document_id}}, source) for document_id, source in some]
+            self._send(task, operations, self._is_written, require_alias=True)
+
+    def _send(
+        self,
+        task: str,
+        operations: Sequence[Operation],
+        is_settled: Callable[[Result], bool],
+        **options: Any,
+    ) -> list[Result]:
         self._lease.renew()
-        try:
-            yield self._lease.alias
-        except ForestLost as error:
-            raise self._lease.lost() from error
+        return send_bulk(
+            self.index.client,
+            operations,
+            task=task,
+            is_settled=is_settled,
+            index=self.index.name,
+            alias=self._lease.alias,
+            timeout=_TIMEOUT,
+            **options,
+        )
+
+    def _is_written(self, result: Result) -> bool:
+        if result["status"] == HTTPStatus.NOT_FOUND:
+            raise self._lease.lost()
+        return bool(result["status"] < HTTPStatus.MULTIPLE_CHOICES)
+
+    def _is_removed(self, result: Result) -> bool:
+        # A node that is gone has status 404 without an error, unlike a missing alias.
+        if result["status"] == HTTPStatus.NOT_FOUND and "error" in result:
+            raise self._lease.lost()
+        # A node that has changed since it was found, or that is gone, stays.
+        return result["status"] in {HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}

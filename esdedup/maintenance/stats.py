@@ -8,7 +8,6 @@ import pydantic
 from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
-from esdedup.elastic.forest.search import NodeCounts
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import ForestDamaged

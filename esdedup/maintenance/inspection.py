@@ -72,7 +72,13 @@ class Inspection:
         return self._records(indices).count()
 
     def explain(
-        self, index: str, one_id: str, other_id: str, *, profile: Profile | None = None, pins: Pins = NO_PINS
+        self,
+        index: str,
+        one_id: str,
+        other_id: str,
+        *,
+        profile: Profile | None = None,
+        pins: Pins = NO_PINS,
     ) -> IndexedExplanation:
         """Explain why two articles are in one cluster or not.
 

@@ -1,24 +1,18 @@
-"""What nodes, pages and articles keep of their texts: lost, exchanged, or another's; and remembered pages."""
+"""What nodes and articles keep of their texts under `verified`: lost, exchanged, or another's."""
 
 import base64
-import dataclasses
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import VERIFIED, Dedup, Maintenance, Profile
 from esdedup.elastic.forest.stored import StoredNode
-from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.signature import Fingerprints
 from esdedup.maintenance import ViolationKind
 from tests.support.forests import (
     ARTICLES,
     a_leaf,
     document,
-    feed,
     feed_sample,
     kinds,
     nodes,
@@ -29,9 +23,8 @@ from tests.support.forests import (
     write,
 )
 from tests.support.names import Names
-from tests.support.site_pages import ENOUGH, HARBOUR, MAIL, RIGHTS, stored_page
 
-under_verified = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
+pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
 
 
 def of_another_tree(found: dict[str, StoredNode], node: StoredNode) -> StoredNode:
@@ -50,7 +43,6 @@ def lose_roots(es: Elasticsearch, forest: str, found: dict[str, StoredNode]) -> 
     return lost
 
 
-@under_verified
 def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
     es: Elasticsearch, fed: tuple[str, str]
 ) -> None:
@@ -78,7 +70,6 @@ def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
     assert list(maintenance.verify([index])) == []
 
 
-@under_verified
 def test_roots_made_again_from_articles_that_are_read_latest_first(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +87,6 @@ def test_roots_made_again_from_articles_that_are_read_latest_first(
     assert list(maintenance.verify([index])) == []
 
 
-@under_verified
 def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = nodes(es, forest)
@@ -114,7 +104,6 @@ def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, 
     assert list(maintenance.verify([index])) == []
 
 
-@under_verified
 def test_nodes_whose_documents_have_another_length(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
@@ -144,7 +133,6 @@ def test_nodes_whose_documents_have_another_length(
     assert list(maintenance.verify([index])) == []
 
 
-@under_verified
 def test_articles_whose_signature_is_not_their_fingerprints_stop_nothing(
     es: Elasticsearch, fed: tuple[str, str]
 ) -> None:
@@ -176,119 +164,3 @@ def test_articles_whose_signature_is_not_their_fingerprints_stop_nothing(
     }
     assert {each: rebuilt[each].root for each in told} == {each: before[each].root for each in told}
     assert roots(es, index) == roots_before
-
-
-Change = Callable[[Fingerprints], Fingerprints]
-
-
-def others_or_none(found: Fingerprints) -> Fingerprints:
-    """Give every text the fingerprint of another one, and the first ones none."""
-    exists = found.exists & (np.arange(len(found.exists)) >= 3)
-    signatures = np.where(exists, np.roll(found.signatures, 1), np.zeros_like(found.signatures))
-    return dataclasses.replace(found, signatures=signatures, exists=exists)
-
-
-def all_one(found: Fingerprints) -> Fingerprints:
-    """Give every text the fingerprint of the first one."""
-    return dataclasses.replace(found, signatures=found.signatures[[0] * len(found.signatures)])
-
-
-@pytest.fixture
-def learn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
-    """Changes fingerprints from now on."""
-    compute = Fingerprinter.fingerprint
-
-    def changed(change: Change) -> None:
-        monkeypatch.setattr(
-            Fingerprinter, "fingerprint", lambda self, texts, omit: change(compute(self, texts, omit=omit))
-        )
-
-    return changed
-
-
-def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
-    """Return what comes from the node of each article."""
-    found = es.search(index=index, size=1_000, source_includes=["dedup"])["hits"]["hits"]
-    names = ("fingerprint", "signature", "bands", "page", "root", "partition")
-    return {hit["_id"]: {name: hit["_source"]["dedup"].get(name) for name in names} for hit in found}
-
-
-def test_articles_fed_again_change_nothing_whatever_their_fingerprints_are_now(
-    es: Elasticsearch, fed: tuple[str, str], learn: Callable[[Change], None]
-) -> None:
-    """Nor when the forest was rebuilt."""
-    index, forest = fed
-    before, remembered = dedup_objects(es, index), pages(es, forest)
-    maintenance = Maintenance(es, forest=forest)
-    count = maintenance.count()
-    learn(others_or_none)
-    for is_rebuilt in (False, True):
-        if is_rebuilt:
-            es.indices.delete(index=forest)
-            maintenance.rebuild([index])
-        with Dedup(es, forest=forest, batch_size=70) as dedup:
-            feed(es, dedup, index, ARTICLES)
-        assert dedup_objects(es, index) == before, is_rebuilt
-        assert maintenance.count() == count, is_rebuilt
-        assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}, is_rebuilt
-        assert list(maintenance.verify([index])) == [], is_rebuilt
-
-
-def test_each_page_of_a_node_is_remembered_before_a_refresh_and_after_a_restart(
-    es: Elasticsearch, index_name: Names, learn: Callable[[Change], None]
-) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    some = ARTICLES[:20]
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        learn(all_one)
-        feed(es, dedup, index, some)
-        before = dedup_objects(es, index)
-        learn(others_or_none)
-        feed(es, dedup, index, some)
-        assert dedup_objects(es, index) == before
-    with Dedup(es, forest=forest) as dedup:
-        feed(es, dedup, index, some)
-    assert dedup_objects(es, index) == before
-    assert len(set(roots(es, index).values())) == Maintenance(es, forest=forest).count() == 1
-    assert {page for page, _, _ in pages(es, forest)} == {int(each["page"], 16) for each in before.values()}
-    assert list(Maintenance(es, forest=forest).verify([index])) == []
-
-
-# After all the pages, these have nothing but boilerplate; the others never have anything.
-NOTES = [{"_id": f"notes-{at}", "text": text} for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))]
-SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
-
-
-def test_pages_that_had_no_fingerprint_get_none_when_they_come_again(
-    es: Elasticsearch, index_name: Names
-) -> None:
-    """Fed again, first to last, when all is learned, or when all that was learned is lost."""
-    index, forest = index_name("articles"), index_name("forest")
-    first = [*NOTES[:1], *SHORT]
-    articles = [*first, *(stored_page(number, HARBOUR) for number in range(ENOUGH)), *NOTES[1:]]
-    maintenance = Maintenance(es, forest=forest)
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, articles)
-    before, remembered = dedup_objects(es, index), pages(es, forest)
-    bare = {name for name, each in before.items() if each["fingerprint"] is None}
-    assert bare == {"empty", "short", "notes-1", "notes-2"}
-    assert {page for page, node, _ in remembered if node is None} == {
-        int(before[name]["page"], 16) for name in bare - {"empty"}
-    }
-    count = maintenance.count()
-    for accident in ("none", "learned_lost", "forest_lost"):
-        if accident == "learned_lost":
-            es.delete(index=forest, id="learned-1", refresh=True)
-            assert maintenance.repair([index])[ViolationKind.LEARNED_DAMAGED]
-        elif accident == "forest_lost":
-            es.indices.delete(index=forest)
-            maintenance.rebuild([index])
-        with Dedup(es, forest=forest, batch_size=50) as dedup:
-            # What is learned anew is less than it was when the notes came.
-            feed(es, dedup, index, [*NOTES, *articles])
-        assert dedup_objects(es, index) == before, accident
-        assert maintenance.count() == count, accident
-        assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}, accident
-    assert list(maintenance.verify([index])) == []

@@ -18,7 +18,7 @@ from esdedup.elastic.forest.stored import (
 from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.records import LONE, Record, Records
-from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind, repairable
 
 _BANDS_CHECKED_AT_ONCE = 1_000
 
@@ -62,20 +62,12 @@ class ArticleAudit:
         """Yield the violations of each batch of articles, an empty list for one without any."""
         yield list(self._state_behind())
         for batch in self._batches():
-            yield [
-                *map(_invalid, batch.invalid),
-                *self._wrong_bands(batch.live),
-                *self._against_nodes(batch),
-            ]
+            yield [*map(_invalid, batch.invalid), *self._wrong_bands(batch.live), *self._against_nodes(batch)]
         without = self._records.count_without()
         if without:
-            yield [
-                Violation(
-                    kind=ViolationKind.NO_ROOT,
-                    subject=f"{without:,} articles",
-                    detail="they were indexed without esdedup; lists and similar articles leave them out",
-                )
-            ]
+            detail = "they were indexed without esdedup; lists and similar articles leave them out"
+            subject = f"{without:,} articles"
+            yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
 
     def repairable(self) -> Iterator[list[RepairableViolation]]:
         """Yield the repairable violations of each batch; looks for no others."""
@@ -94,9 +86,8 @@ class ArticleAudit:
                 (valid if self._is_valid(record) else invalid).append(record)
             for record in invalid:
                 self._on_invalid(record)
-            remembered = self._index.run(
-                self._index.nodes.pages(record.page for record in valid if record.page)
-            )
+            names = (record.page for record in valid if record.page)
+            remembered = self._index.run(self._index.nodes.pages(names))
             nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self._index.status().live_since_ms(self._aging)
@@ -112,12 +103,8 @@ class ArticleAudit:
         forest = self._index.status().state
         after = forest.after(articles)
         if after != forest:
-            yield RepairableViolation(
-                kind=ViolationKind.STATE_BEHIND,
-                subject=self._index.name,
-                detail=f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}",
-                remedy=Remedy(state=after),
-            )
+            detail = f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}"
+            yield repairable(ViolationKind.STATE_BEHIND, self._index.name, detail, Remedy(state=after))
 
     def _nodes(self, batch: list[Record], remembered: Iterable[StoredPage]) -> dict[str, StoredNode]:
         ids = {
@@ -134,20 +121,14 @@ class ArticleAudit:
         repaired, pages = dict(batch.nodes), dict(batch.pages)
         for record in batch.live:
             if record.profile != self._index.meta.profile:
-                yield Violation(
-                    kind=ViolationKind.OTHER_PROFILE,
-                    subject=record.id,
-                    detail=f"{record.profile!r}; the profile of the forest is {self._index.meta.profile!r}",
-                )
+                detail = f"{record.profile!r}; the profile of the forest is {self._index.meta.profile!r}"
+                yield Violation(kind=ViolationKind.OTHER_PROFILE, subject=record.id, detail=detail)
             elif record.fingerprint is not None:
                 yield from self._of_article(record, record.fingerprint, repaired, pages, batch)
             elif changed := self._remembered(record, repaired, pages):
-                yield RepairableViolation(
-                    kind=ViolationKind.PAGE_BEHIND,
-                    subject=record.id,
-                    detail=f"arrival {record.seq}, without a fingerprint, page {record.page}",
-                    remedy=Remedy(stored=tuple(changed)),
-                )
+                detail = f"arrival {record.seq}, without a fingerprint, page {record.page}"
+                remedy = Remedy(stored=tuple(changed))
+                yield repairable(ViolationKind.PAGE_BEHIND, record.id, detail, remedy)
 
     def _of_article(
         self,
@@ -163,12 +144,9 @@ class ArticleAudit:
             # An expired node does not count: the next arrival of its id makes a new one.
             node = None
         if node is not None and node.root != record.root:
-            yield RepairableViolation(
-                kind=ViolationKind.TWO_ROOTS,
-                subject=record.id,
-                detail=f"its root is {record.root}, the root of its node is {node.root}",
-                remedy=Remedy(new_root=(record, node.root)),
-            )
+            detail = f"its root is {record.root}, the root of its node is {node.root}"
+            remedy = Remedy(new_root=(record, node.root))
+            yield repairable(ViolationKind.TWO_ROOTS, record.id, detail, remedy)
             return
         changed: dict[str, Stored] = {}
         for before, node_id in ((root, record.root), (node, fingerprint)):
@@ -183,12 +161,8 @@ class ArticleAudit:
         remembered = self._remembered(record, nodes, pages)
         changed |= {each.document_id: each for each in remembered}
         if changed:
-            yield RepairableViolation(
-                kind=kind,
-                subject=record.id,
-                detail=f"arrival {record.seq}, text {fingerprint}, root {record.root}, page {record.page}",
-                remedy=Remedy(stored=tuple(changed.values())),
-            )
+            detail = f"arrival {record.seq}, text {fingerprint}, root {record.root}, page {record.page}"
+            yield repairable(kind, record.id, detail, Remedy(stored=tuple(changed.values())))
 
     def _remembered(
         self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
@@ -247,11 +221,8 @@ class ArticleAudit:
         for layout in (ARTICLES, NODES):
             wrong = list(self._with_other_bands(wrong, layout))
         for record in wrong:
-            yield Violation(
-                kind=ViolationKind.WRONG_BANDS,
-                subject=record.id,
-                detail="index it again, so that its bands find it",
-            )
+            detail = "index it again, so that its bands find it"
+            yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
 
     def _with_other_bands(self, records: list[Record], layout: Layout) -> Iterator[Record]:
         bands = keys_of(records, self._index.relation, layout)
@@ -293,23 +264,13 @@ def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:
 
 def _invalid(record: Record) -> Violation:
     if record.several:
-        return Violation(
-            kind=ViolationKind.INVALID_RECORD,
-            subject=record.id,
-            detail=f"several values in {', '.join(record.several)}; index it again",
-        )
-    if record.root.startswith(LONE) and record.fingerprint is not None:
-        return RepairableViolation(
-            kind=ViolationKind.INVALID_RECORD,
-            subject=record.id,
-            detail=f"its root {record.root} is that of a text without a fingerprint, but it has one",
-            remedy=Remedy(outdated=record),
-        )
-    return Violation(
-        kind=ViolationKind.INVALID_RECORD,
-        subject=record.id,
-        detail=(
+        detail = f"several values in {', '.join(record.several)}; index it again"
+    elif record.root.startswith(LONE) and record.fingerprint is not None:
+        detail = f"its root {record.root} is that of a text without a fingerprint, but it has one"
+        return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(outdated=record))
+    else:
+        detail = (
             f"fingerprint {record.fingerprint!r}, page {record.page!r}, root {record.root!r}, "
             f"seq {record.seq}; index it again"
-        ),
-    )
+        )
+    return Violation(kind=ViolationKind.INVALID_RECORD, subject=record.id, detail=detail)

@@ -11,7 +11,7 @@ from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
 from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 
 AUDIT_BATCH = 5_000
 # Leaves of one tree that are compared at once: each may have very many neighbours.
@@ -45,12 +45,7 @@ class ForestAudit:
     """Checks all nodes of one forest."""
 
     def __init__(
-        self,
-        index: ForestIndex,
-        aging: Aging,
-        *,
-        on_nodes: Callable[[int], None] = lambda _: None,
-        audit_batch: int = AUDIT_BATCH,
+        self, index: ForestIndex, aging: Aging, *, on_nodes: Callable[[int], None], audit_batch: int
     ) -> None:
         """The neighbours of at least `audit_batch` nodes are searched for together."""
         self._index = index
@@ -85,43 +80,24 @@ class ForestAudit:
         yield from self._stray_pages()
         yield from self._damaged_learning()
         for hit in self._damaged:
-            yield RepairableViolation(
-                kind=ViolationKind.DAMAGED_NODE,
-                subject=hit["_id"],
-                detail="it is missing or unreadable; a repair deletes it and restores it from articles",
-                remedy=Remedy(damaged=hit),
-            )
+            detail = "it is missing or unreadable; a repair deletes it and restores it from articles"
+            yield repairable(ViolationKind.DAMAGED_NODE, hit["_id"], detail, Remedy(damaged=hit))
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # The root may be a leaf of another tree.
-        found = {
-            node.id: node for node in self._index.run(self._index.nodes.by_id(tree.root for tree in trees))
-        }
+        roots = self._index.run(self._index.nodes.by_id(tree.root for tree in trees))
+        found = {node.id: node for node in roots}
         for tree in trees:
             first = tree.nodes[0]
             root = found.get(tree.root)
             if root is not None and not root.is_root:
-                yield RepairableViolation(
-                    kind=ViolationKind.ROOT_IS_LEAF,
-                    subject=root.id,
-                    detail=f"it is a leaf of {root.root}, and has {len(tree.nodes)} live leaves",
-                    remedy=Remedy(
-                        stored=(root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms)),)
-                    ),
-                )
+                right = root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms))
+                detail = f"it is a leaf of {root.root}, and has {len(tree.nodes)} live leaves"
+                yield repairable(ViolationKind.ROOT_IS_LEAF, root.id, detail, Remedy(stored=(right,)))
             elif root is None:
-                yield RepairableViolation(
-                    kind=ViolationKind.ROOT_GONE,
-                    subject=first.id,
-                    detail=f"its root {tree.root} is missing, and has {len(tree.nodes)} live leaves",
-                    remedy=Remedy(
-                        stored=(
-                            recreate_root(tree.root, first, self._index.relation)._replace(
-                                seen_ms=tree.seen_ms
-                            ),
-                        )
-                    ),
-                )
+                right = recreate_root(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms)
+                detail = f"its root {tree.root} is missing, and has {len(tree.nodes)} live leaves"
+                yield repairable(ViolationKind.ROOT_GONE, first.id, detail, Remedy(stored=(right,)))
 
     def _of_tree(self, tree: Tree) -> Iterator[Violation]:
         root = tree.root_node
@@ -130,20 +106,12 @@ class ForestAudit:
         first, repaired = tree.nodes[0], root
         if root.seen_ms < tree.seen_ms:
             repaired = repaired._replace(seen_ms=tree.seen_ms)
-            yield RepairableViolation(
-                kind=ViolationKind.ROOT_SEEN_TOO_LOW,
-                subject=root.id,
-                detail=f"its `seen` is {root.seen_ms}, that of a leaf {tree.seen_ms}",
-                remedy=Remedy(stored=(repaired,)),
-            )
+            detail = f"its `seen` is {root.seen_ms}, that of a leaf {tree.seen_ms}"
+            yield repairable(ViolationKind.ROOT_SEEN_TOO_LOW, root.id, detail, Remedy(stored=(repaired,)))
         if first.seq < root.seq:
             repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
-            yield RepairableViolation(
-                kind=ViolationKind.LEAF_BEFORE_ROOT,
-                subject=first.id,
-                detail=f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}",
-                remedy=Remedy(stored=(repaired,)),
-            )
+            detail = f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}"
+            yield repairable(ViolationKind.LEAF_BEFORE_ROOT, first.id, detail, Remedy(stored=(repaired,)))
         # Once nodes can expire, a leaf's neighbour may have been deleted.
         if self._live_since_ms == NO_TIME:
             yield from self._nothing_near(tree)
@@ -158,30 +126,23 @@ class ForestAudit:
         may_join = self._index.relation.may_join(signatures_of(leaves, self._index.relation), roots)
         for leaf, may in zip(leaves, may_join.tolist(), strict=True):
             if not may:
-                yield Violation(
-                    kind=ViolationKind.UNLIKE_ROOT,
-                    subject=leaf.id,
-                    detail=f"its text does not resemble that of its root {tree.root} enough",
-                )
+                detail = f"its text does not resemble that of its root {tree.root} enough"
+                yield Violation(kind=ViolationKind.UNLIKE_ROOT, subject=leaf.id, detail=detail)
         cache = NodeCache(tree.nodes, self._index.relation)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
             pairs = cache.find_pairs(signatures_of(chunk, self._index.relation))
             with_neighbour = {at for at, node in pairs if _is_earlier(node, chunk[at])}
             for at in sorted(set(range(len(chunk))) - with_neighbour):
-                yield Violation(
-                    kind=ViolationKind.NOTHING_NEAR,
-                    subject=chunk[at].id,
-                    detail=f"no earlier node of the tree of {tree.root} is its neighbour",
-                )
+                detail = f"no earlier node of the tree of {tree.root} is its neighbour"
+                yield Violation(kind=ViolationKind.NOTHING_NEAR, subject=chunk[at].id, detail=detail)
 
     def _near_roots(self, trees: list[Tree]) -> Iterator[Violation]:
         roots = self._genuine([root for tree in trees if (root := tree.root_node)])
         if not roots:
             return
         signatures = signatures_of(roots, self._index.relation)
-        candidates = self._index.run(
-            self._index.nodes.candidates(signatures, live_since_ms=self._live_since_ms)
-        )
+        near_them = self._index.nodes.candidates(signatures, live_since_ms=self._live_since_ms)
+        candidates = self._index.run(near_them)
         cache = NodeCache(self._genuine(candidates), self._index.relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
         earlier: dict[str, StoredNode] = {}
@@ -194,12 +155,8 @@ class ForestAudit:
                 if node.seq < found.seq:
                     earlier[root.id] = node
         for later, node in earlier.items():
-            yield RepairableViolation(
-                kind=ViolationKind.NEAR_ROOTS,
-                subject=later,
-                detail=f"its neighbour {node.id}, in the tree of {node.root}, is older",
-                remedy=Remedy(joins=node.root),
-            )
+            detail = f"its neighbour {node.id}, in the tree of {node.root}, is older"
+            yield repairable(ViolationKind.NEAR_ROOTS, later, detail, Remedy(joins=node.root))
 
     def _that_may_join(
         self, near: list[tuple[StoredNode, StoredNode]]
@@ -207,9 +164,8 @@ class ForestAudit:
         """Yield the pairs of a text and a neighbour in which the text may join the neighbour's tree."""
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
-        roots |= {
-            node.id: node for node in self._genuine(list(self._index.run(self._index.nodes.by_id(missing))))
-        }
+        others = self._index.run(self._index.nodes.by_id(missing))
+        roots |= {node.id: node for node in self._genuine(list(others))}
         pairs = [(text, node) for text, node in near if node.root in roots]
         relation = self._index.relation
         may_join = relation.may_join(
@@ -229,12 +185,8 @@ class ForestAudit:
             for hit, page in pages:
                 if page is None or (page.node in gone and page.seen_ms >= live_since_ms):
                     flaw = "its document is damaged" if page is None else f"its node {page.node} is missing"
-                    yield RepairableViolation(
-                        kind=ViolationKind.STRAY_PAGE,
-                        subject=hit["_id"],
-                        detail=f"{flaw}; a repair deletes it and restores it from articles",
-                        remedy=Remedy(damaged=hit),
-                    )
+                    detail = f"{flaw}; a repair deletes it and restores it from articles"
+                    yield repairable(ViolationKind.STRAY_PAGE, hit["_id"], detail, Remedy(damaged=hit))
 
     def _damaged_learning(self) -> Iterator[Violation]:
         """Yield the first flaw in the documents of what was learned, if there is one.
@@ -244,13 +196,11 @@ class ForestAudit:
         try:
             LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
         except ForestDamaged as error:
-            yield RepairableViolation(
-                kind=ViolationKind.LEARNED_DAMAGED,
-                subject=error.document,
-                detail=f"it is {error.flaw}; a repair forgets what was learned; stored articles keep "
-                "their roots",
-                remedy=Remedy(forgotten=EVERY_DOCUMENT),
+            detail = (
+                f"it is {error.flaw}; a repair forgets what was learned; stored articles keep their roots"
             )
+            remedy = Remedy(forgotten=EVERY_DOCUMENT)
+            yield repairable(ViolationKind.LEARNED_DAMAGED, error.document, detail, remedy)
 
     def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
         """Return the nodes with their own signature: a recreated root may have that of a leaf."""
@@ -260,12 +210,8 @@ class ForestAudit:
 
 
 def _unfindable(node: StoredNode) -> Violation:
-    return RepairableViolation(
-        kind=ViolationKind.UNFINDABLE,
-        subject=node.id,
-        detail="its neighbours would not find it, or its tree would be counted wrongly",
-        remedy=Remedy(stored=(node,)),
-    )
+    detail = "its neighbours would not find it, or its tree would be counted wrongly"
+    return repairable(ViolationKind.UNFINDABLE, node.id, detail, Remedy(stored=(node,)))
 
 
 def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:

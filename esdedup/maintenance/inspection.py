@@ -173,11 +173,7 @@ class Inspection:
         )
 
     def boilerplate(
-        self,
-        indices: Sequence[str],
-        *,
-        articles: int = ARTICLES_READ,
-        passages: int = PASSAGES_SHOWN,
+        self, indices: Sequence[str], *, articles: int = ARTICLES_READ, passages: int = PASSAGES_SHOWN
     ) -> BoilerplateBySite:
         """Return what the forest has learned to be boilerplate, for each site.
 

@@ -1,7 +1,6 @@
 """`Maintenance`: inspecting, expiring, repairing and rebuilding a forest."""
 
 import collections
-import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -20,12 +19,9 @@ from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
-from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import AUDIT_BATCH
 from esdedup.maintenance.inspection import Inspection, OnProgress, check_at_least_1, ignore
-from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired, adopt_all, begin_rebuilding
-
-log = logging.getLogger("esdedup")
+from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired, rebuild
 
 # Random damage to a third of all nodes took three at most; the last of them found nothing.
 _MOST_PASSES = 10
@@ -173,33 +169,13 @@ class Maintenance(Inspection):
             SettingError: `indices` is a string, or empty, or contains an empty name.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
-        records = self._records(indices)
-        aging = None if retention is None else Aging.of(retention=retention)
-        begun = begin_rebuilding(
+        return rebuild(
             self._client,
             self._forest,
-            records,
-            aging=aging,
+            self._records(indices),
+            aging=None if retention is None else Aging.of(retention=retention),
             lookup=lookup,
             replace=replace,
             wait_s=self._wait_s,
+            on_progress=on_progress or ignore,
         )
-        invalid: list[str] = []
-        with begun as writer:
-            articles = ArticleAudit(
-                writer.index,
-                records,
-                writer.index.status().aging,
-                on_articles=on_progress or ignore,
-                on_invalid=lambda record: invalid.append(record.id),
-            )
-            nodes = adopt_all(writer, articles)
-        if invalid:
-            log.warning(
-                "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
-                "verification with their indices names each",
-                self._forest,
-                f"{len(invalid):,}",
-                invalid[0],
-            )
-        return nodes

@@ -171,7 +171,54 @@ def _last_target(joins: dict[str, str], later: str) -> str:
     return target
 
 
-def begin_rebuilding(
+def rebuild(
+    client: Elasticsearch,
+    name: str,
+    records: Records,
+    *,
+    aging: Aging | None,
+    lookup: Lookup | None,
+    replace: bool,
+    wait_s: float,
+    on_progress: Callable[[int], None],
+) -> int:
+    """Rebuild a forest from articles; return how many nodes it has. Errors as of `Maintenance.rebuild`.
+
+    Without `aging` or `lookup`, it has that of the forest that is replaced, else the default.
+    """
+    emptied = _emptied(client, name, records, aging=aging, lookup=lookup, replace=replace, wait_s=wait_s)
+    invalid: list[str] = []
+    with emptied as writer:
+        audit = ArticleAudit(
+            writer.index,
+            records,
+            writer.index.status().aging,
+            on_articles=on_progress,
+            on_invalid=lambda record: invalid.append(record.id),
+        )
+        adopt(writer, audit)
+        writer.index.refresh()
+        if not writer.index.run(read_learned(name)):
+            log.warning(
+                "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
+                "articles, or the first pages that arrive are compared whole",
+                name,
+            )
+        writer.renew()
+        writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
+        nodes = writer.index.run(writer.index.nodes.count_nodes())
+    if invalid:
+        log.warning(
+            "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
+            "verification with their indices names each",
+            name,
+            f"{len(invalid):,}",
+            invalid[0],
+        )
+    return nodes
+
+
+def _emptied(
     client: Elasticsearch,
     name: str,
     records: Records,
@@ -181,16 +228,7 @@ def begin_rebuilding(
     replace: bool,
     wait_s: float,
 ) -> ForestWriter:
-    """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left.
-
-    Without `aging` or `lookup`, it has that of the forest that is replaced, else the default.
-
-    Raises:
-        ForestExists: There is a complete one, and `replace` is false.
-        ForestBusy: Another process owns it.
-        ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
-            forest than the one that is replaced.
-    """
+    """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
     found = execute(client, read_meta(name))
     meta = _meta(name, records, found, lookup=lookup)
     index = ForestIndex.make(client, name, meta=meta)
@@ -224,28 +262,13 @@ def begin_rebuilding(
         # Numbers of arrivals are never reused, not even those of deleted articles.
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
         state = ahead.true_state().after(state)
-        ahead.set_articles_back(state)
+        ahead.set_articles_back(writer, state)
         writer.write([], state=state)
         for each in learned:
             writer.write([], learned=each.to_documents())
         # An article that was indexed twice has the number of its second arrival: the order is unreliable.
         writer.write_ordered_since(index.status().state.seq)
     return writer
-
-
-def adopt_all(writer: ForestWriter, articles: ArticleAudit) -> int:
-    """Adopt the roots of all articles, and complete the forest; return how many nodes it has."""
-    adopt(writer, articles)
-    writer.index.refresh()
-    if not writer.index.run(read_learned(writer.index.name)):
-        log.warning(
-            "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
-            "articles, or the first pages that arrive are compared whole",
-            writer.index.name,
-        )
-    writer.renew()
-    writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
-    return writer.index.run(writer.index.nodes.count_nodes())
 
 
 def _learned(index: ForestIndex) -> list[LearnedRecord]:

@@ -8,7 +8,6 @@ import pydantic
 from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
-from esdedup.elastic.forest.search import NodeCounts
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import ForestDamaged
@@ -185,7 +184,8 @@ def stats(
     implausible: list[tuple[str, int]] = []
     if max(sizes.values(), default=0) > most_plausible_leaves:
         live_leaves = index.run(index.nodes.leaves_by_root(live_since_ms))
-        implausible = _implausible(live_leaves, most_plausible_leaves)
+        implausible = [each for each in live_leaves.items() if each[1] > most_plausible_leaves]
+        implausible.sort(key=lambda each: (-each[1], each[0]))
     random_nodes = index.run(index.nodes.random_nodes(_RANDOM_NODES))
     fullest_keys, nodes_a_key = _keys(index, random_nodes)
     shared_by_trees = shared_representatives.find(random_nodes, most=_KEYS_SHOWN, by_tree=True)
@@ -194,7 +194,7 @@ def stats(
         leaves = index.run(index.nodes.some_leaves(root, live_since_ms))
         return next(iter(shared_representatives.find(leaves, most=1, by_tree=False)), None)
 
-    size_bytes = index.size_bytes()
+    size_bytes, old_nodes = index.size_bytes(), counts.nodes - counts.new
     return Stats(
         profile=index.meta.profile,
         nodes=counts.nodes,
@@ -219,15 +219,10 @@ def stats(
         nodes_a_key=nodes_a_key,
         shared_by_trees=tuple(shared for shared in shared_by_trees if shared.trees >= _MANY_TREES),
         days=_days(counts.made_by_day, counts.seen_by_day),
-        growth_7_days=_growth(counts),
+        growth_7_days=round(counts.new / old_nodes, 4) if old_nodes > 0 else None,
         not_enriched=not_enriched,
         learned=learned_stats(index),
     )
-
-
-def _growth(counts: NodeCounts) -> float | None:
-    """Return the new nodes as a share of the others; None if there are no others."""
-    return round(counts.new / (counts.nodes - counts.new), 4) if counts.nodes > counts.new else None
 
 
 def _days(made: Mapping[int, int], last_needed: Mapping[int, int]) -> tuple[Day, ...]:
@@ -236,12 +231,6 @@ def _days(made: Mapping[int, int], last_needed: Mapping[int, int]) -> tuple[Day,
         Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
         for day in sorted(made.keys() | last_needed.keys())[-_DAYS_SHOWN:]
     )
-
-
-def _implausible(live_leaves: dict[str, int], most_leaves: int) -> list[tuple[str, int]]:
-    """Return the roots with more live leaves than `most_leaves`, and how many, the largest first."""
-    found = [(root, leaves) for root, leaves in live_leaves.items() if leaves > most_leaves]
-    return sorted(found, key=lambda each: (-each[1], each[0]))
 
 
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:

@@ -13,10 +13,8 @@ from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.records import Record, Records
-from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 from esdedup.times import iso
-
-_AHEAD = "the clock was ahead; a repair sets it back"
 
 
 class TimesAhead:
@@ -26,7 +24,7 @@ class TimesAhead:
         """Take times after `latest_ms` for future ones; without `records`, those of the forest alone."""
         self._index = index
         self._records = records
-        self._latest_ms = latest_ms
+        self._latest_ms, self._latest_seen_ms = latest_ms, aging.round_up(latest_ms)
         self._aging = aging
 
     def violations(self) -> Iterator[Violation]:
@@ -42,10 +40,8 @@ class TimesAhead:
 
     def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
         """Set all of them back to the forest's last time before them; return how many there were."""
-        state, count = self.true_state(), 0
-        for batch in self._articles():
-            writer.renew()
-            count += self._set_articles_back(batch, state)
+        state = self.true_state()
+        count = self.set_articles_back(writer, state)
         if self._index.log is not None:
             count += self._set_log_back(self._index.log, state, writer, write)
         else:
@@ -83,10 +79,19 @@ class TimesAhead:
         state = self._index.status(latest_ms=self._latest_ms).state
         return state if self._records is None else state.after(self._records.state(latest_ms=self._latest_ms))
 
-    def set_articles_back(self, state: State) -> None:
-        """Set only the articles back."""
+    def set_articles_back(self, writer: ForestWriter, state: State) -> int:
+        """Set only the articles back; return how many there were."""
+        count, time_ms = 0, None if state.time_ms == NO_TIME else state.time_ms
         for batch in self._articles():
-            self._set_articles_back(batch, state)
+            writer.renew()
+            changes: list[tuple[Record, dict[str, Any]]] = []
+            for record in batch:
+                is_ahead = record.published_ms > self._latest_ms
+                changes.append((record, {"seen": time_ms} | ({"published": time_ms} if is_ahead else {})))
+            assert self._records is not None
+            count += self._records.update(changes)
+            self._records.refresh()
+        return count
 
     def _articles(self) -> Iterator[list[Record]]:
         if self._records is not None:
@@ -96,10 +101,6 @@ class TimesAhead:
         yield from self._index.nodes.later_than(
             self._index.hit_pages, made_ms=self._latest_ms, seen_ms=self._latest_seen_ms
         )
-
-    @property
-    def _latest_seen_ms(self) -> int:
-        return self._aging.round_up(self._latest_ms)
 
     def _set_stored_back(self, stored: Stored, state: State) -> Stored:
         seen_ms = self._aging.round_up(state.time_ms)
@@ -115,26 +116,11 @@ class TimesAhead:
             page_seen_ms=back(stored.page_seen_ms),
         )
 
-    def _set_articles_back(self, batch: list[Record], state: State) -> int:
-        time_ms = None if state.time_ms == NO_TIME else state.time_ms
-        changes: list[tuple[Record, dict[str, Any]]] = [
-            (
-                record,
-                {"seen": time_ms} | ({"published": time_ms} if record.published_ms > self._latest_ms else {}),
-            )
-            for record in batch
-        ]
-        assert self._records is not None
-        count = self._records.update(changes)
-        self._records.refresh()
-        return count
-
 
 def _latest_ms(stored: Stored) -> int:
     return stored.seen_ms if isinstance(stored, StoredPage) else max(stored.made_ms, stored.seen_ms)
 
 
 def _violation(subject: str, time_ms: int) -> Violation:
-    return RepairableViolation(
-        kind=ViolationKind.TIME_AHEAD, subject=subject, detail=f"{iso(time_ms)}; {_AHEAD}", remedy=Remedy()
-    )
+    detail = f"{iso(time_ms)}; the clock was ahead; a repair sets it back"
+    return repairable(ViolationKind.TIME_AHEAD, subject, detail, Remedy())

@@ -81,3 +81,8 @@ class RepairableViolation(Violation, frozen=True):
     """A violation with the writes that repair it, which callers of `Maintenance` need not know."""
 
     remedy: pydantic.SkipValidation[Remedy] = pydantic.Field(exclude=True, repr=False)
+
+
+def repairable(kind: ViolationKind, subject: str, detail: str, remedy: Remedy) -> RepairableViolation:
+    """Return a violation that its remedy repairs."""
+    return RepairableViolation(kind=kind, subject=subject, detail=detail, remedy=remedy)

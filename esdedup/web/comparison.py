@@ -234,10 +234,7 @@ def _whole_texts(comparison: Explanation, language: Language) -> list[tuple[str,
             share=percent(whole.resemblance),
             exact=percent(whole.exact_resemblance),
         )
-    facts = [
-        (_("Wording in common"), resemblance),
-        (_("Needed at this length"), percent(whole.needed)),
-    ]
+    facts = [(_("Wording in common"), resemblance), (_("Needed at this length"), percent(whole.needed))]
     if whole.contained_counts:
         contained = _(
             "%(share)s of the smaller text is in the other; %(needed)s counts as contained",

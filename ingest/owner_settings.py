@@ -14,7 +14,7 @@ from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.errors import SettingError
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.forest import Aging
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 
 EXPIRE_EVERY_S = 3_600.0
 """As often as `seen` of a node changes at most."""

@@ -18,7 +18,7 @@ from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_
 from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import AUDIT_BATCH

@@ -20,7 +20,7 @@ from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
-from esdedup.forest.growth import Growth
+from esdedup.forest.forest import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
 from esdedup.neighbours.relation import relation_of

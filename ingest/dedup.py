@@ -29,7 +29,7 @@ from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader, asking_owner
 from esdedup.sites import RawPage
 

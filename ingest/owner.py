@@ -28,7 +28,7 @@ from esdedup.errors import EsdedupError, SettingError
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")

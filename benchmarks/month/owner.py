@@ -21,7 +21,7 @@ from esdedup.elastic.client import connect
 from esdedup.elastic.forest.store import Contents
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 
 _HOUR_MS = 3_600_000
 

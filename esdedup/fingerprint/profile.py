@@ -222,10 +222,9 @@ def get_profile(name: str | Profile) -> Profile:
     """
     if isinstance(name, Profile):
         return name
-    try:
-        return PROFILES[name]
-    except KeyError:
-        raise SettingError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}") from None
+    if name not in PROFILES:
+        raise SettingError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}")
+    return PROFILES[name]
 
 
 def profile_labelled(label: str) -> Profile | None:

@@ -95,12 +95,6 @@ class MemoryStore:
     """Keeps a forest for as long as the process runs."""
 
     def __init__(self, *, aging: Aging, relation: Relation) -> None:
-        """Make an empty forest.
-
-        Args:
-            aging: How long nodes live.
-            relation: The profile's.
-        """
         self.aging = aging
         self.relation = relation
         self.boilerplate = Boilerplate()

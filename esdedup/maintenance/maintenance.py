@@ -17,7 +17,7 @@ from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_
 from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
 from esdedup.maintenance.forest_audit import AUDIT_BATCH
 from esdedup.maintenance.inspection import Inspection, OnProgress, check_at_least_1, ignore

@@ -117,7 +117,6 @@ def get_token_hash(name: str) -> TokenHash:
     Raises:
         SettingError: There is no such hash.
     """
-    try:
-        return TOKEN_HASHES[name]
-    except KeyError:
-        raise SettingError(f"no hash {name!r}; there are {', '.join(TOKEN_HASHES)}") from None
+    if name not in TOKEN_HASHES:
+        raise SettingError(f"no hash {name!r}; there are {', '.join(TOKEN_HASHES)}")
+    return TOKEN_HASHES[name]

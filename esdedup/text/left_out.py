@@ -97,12 +97,6 @@ class LocatedPassages:
 
 
 def left_out(text: str, passage_filter: PassageFilter, *, max_length: int) -> LeftOut:
-    """Return what is left out of the fingerprint of a raw text.
-
-    Args:
-        text: With or without markup.
-        passage_filter: Decides what is left out.
-        max_length: How many characters are fingerprinted.
-    """
+    """Return what a filter leaves out of the fingerprint of a raw text; `max_length` is the profile's."""
     found = LocatedPassages.of(text, max_length=max_length)
     return found.left_out(passage_filter(found.passages, found.page))

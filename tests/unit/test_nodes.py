@@ -15,7 +15,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
 from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Forest, Kind, Nodes, Plan, State
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES, Growth
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES, Growth
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (

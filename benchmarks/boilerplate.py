@@ -61,7 +61,7 @@ def _fill(url: str, scale: float) -> dict[str, float]:
         while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
             boilerplate.begin()
             chosen = random.integers(0, _SITES, _BATCH)
-            boilerplate.omit(
+            boilerplate.filter(
                 _passages(sites[chosen], random),
                 random.integers(1, 2**64, _BATCH, np.uint64),
                 sites=map(str, chosen),

@@ -26,7 +26,7 @@ from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, PerText
 from esdedup.plan.model import BATCH
-from esdedup.text.parsed import Omit, Passages
+from esdedup.text.parsed import PassageFilter, Passages
 
 AGING = Aging.of(retention=timedelta(days=30))
 
@@ -101,20 +101,20 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 
 
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
-    """Return the seconds of fingerprints without those of `omit`, and the latter."""
+    """Return the seconds of fingerprints without those of `passage_filter`, and the latter."""
     omitting_s = 0.0
     learning = Forest(_store(fingerprinter.profile)).begin(sites=sites)
 
-    def omit(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def passage_filter(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         nonlocal omitting_s
         started = time.process_time()
-        omitted = learning(passages, pages)
+        left_out = learning(passages, pages)
         omitting_s += time.process_time() - started
-        return omitted
+        return left_out
 
-    given: Omit | None = None if fingerprinter.profile.keep_boilerplate else omit
+    given: PassageFilter | None = None if fingerprinter.profile.keep_boilerplate else passage_filter
     started = time.process_time()
-    fingerprinter.fingerprint(texts, omit=given)
+    fingerprinter.fingerprint(texts, passage_filter=given)
     return time.process_time() - started - omitting_s, omitting_s
 
 

@@ -155,7 +155,7 @@ STEPS: processes.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
     "learning": [
         (Boilerplate, "begin"),
-        (Boilerplate, "omit"),
+        (Boilerplate, "filter"),
         (Boilerplate, "changes"),
         (Boilerplate, "keep"),
     ],

@@ -179,17 +179,17 @@ def _of_texts(
     learning = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
     kept_whole = Fingerprinter(VERIFIED.with_changes(keep_boilerplate=True))
 
-    def us(work: Fingerprinter, omit: bool) -> float:
+    def us(work: Fingerprinter, leaves_out: bool) -> float:
         # Tables are read when they are first needed.
         work.fingerprint(texts[:1])
         started = time.process_time()
-        work.fingerprint(texts, omit=learning if omit else None)
+        work.fingerprint(texts, passage_filter=learning if leaves_out else None)
         return (time.process_time() - started) / len(texts) * 1e6
 
     def both(one: PerText, other: PerText) -> float:
         return one.us(length) + other.us(length)
 
     case = f"fingerprint of {what}, {length:,.0f} characters"
-    yield _row(table, f"{case}, kept whole", costs.whole.us(length), us(kept_whole, omit=False), "µs")
+    yield _row(table, f"{case}, kept whole", costs.whole.us(length), us(kept_whole, leaves_out=False), "µs")
     learned = both(costs.without_boilerplate, costs.omitting)
-    yield _row(table, f"{case}, boilerplate left out", learned, us(fingerprinter, omit=True), "µs")
+    yield _row(table, f"{case}, boilerplate left out", learned, us(fingerprinter, leaves_out=True), "µs")

@@ -74,7 +74,7 @@ Steps = Mapping[str, Sequence[tuple[Any, str]]]
 """The functions of each step, by what they belong to and by name; none of them calls another one."""
 STEPS: Steps = {
     "parse": [(ParsedTexts, "of")],
-    "boilerplate": [(Boilerplate, "omit")],
+    "boilerplate": [(Boilerplate, "filter")],
     "signatures": [(ByHalves, "fingerprints")],
     "ids": [(Relation, "ids")],
     "keys": [(Layout, "terms")],

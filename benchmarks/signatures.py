@@ -173,7 +173,7 @@ def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arriva
     fingerprints = Fingerprints(
         signatures=signatures,
         exists=np.ones(count, bool),
-        letters=np.zeros(count, np.int64),
+        alphanumerics=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
         pages=_pages(signatures),
         faults=np.full(count, "", object),

@@ -24,7 +24,7 @@ GROUPS = {
     "Feeding": ("Dedup", "AsyncDedup"),
     "Reading": ("Reader", "AsyncReader"),
     "Maintenance": ("Maintenance", "explain"),
-    "Settings": ("Fields", "Pins", "Pin", "Profile", "get_profile", "Agreement"),
+    "Settings": ("Fields", "Overrides", "Override", "Profile", "get_profile", "Agreement"),
 }
 # Their classes are public too: parts of results, and values of settings.
 FURTHER = (

@@ -1,7 +1,7 @@
 """The names that programs import from `esdedup`, each once; `__init__.py` reads them from here."""
 
-from esdedup.boilerplate.pins import Pin as Pin
-from esdedup.boilerplate.pins import Pins as Pins
+from esdedup.boilerplate.overrides import Override as Override
+from esdedup.boilerplate.overrides import Overrides as Overrides
 from esdedup.elastic.requests import Query as Query
 from esdedup.errors import ArticleNotFound as ArticleNotFound
 from esdedup.errors import ArticleRejected as ArticleRejected

@@ -11,7 +11,7 @@ from typing import final
 class Parsed:
     """A batch of texts, cut into passages; they stay here while it is decided which are left out.
 
-    `omitted` is a byte for each passage, 1 to leave it out, or empty to leave out none.
+    `left_out` is a byte for each passage, 1 to leave it out, or empty to leave out none.
     """
 
     def __len__(self) -> int:
@@ -42,24 +42,24 @@ class Parsed:
         """Hashes, uint64; letters, int64; which are prose, bool; which have figures, bool; texts, int64."""
 
     def signatures(
-        self, omitted: bytes, min_letters: int, max_sentence_length: int, number_weight: int
+        self, left_out: bytes, min_letters: int, max_sentence_length: int, number_weight: int
     ) -> tuple[bytes, bytes, bytes, list[str]]:
         """Return signatures of `verified`, `SIGNATURE`, zeros for none; which exist, bool; letters, int64.
 
         Last come faults, here and below: those of now, and `faults`.
         """
 
-    def longest_sentences(self, omitted: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
+    def longest_sentences(self, left_out: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
         """Return the longest sentence of each text, with rows of tables joined; letters, int64; faults."""
 
-    def whole_texts(self, omitted: bytes) -> tuple[list[str], bytes, list[str]]:
+    def whole_texts(self, left_out: bytes) -> tuple[list[str], bytes, list[str]]:
         """Return the normal form of each text; letters, int64; faults."""
 
-    def longest_of_halves(self, omitted: bytes, max_sentence_length: int) -> list[list[str]]:
+    def longest_of_halves(self, left_out: bytes, max_sentence_length: int) -> list[list[str]]:
         """Return the longest sentence of each half of each text, up to where hashing stops."""
 
     def overlap(
-        self, omitted: bytes, other: Parsed, omitted_of_other: bytes
+        self, left_out: bytes, other: Parsed, left_out_of_other: bytes
     ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
         """Count distinct runs of tokens for each pair of texts: without a number, and with one.
 
@@ -142,7 +142,7 @@ class Learner:
         articles: Sequence[str | None],
         overrides: Overrides,
     ) -> bytes:
-        """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.omit`.
+        """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.filter`.
 
         Args:
             passages: Of the pages, as `Parsed.passages`.

@@ -195,7 +195,7 @@ def addition(
     assignment: Assignment,
     fingerprint: Mapping[str, Any],
     *,
-    letters: int,
+    alphanumerics: int,
     profile: str,
     nonce: str,
     index: str | None = None,
@@ -207,7 +207,7 @@ def addition(
         article: The action.
         assignment: The forest's decision.
         fingerprint: The dedup fields that come from its page and its node, if it has them.
-        letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
+        alphanumerics: Of the text, as far as it is fingerprinted; what readers do not see does not count.
         profile: The label of the profile.
         nonce: Random; stands for the id of an article that has neither an id nor a node.
         index: By its own name: an article keeps its lone root whichever alias names it. None if not known.
@@ -220,7 +220,7 @@ def addition(
         "root": root,
         "profile": profile,
         "seq": assignment.seq,
-        "length": letters,
+        "length": alphanumerics,
         "partition": partition_of(root),
     }
     if assignment.time_ms != NO_TIME:

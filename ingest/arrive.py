@@ -8,7 +8,7 @@ from typing import cast
 
 from esdedup.ingest.batches import BATCH_SIZE, batches
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -29,7 +29,7 @@ def arrive(
     fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
 ) -> tuple[Fingerprints, Decision]:
@@ -38,8 +38,8 @@ def arrive(
     The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and ids of
     articles come one per text; None if not known.
     """
-    omit = forest.begin(pins=pins, sites=sites, articles=articles)
-    fingerprints = fingerprinter.fingerprint(texts, omit=omit)
+    passage_filter = forest.begin(overrides=overrides, sites=sites, articles=articles)
+    fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return fingerprints, forest.decide(arrivals, now_ms=now_ms)
 
@@ -51,15 +51,15 @@ def look_up(
     fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
 ) -> Assignment:
     """Return what `arrive` would decide for a raw text that came now, and change nothing.
 
     Raises `TextFailed` if the text meets a fault in the core.
     """
-    omit = forest.begin(pins=pins, sites=[site])
+    passage_filter = forest.begin(overrides=overrides, sites=[site])
     try:
-        fingerprints = fingerprinter.fingerprint([text], omit=omit).checked()
+        fingerprints = fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
     finally:
         forest.abandon()
@@ -71,7 +71,7 @@ def learn(
     *,
     fingerprinter: Fingerprinter,
     open_forest: Callable[[], AbstractContextManager[Forest]],
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     batch_size: int = BATCH_SIZE,
     on_learned: OnLearned = lambda *_: None,
 ) -> int:
@@ -83,7 +83,7 @@ def learn(
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
         has_begun = True
         with open_forest() as forest:
-            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, pins=pins)
+            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, overrides=overrides)
         new += new_here
         on_learned(new_here, len(batch) - new_here)
     # Also if all had been seen before: an earlier call may have been interrupted just here.
@@ -94,14 +94,14 @@ def learn(
 
 
 def _learn_batch(
-    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
+    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, overrides: Overrides
 ) -> int:
-    omit = forest.begin(
-        pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
+    passage_filter = forest.begin(
+        overrides=overrides, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
-        omit(parsed.passages, parsed.pages)
+        passage_filter(parsed.passages, parsed.pages)
         faults += parsed.core.faults
     for page, fault in zip(batch, faults, strict=True):
         if fault:

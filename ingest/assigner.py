@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from esdedup.ingest.actions import Addition, ArticleAction, addition
 from esdedup.ingest.arrive import arrive, look_up
 
-from esdedup.boilerplate.pins import Pins
+from esdedup.boilerplate.overrides import Overrides
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.stored import page_name
 from esdedup.errors import TextFailed
@@ -39,7 +39,7 @@ class LocalDecision(NamedTuple):
     # The dedup fields that come from its page and its node.
     fingerprint: Mapping[str, Any]
     # Of its text, as far as it is fingerprinted.
-    letters: int
+    alphanumerics: int
     # The label of the profile.
     profile: str
     # Where the core failed at its text, which counted as empty; "" if it did not.
@@ -53,7 +53,7 @@ class LocalDecision(NamedTuple):
             self.article,
             self.assignment,
             self.fingerprint,
-            letters=self.letters,
+            alphanumerics=self.alphanumerics,
             index=index.name,
             profile=self.profile,
             nonce="" if self.assignment.root else secrets.token_hex(16),
@@ -75,10 +75,12 @@ class Assigner:
     A warning is logged when a cluster grows beyond `most_plausible_leaves`. `threads` fingerprint texts.
     """
 
-    def __init__(self, profile: Profile, *, pins: Pins, most_plausible_leaves: int, threads: int = 1) -> None:
+    def __init__(
+        self, profile: Profile, *, overrides: Overrides, most_plausible_leaves: int, threads: int = 1
+    ) -> None:
         self._fingerprinter = Fingerprinter(profile, threads=threads)
         self._profile = profile
-        self._pins = pins
+        self._overrides = overrides
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
@@ -93,7 +95,12 @@ class Assigner:
     def look_up(self, text: str, *, site: str | None, forest: Forest, now_ms: int) -> Assignment:
         """Return what would be decided for a text that came now, and change nothing; see `look_up`."""
         return look_up(
-            text, site=site, fingerprinter=self._fingerprinter, forest=forest, now_ms=now_ms, pins=self._pins
+            text,
+            site=site,
+            fingerprinter=self._fingerprinter,
+            forest=forest,
+            now_ms=now_ms,
+            overrides=self._overrides,
         )
 
     def _assign_part(
@@ -106,7 +113,7 @@ class Assigner:
             fingerprinter=self._fingerprinter,
             forest=forest,
             now_ms=now_ms,
-            pins=self._pins,
+            overrides=self._overrides,
             sites=[article.site for article in articles],
             articles=[article.id for article in articles],
         )
@@ -123,15 +130,15 @@ class Assigner:
                 dataclasses.replace(article, is_cut=True) if is_cut else article,
                 assignment,
                 own,
-                letters,
+                alphanumerics,
                 self._profile.label,
                 fault,
             )
-            for article, assignment, own, letters, is_cut, fault in zip(
+            for article, assignment, own, alphanumerics, is_cut, fault in zip(
                 articles,
                 assignments,
                 _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
-                fingerprints.letters.tolist(),
+                fingerprints.alphanumerics.tolist(),
                 fingerprints.are_cut.tolist(),
                 fingerprints.faults.tolist(),
                 strict=True,

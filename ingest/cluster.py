@@ -11,7 +11,7 @@ from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dates import DateCheck
 from esdedup.ingest.files import FileArticle, with_texts
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
@@ -50,15 +50,15 @@ class Clustering:
         fields: Fields,
         use_time: bool,
         retention: timedelta,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
         workers: int = WORKERS,
     ) -> None:
-        refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+        refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
         self._fields = fields
-        self._pins = pins
+        self._overrides = overrides
         self._use_time = use_time
         self._on_rejected = on_rejected
         self._on_cut = on_cut
@@ -73,7 +73,7 @@ class Clustering:
             texts,
             fingerprinter=self._fingerprinter,
             open_forest=lambda: contextlib.nullcontext(self._forest),
-            pins=self._pins,
+            overrides=self._overrides,
             on_learned=on_learned,
         )
 
@@ -92,7 +92,7 @@ class Clustering:
             fingerprinter=self._fingerprinter,
             forest=self._forest,
             now_ms=int(time.time() * 1000),
-            pins=self._pins,
+            overrides=self._overrides,
             sites=(site_of(article.article, self._fields) for article, _ in batch),
             articles=(article.id for article, _ in batch),
         )

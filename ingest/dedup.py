@@ -25,7 +25,7 @@ from esdedup.ingest.owner_settings import (
 from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
 
 from esdedup.arguments import checked
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
 from esdedup.elastic.errors import Closing
@@ -90,7 +90,7 @@ class Dedup(Closing):
         lookup: Lookup | None = None,
         memory_bytes: int | None = None,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         workers: int = WORKERS,
         expire_every_s: float | None = EXPIRE_EVERY_S,
         sidecar: str | Sequence[str] | None = None,
@@ -121,8 +121,8 @@ class Dedup(Closing):
                 this, which makes feeding faster; 0 keeps none. None: half of what this machine has.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
-            pins: Which passages of articles are boilerplate or text, whatever was learned. They count for
-                articles that come from now on.
+            overrides: Which passages of articles are boilerplate or text, whatever was learned. They count
+                for articles that come from now on.
             workers: How many threads fingerprint texts, with the same results; 1 to 256. They cut no words,
                 which is most of what `classic` and `keywords` do.
             expire_every_s: How often expired nodes are deleted, some after each batch, the first time that
@@ -149,11 +149,11 @@ class Dedup(Closing):
             lookup=lookup,
             memory_bytes=memory_bytes,
             most_plausible_leaves=most_plausible_leaves,
-            pins=pins,
+            overrides=overrides,
             workers=workers,
             expire_every_s=expire_every_s,
         )
-        self.reader = Reader(client, fields=fields, forest=forest, profile=profile, pins=pins)
+        self.reader = Reader(client, fields=fields, forest=forest, profile=profile, overrides=overrides)
         self._client = client
         self._profile = profile
         self._forest_name = forest

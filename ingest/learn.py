@@ -1,4 +1,4 @@
-"""What is boilerplate, as files say: pages that teach it before others are assigned, and pins."""
+"""What is boilerplate, as files say: pages that teach it before others are assigned, and overrides."""
 
 import itertools
 import time
@@ -11,7 +11,7 @@ from esdedup.ingest.arrive import OnLearned
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import name_of
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
@@ -140,19 +140,19 @@ def refuse_to_keep(profile: Profile) -> None:
         raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")
 
 
-def read_pins(path: Path | None, *, keep_boilerplate: bool) -> Pins:
-    """Return the pins in a file of JSON Lines, none if no file is named.
+def read_overrides(path: Path | None, *, keep_boilerplate: bool) -> Overrides:
+    """Return the overrides in a file of JSON Lines, none if no file is named.
 
     Raises:
-        SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway, so that pins would
-            mean nothing.
+        SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway, so that overrides
+            would mean nothing.
     """
     if path is None:
-        return NO_PINS
+        return NO_OVERRIDES
     try:
         with path.open("rb") as lines:
-            pins = Pins.of_lines(lines, name=str(path))
+            overrides = Overrides.of_lines(lines, name=str(path))
     except OSError as error:
         raise SettingError(f"cannot read {path}: {error.strerror}") from error
-    refuse_useless(pins, keep_boilerplate=keep_boilerplate)
-    return pins
+    refuse_useless(overrides, keep_boilerplate=keep_boilerplate)
+    return overrides

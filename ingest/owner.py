@@ -60,7 +60,7 @@ class Owner(Closing):
         self._following = Following(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
             profile,
-            pins=settings.pins,
+            overrides=settings.overrides,
             most_plausible_leaves=settings.most_plausible_leaves,
             threads=settings.workers,
         )
@@ -147,7 +147,7 @@ class Owner(Closing):
             texts,
             fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
             open_forest=open_forest,
-            pins=self._settings.pins,
+            overrides=self._settings.overrides,
             batch_size=batch_size,
             on_learned=on_learned,
         )

@@ -8,7 +8,7 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.errors import SettingError
@@ -38,7 +38,7 @@ class OwnerSettings:
     lookup: Lookup | None = None
     memory_bytes: int | None = None
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
-    pins: Pins = NO_PINS
+    overrides: Overrides = NO_OVERRIDES
     workers: int = WORKERS
     expire_every_s: float | None = EXPIRE_EVERY_S
 

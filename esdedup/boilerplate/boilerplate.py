@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from esdedup._core import Learner
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.text.parsed import OmitOn, Passages
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
+from esdedup.text.parsed import Passages, SiteFilters
 
 # More pages at once take less time each, and are learned from later.
 _BLOCK_PAGES = 64
@@ -47,7 +47,7 @@ class Boilerplate:
     It forgets what was seen neither in the present period nor in the one before. So its memory is limited,
     and a redesigned site is learned anew.
 
-    Changes are made in steps, such as batches: `begin`, then `omit` or `apply`, then `keep` or `undo`.
+    Changes are made in steps, such as batches: `begin`, then `filter` or `apply`, then `keep` or `undo`.
     A step may contain others. Each call happens wholly or not at all, whatever signals arrive.
     """
 
@@ -102,12 +102,12 @@ class Boilerplate:
         """Return the hashes of all passages that are boilerplate."""
         return np.frombuffer(self.learner.learned(), np.uint64)
 
-    def omit(
+    def filter(
         self,
         passages: Passages,
         pages: Hashes,
         *,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
         articles: Iterable[str | None] = itertools.repeat(None),
     ) -> Bools:
@@ -118,14 +118,14 @@ class Boilerplate:
         Args:
             passages: Of the pages.
             pages: The ids of the pages, uint64 ``(text_count,)``.
-            pins: What counts instead for the passages that they name.
+            overrides: What counts instead for the passages that they name.
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
             articles: Likewise, their ids: the page of an article may change and come again.
         """
-        omitted = self.learner.filter(
+        left_out = self.learner.filter(
             (
                 passages.hashes.tobytes(),
-                passages.letters.tobytes(),
+                passages.alphanumerics.tobytes(),
                 passages.are_prose.tobytes(),
                 passages.have_figures.tobytes(),
                 passages.texts.tobytes(),
@@ -133,9 +133,9 @@ class Boilerplate:
             pages.tobytes(),
             list(itertools.islice(sites, len(pages))),
             list(itertools.islice(articles, len(pages))),
-            pins.overrides,
+            overrides.core,
         )
-        return np.frombuffer(omitted, np.bool_)
+        return np.frombuffer(left_out, np.bool_)
 
     def learn_rest(self) -> None:
         """Learn from the pages of a block that is not full, as if no others would come."""
@@ -178,6 +178,8 @@ class Boilerplate:
         self.learner.apply(changes.core)
 
 
-def omit_untaught(pins: Pins = NO_PINS) -> OmitOn:
-    """Return what leaves out of first pages lists, and what is pinned as boilerplate."""
-    return lambda site: functools.partial(Boilerplate().omit, pins=pins, sites=itertools.repeat(site))
+def untaught_filters(overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
+    """Return what leaves out of first pages lists, and what is declared boilerplate."""
+    return lambda site: functools.partial(
+        Boilerplate().filter, overrides=overrides, sites=itertools.repeat(site)
+    )

@@ -16,7 +16,7 @@ from esdedup.cli.messages import VisibleFormatter, say
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
-# They decide the bits of fingerprints; the first two are pinned.
+# They decide the bits of fingerprints; the first two are overridden.
 DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
 
 

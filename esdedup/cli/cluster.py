@@ -59,7 +59,7 @@ def cluster(
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
     if learn_first:
@@ -71,7 +71,7 @@ def cluster(
     ):
         clustering = Clustering(
             profile=profile,
-            pins=pins,
+            overrides=overrides,
             fields=fields,
             use_time=time_field is not None,
             retention=options.retention(retention_days) or DEFAULT_RETENTION,

@@ -51,7 +51,7 @@ def explain(
         other: The other article.
         index: Index of the articles, or an alias; A and B are then ids.
     """
-    pins = fingerprinting.pins()
+    overrides = fingerprinting.overrides()
     if index is None:
         fields = field_names.fields()
         paths = [Path(one), Path(other)]
@@ -59,7 +59,7 @@ def explain(
         check_readable(paths)
         one_text, other_text = (read_text(path, fields) for path in paths)
         sites = one_text.site, other_text.site
-        compared = explain_texts(one_text.text, other_text.text, profile, pins=pins, sites=sites)
+        compared = explain_texts(one_text.text, other_text.text, profile, overrides=overrides, sites=sites)
         if json:
             output.print_json(compared.model_dump(mode="json"))
         else:
@@ -68,7 +68,7 @@ def explain(
     given = fingerprinting.given_profile()
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, index))
-        indexed = maintenance.explain(index, one, other, profile=given, pins=pins)
+        indexed = maintenance.explain(index, one, other, profile=given, overrides=overrides)
     if json:
         output.print_json(indexed.model_dump(mode="json"))
     else:

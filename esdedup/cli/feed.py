@@ -92,7 +92,7 @@ def index(
         flush_interval_s: Seconds after which articles that come slowly are indexed, though a batch is not
             full.
     """
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     check_readable(files)
     if learn_first:
         check_two_looks(files, profile)
@@ -102,7 +102,7 @@ def index(
         dedup = Dedup(
             client,
             profile=profile,
-            pins=pins,
+            overrides=overrides,
             fields=field_names.fields_of(client, index),
             forest=forest.name,
             retention=options.retention(retention_days),
@@ -183,7 +183,7 @@ def learn(
     Options:
         files: As for index. Default: the articles that the index has.
     """
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     refuse_to_keep(profile)
     check_readable(files)
     if files and latest is not None:
@@ -193,7 +193,12 @@ def learn(
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
         dedup = Dedup(
-            client, profile=profile, pins=pins, fields=fields, forest=forest.name, wait_s=forest.wait_s
+            client,
+            profile=profile,
+            overrides=overrides,
+            fields=fields,
+            forest=forest.name,
+            wait_s=forest.wait_s,
         )
         own = dedup.require_ready(index)
         try:

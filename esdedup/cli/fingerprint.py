@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from esdedup.boilerplate.boilerplate import omit_untaught
+from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.files import read_plain_text
@@ -46,18 +46,18 @@ def fingerprint(
 
     Options:
         index: Index of articles: leave out what its forest has learned to be boilerplate.
-        site: With --pins: the site that the text comes from, a name or an address.
+        site: With --overrides: the site that the text comes from, a name or an address.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")
     profile = fingerprinting.profile()
-    pins = fingerprinting.pins()
-    omit_on = omit_untaught(pins)
+    overrides = fingerprinting.overrides()
+    filter_on = untaught_filters(overrides)
     if index is not None:
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
-            omit_on = execute(client, learned_copy(forest.name, profile)).omit_on(pins)
-    explainer = Explainer(profile, omit_on=omit_on)
+            filter_on = execute(client, learned_copy(forest.name, profile)).filter_on(overrides)
+    explainer = Explainer(profile, filter_on=filter_on)
     name = None if site is None else site_name(site)
     described = _Description.of(read_plain_text(STANDARD_INPUT), name, explainer)
     if described.is_cut:

@@ -52,7 +52,7 @@ def stats(
 
     Options:
         index: Index of the forest's articles, to show the sentences that many of them share; may be repeated.
-        boilerplate: Show instead what is boilerplate on each site, as a file of pins.
+        boilerplate: Show instead what is boilerplate on each site, as a file of overrides.
         articles: With --boilerplate: how many of the latest articles to read.
         passages: With --boilerplate: how many passages to show of a site.
     """
@@ -68,7 +68,7 @@ def stats(
             if json:
                 output.print_json(by_site.model_dump())
             else:
-                _print_as_pins(by_site)
+                _print_as_overrides(by_site)
             return
         found = maintenance.stats(index)
     if json:
@@ -262,26 +262,26 @@ def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:
     return shared.simhash, count, kinds.get(shared.kind or "", "") + passage(shared.sentence)
 
 
-def _print_as_pins(found: BoilerplateBySite) -> None:
-    """Print what is boilerplate as a file of pins, with all else in its comments."""
-    typer.echo(f"# What is boilerplate in the latest {found.articles:,} articles, as pins.")
+def _print_as_overrides(found: BoilerplateBySite) -> None:
+    """Print what is boilerplate as a file of overrides, with all else in its comments."""
+    typer.echo(f"# What is boilerplate in the latest {found.articles:,} articles, as overrides.")
     if not found.is_complete:
         typer.echo("# There are so many different passages that not all were counted.")
     for site in found.sites:
-        for line in _pins_of(site):
+        for line in _overrides_of(site):
             typer.echo(line)
 
 
-def _pins_of(found: SiteBoilerplate) -> Iterator[str]:
+def _overrides_of(found: SiteBoilerplate) -> Iterator[str]:
     name = "no site" if found.site is None else printable(found.site)
     yield ""
     yield f"# {name}: {found.articles:,} articles, {found.learned:,} passages are boilerplate"
     for each in found.passages:
         yield f"# in {each.articles:,} articles" + (": too long for a line" if each.text is None else "")
         if each.text is not None:
-            # A pin may have markup; this text has none.
-            pin = {"boilerplate": html.escape(each.text, quote=False)}
-            yield json_line(pin if found.site is None else pin | {"site": found.site})
+            # An override may have markup; this text has none.
+            override = {"boilerplate": html.escape(each.text, quote=False)}
+            yield json_line(override if found.site is None else override | {"site": found.site})
     more = found.learned - len(found.passages)
     if more:
         yield f"# and {more:,} more passages"

@@ -28,7 +28,7 @@ from esdedup.text.hashing import TOKEN_HASHES
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-    from esdedup.boilerplate.pins import Pins
+    from esdedup.boilerplate.overrides import Overrides
     from esdedup.text.segmenters import Segmenter
 
 FIELD_NAMES = "Field names"
@@ -317,10 +317,10 @@ class Fingerprinting(Words):
             "as menus and disclaimers, are left out.",
         ),
     ] = False
-    pins_file: Annotated[
+    overrides_file: Annotated[
         Path | None,
         _of_fingerprint(
-            "--pins",
+            "--overrides",
             metavar="FILE",
             help="Passages that are boilerplate or text, whatever was learned: JSON Lines such as "
             '{"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead.',
@@ -328,11 +328,11 @@ class Fingerprinting(Words):
         ),
     ] = None
 
-    def pins(self) -> "Pins":
-        """Return the pins in the file, if one is given."""
-        from esdedup.ingest.learn import read_pins
+    def overrides(self) -> "Overrides":
+        """Return the overrides in the file, if one is given."""
+        from esdedup.ingest.learn import read_overrides
 
-        return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
+        return read_overrides(self.overrides_file, keep_boilerplate=self.keep_boilerplate)
 
     def profile(self) -> Profile:
         """Return the profile that the options describe."""

@@ -99,8 +99,8 @@ def similar(
     Options:
         article_id: Id of the article.
         text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
-        site: With --text and --pins: the site that the text comes from, a name or an address. Default: what
-            the file says, if it is an article as JSON.
+        site: With --text and --overrides: the site that the text comes from, a name or an address. Default:
+            what the file says, if it is an article as JSON.
         by_source: Show the sources in its cluster, and how many articles each published.
         other_sources: Leave out the article's own source.
     """
@@ -114,12 +114,12 @@ def similar(
     if text is None and given != (options.Fingerprinting(), options.Forest(), None):
         raise SettingError(
             "an indexed article has its cluster: --forest, --site and options of fingerprints (--profile, "
-            "--pins and so on) go with --text"
+            "--overrides and so on) go with --text"
         )
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        reader = Reader(client, fields=fields, forest=forest.name, profile=profile, pins=pins)
+        reader = Reader(client, fields=fields, forest=forest.name, profile=profile, overrides=overrides)
         if text is not None:
             content = read_text(text, reader.fields(index))
             articles = reader.similar_to_text(

@@ -35,7 +35,7 @@ def serve(
         allow_origin: The origin of another site, such as https://desk.example, whose pages may read the JSON,
             feeds and exports (CORS); may be repeated. * allows every site that its readers visit.
     """
-    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     require_extra("serve")
     import uvicorn
 
@@ -52,7 +52,7 @@ def serve(
         fields=fields,
         forest=forest.name,
         profile=profile,
-        pins=pins,
+        overrides=overrides,
         hosts={host, *(allow_host or ())},
         origins=allow_origin or (),
     )

@@ -139,9 +139,9 @@ class Overlap:
             other: The same for the other text.
             number_weight: How many times a run with a number counts.
         """
-        (parsed, omitted), (parsed_other, omitted_of_other) = one, other
+        (parsed, left_out), (parsed_other, left_out_of_other) = one, other
         ((of_words, of_numbers),) = parsed.core.overlap(
-            omitted.tobytes(), parsed_other.core, omitted_of_other.tobytes()
+            left_out.tobytes(), parsed_other.core, left_out_of_other.tobytes()
         )
         words, numbers = _RunCounts(*of_words), _RunCounts(*of_numbers)
         runs = _RunCounts(

@@ -53,10 +53,10 @@ class ByWords:
         self._is_whole_text = profile.representation == "keywords"
         self._vocabulary = _Vocabulary(profile.weighting, profile.token_hash)
 
-    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        passages, letters, faults = self._represented(parsed, omitted)
-        words = self._features(passages, letters)
+        passages, alphanumerics, faults = self._represented(parsed, left_out)
+        words = self._features(passages, alphanumerics)
         signatures = np.zeros(len(parsed), np.uint64)
         exists = np.zeros(len(parsed), bool)
         if len(words.rows):
@@ -64,12 +64,14 @@ class ByWords:
             hashes = self._vocabulary.hashes[words.rows]
             signatures[present] = weighted_simhashes(hashes, words.weights, starts)
             exists[present] = True
-        return Fingerprints.of(parsed, signatures=signatures, exists=exists, letters=letters, faults=faults)
+        return Fingerprints.of(
+            parsed, signatures=signatures, exists=exists, alphanumerics=alphanumerics, faults=faults
+        )
 
-    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
+    def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:
         """Return the words that decide the simhash of one text, the heaviest first."""
-        passages, letters, _ = self._represented(parsed, omitted)
-        words = self._features(passages, letters)
+        passages, alphanumerics, _ = self._represented(parsed, left_out)
+        words = self._features(passages, alphanumerics)
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -80,37 +82,39 @@ class ByWords:
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
-    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+    def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
         """Return the normalised passage of one text that is hashed: all, or the longest sentence if any."""
-        (passage,), (letters,), _ = self._represented(parsed, omitted)
+        (passage,), (alphanumerics,), _ = self._represented(parsed, left_out)
         if self._is_whole_text:
             return [passage]
-        return [passage.strip()] if letters else []
+        return [passage.strip()] if alphanumerics else []
 
-    def _represented(self, parsed: ParsedTexts, omitted: Bools) -> tuple[list[str], Ints, list[str]]:
+    def _represented(self, parsed: ParsedTexts, left_out: Bools) -> tuple[list[str], Ints, list[str]]:
         """Return the passage that represents what is left of each text, how many letters it has, and faults.
 
         The passage is empty for a text without sentences. Rows of tables are joined, since one alone is too
         short to represent a text.
         """
         if self._is_whole_text:
-            passages, letters, faults = parsed.core.whole_texts(omitted.tobytes())
+            passages, alphanumerics, faults = parsed.core.whole_texts(left_out.tobytes())
         else:
-            passages, letters, faults = parsed.core.longest_sentences(
-                omitted.tobytes(), self._profile.max_sentence_length
+            passages, alphanumerics, faults = parsed.core.longest_sentences(
+                left_out.tobytes(), self._profile.max_sentence_length
             )
-        return passages, np.frombuffer(letters, np.int64), faults
+        return passages, np.frombuffer(alphanumerics, np.int64), faults
 
-    def _features(self, passages: list[str], letters: Ints) -> _WeighedWords:
+    def _features(self, passages: list[str], alphanumerics: Ints) -> _WeighedWords:
         """Return the words that decide the simhashes of texts."""
-        words = self._weighed_words(passages, letters)
+        words = self._weighed_words(passages, alphanumerics)
         return self._heaviest(words) if self._is_whole_text else words
 
-    def _weighed_words(self, passages: list[str], letters: Ints) -> _WeighedWords:
+    def _weighed_words(self, passages: list[str], alphanumerics: Ints) -> _WeighedWords:
         """Return the words that have a weight in each text's passage, one entry per occurrence."""
         cuts = [
             self._profile.segmenter.cut(passage) if enough else []
-            for passage, enough in zip(passages, (letters >= self._profile.min_letters).tolist(), strict=True)
+            for passage, enough in zip(
+                passages, (alphanumerics >= self._profile.min_letters).tolist(), strict=True
+            )
         ]
         rows = self._vocabulary.rows(word for words in cuts for word in words)
         weights = self._vocabulary.weights[rows]

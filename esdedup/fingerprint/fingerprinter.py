@@ -10,7 +10,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
-from esdedup.text.parsed import Omit, ParsedTexts, Passages
+from esdedup.text.parsed import ParsedTexts, PassageFilter, Passages
 
 WORKERS = 2
 """How many threads fingerprint texts, unless another number is given: the most that a small machine has."""
@@ -30,13 +30,13 @@ class _Method(Protocol):
     def needs_text(self) -> bool:
         """Whether it needs the normal text of what it is given."""
 
-    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
 
-    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
+    def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:
         """Return the weighted words that decide the simhash of one text."""
 
-    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+    def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
         """Return the passages that represent one text."""
 
 
@@ -51,26 +51,26 @@ class ByHalves:
         self._max_sentence_length = profile.max_sentence_length
         self._number_weight = agreement.number_weight
 
-    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        signatures, exists, letters, faults = parsed.core.signatures(
-            omitted.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
+        signatures, exists, alphanumerics, faults = parsed.core.signatures(
+            left_out.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
         )
         return Fingerprints.of(
             parsed,
             signatures=np.frombuffer(signatures, SIGNATURE),
             exists=np.frombuffer(exists, bool),
-            letters=np.frombuffer(letters, np.int64),
+            alphanumerics=np.frombuffer(alphanumerics, np.int64),
             faults=faults,
         )
 
-    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:  # noqa: ARG002
+    def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:  # noqa: ARG002
         """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
         return []
 
-    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+    def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
         """Return the longest sentence of each half of one text, up to where hashing stops."""
-        (passages,) = parsed.core.longest_of_halves(omitted.tobytes(), self._max_sentence_length)
+        (passages,) = parsed.core.longest_of_halves(left_out.tobytes(), self._max_sentence_length)
         return [each.strip() for each in passages]
 
 
@@ -91,21 +91,26 @@ class Fingerprinter:
             ByWords(profile) if profile.agreement is None else ByHalves(profile, profile.agreement)
         )
 
-    def fingerprint(self, texts: Sequence[str], *, omit: Omit | None = None) -> Fingerprints:
+    def fingerprint(
+        self, texts: Sequence[str], *, passage_filter: PassageFilter | None = None
+    ) -> Fingerprints:
         """Return the fingerprints of raw `texts`, in their order.
 
-        Batching only saves time: each fingerprint depends on its own text alone, and on what `omit` leaves
-        out of it. The time and the memory that a text takes are proportional to its length, whatever is in
-        it. One at which the core fails counts as empty; `Fingerprints.faults` says so.
+        Batching only saves time: each fingerprint depends on its own text alone, and on what is left out of
+        it. The time and the memory that a text takes are proportional to its length, whatever is in it. One
+        at which the core fails counts as empty; `Fingerprints.faults` says so.
 
         Args:
             texts: With or without markup.
-            omit: Called for a few texts at a time, in their order. None: nothing is left out. Not called
-                if the profile keeps boilerplate.
+            passage_filter: Called for a few texts at a time, in their order. None: nothing is left out. Not
+                called if the profile keeps boilerplate.
         """
-        omit = self._allowed(omit)
+        passage_filter = self._allowed(passage_filter)
         return Fingerprints.joined(
-            [self._method.fingerprints(parsed, parsed.omitted(omit)) for parsed in self.parsed(texts)]
+            [
+                self._method.fingerprints(parsed, parsed.left_out(passage_filter))
+                for parsed in self.parsed(texts)
+            ]
         )
 
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
@@ -117,37 +122,37 @@ class Fingerprinter:
             yield self._parsed(some, keep_text=self._method.needs_text)
 
     def passages_and_pages(self, texts: Sequence[str]) -> Iterator[tuple[Passages, npt.NDArray[np.uint64]]]:
-        """Yield what `fingerprint` calls `omit` with, a few raw texts at a time."""
+        """Yield what `fingerprint` calls `passage_filter` with, a few raw texts at a time."""
         for parsed in self.parsed(texts):
             yield parsed.passages, parsed.pages
 
-    def features(self, text: str, *, omit: Omit | None = None) -> list[Feature]:
+    def features(self, text: str, *, passage_filter: PassageFilter | None = None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text, the heaviest first.
 
         Empty if the text has no fingerprint, and for `verified`, which weighs no words.
         """
-        return self._method.features(*self._one(text, omit))
+        return self._method.features(*self._one(text, passage_filter))
 
-    def passages(self, text: str, *, omit: Omit | None = None) -> list[str]:
+    def passages(self, text: str, *, passage_filter: PassageFilter | None = None) -> list[str]:
         """Return the normalised passages that represent a raw text, each up to where hashing stops.
 
         Empty if the text has no letters or digits, unless the profile takes its keywords from the
         whole text.
         """
-        return self._method.passages(*self._one(text, omit))
+        return self._method.passages(*self._one(text, passage_filter))
 
-    def _one(self, text: str, omit: Omit | None) -> tuple[ParsedTexts, Bools]:
+    def _one(self, text: str, passage_filter: PassageFilter | None) -> tuple[ParsedTexts, Bools]:
         """Return a text, and which of its passages to leave out."""
         parsed = self._parsed([text], keep_text=True)
-        return parsed, parsed.omitted(self._allowed(omit))
+        return parsed, parsed.left_out(self._allowed(passage_filter))
 
     def _parsed(self, texts: Sequence[str], *, keep_text: bool) -> ParsedTexts:
         return ParsedTexts.of(
             texts, max_length=self.profile.max_text_length, keep_text=keep_text, threads=self._threads
         )
 
-    def _allowed(self, omit: Omit | None) -> Omit | None:
-        return None if self.profile.keep_boilerplate else omit
+    def _allowed(self, passage_filter: PassageFilter | None) -> PassageFilter | None:
+        return None if self.profile.keep_boilerplate else passage_filter
 
 
 def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]:

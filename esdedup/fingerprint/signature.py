@@ -60,7 +60,7 @@ class Fingerprints:
     # bool (n,): False for a text that is too short or has no words.
     exists: npt.NDArray[np.bool_]
     # int64 (n,): the letters and digits of each text, as far as it is fingerprinted.
-    letters: npt.NDArray[np.int64]
+    alphanumerics: npt.NDArray[np.int64]
     # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
     # beginning is fingerprinted.
     are_cut: npt.NDArray[np.bool_]
@@ -76,7 +76,7 @@ class Fingerprints:
         *,
         signatures: npt.NDArray[Any],
         exists: npt.NDArray[np.bool_],
-        letters: npt.NDArray[np.int64],
+        alphanumerics: npt.NDArray[np.int64],
         faults: Sequence[str],
     ) -> "Fingerprints":
         """Return the fingerprints of parsed texts; fields as above, but for `faults`, which are a list."""
@@ -87,7 +87,7 @@ class Fingerprints:
         return cls(
             signatures=signatures,
             exists=exists,
-            letters=letters,
+            alphanumerics=alphanumerics,
             are_cut=parsed.are_cut,
             pages=pages,
             faults=column,

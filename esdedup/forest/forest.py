@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.forest.model import Aging, Arrivals, Assignment
 from esdedup.forest.store import Store, completed
-from esdedup.text.parsed import Omit
+from esdedup.text.parsed import PassageFilter
 
 
 class Decision(NamedTuple):
@@ -39,22 +39,22 @@ class Forest:
     def begin(
         self,
         *,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
         articles: Iterable[str | None] = itertools.repeat(None),
-    ) -> Omit:
+    ) -> PassageFilter:
         """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
 
         What a batch has taught is forgotten if it is neither decided nor learned from.
 
         Args:
-            pins: What counts instead for the passages that they name.
+            overrides: What counts instead for the passages that they name.
             sites: Of the pages.
             articles: The ids of their articles.
         """
         self._store.begin()
         return functools.partial(
-            self._store.boilerplate.omit, pins=pins, sites=iter(sites), articles=iter(articles)
+            self._store.boilerplate.filter, overrides=overrides, sites=iter(sites), articles=iter(articles)
         )
 
     def abandon(self) -> None:

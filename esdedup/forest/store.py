@@ -3,7 +3,7 @@
 A store can be written from this file and the values of `model.py` alone. Each batch goes through::
 
     store.begin()
-    omitted = store.boilerplate.omit(passages, pages)
+    left_out = store.boilerplate.filter(passages, pages)
     plan = store.nodes(arrivals).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from elasticsearch import Elasticsearch
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
@@ -78,7 +78,7 @@ class Inspection:
         other_id: str,
         *,
         profile: Profile | None = None,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
     ) -> IndexedExplanation:
         """Explain why two articles are in one cluster or not.
 
@@ -90,19 +90,19 @@ class Inspection:
             one_id: The id of the first article.
             other_id: The id of the second article; may be the same.
             profile: The profile to compare by. None: the one that the articles were fingerprinted with.
-            pins: Those that the forest is fed with, to show what is left out now.
+            overrides: Those that the forest is fed with, to show what is left out now.
 
         Raises:
             ArticleNotFound: No article has that id.
             ArticleRejected: An article has no text.
             IndexNotReady: The index is missing, or lacks the fields.
             SettingError: The articles' profile is unknown, or the name of the index or an id is empty; or the
-                profile keeps boilerplate, so pins would have no effect.
+                profile keeps boilerplate, so overrides would have no effect.
         """
         check_index_names([index])
-        scope = ForestScope(fields=self._fields, forest=self._forest, pins=pins)
+        scope = ForestScope(fields=self._fields, forest=self._forest, overrides=overrides)
         if profile is not None:
-            refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+            refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
         missing: str | None = None
         try:
             self._own_records(ForestIndex.find(self._client, self._forest), [index])
@@ -112,7 +112,7 @@ class Inspection:
         requests = explain_indexed(scope, index, *articles, profile=profile, forest_missing=missing)
         found = execute(self._client, requests)
         compared_by = profile or profile_labelled(found.comparison.profile) or DEFAULT
-        refuse_useless(pins, keep_boilerplate=compared_by.keep_boilerplate)
+        refuse_useless(overrides, keep_boilerplate=compared_by.keep_boilerplate)
         return found
 
     def node(self, node_id: str) -> ForestNode | None:
@@ -182,7 +182,7 @@ class Inspection:
         """Return what the forest has learned to be boilerplate, for each site.
 
         The forest keeps no text, so the latest articles are read, and the passages of theirs counted that
-        are boilerplate by now. Pins are not considered.
+        are boilerplate by now. Overrides are not considered.
 
         Args:
             indices: The indices of its articles.

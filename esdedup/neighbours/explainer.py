@@ -22,7 +22,7 @@ from esdedup.neighbours.explanation import (
 )
 from esdedup.neighbours.relation import Relation, relation_of
 from esdedup.text.left_out import LeftOut, left_out
-from esdedup.text.parsed import Omit, OmitOn, ParsedTexts
+from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters
 
 Signatures = npt.NDArray[Any]
 """Of one text: of shape (1,)."""
@@ -45,7 +45,7 @@ class _ComparedText:
     # None if it has no fingerprint.
     signature: Signatures | None
     # What is left out of the text today; None for nothing.
-    omit: Omit | None
+    passage_filter: PassageFilter | None
     # Whether this is its signature today. If not, it came about when something else was left out.
     is_todays: bool
 
@@ -53,16 +53,16 @@ class _ComparedText:
 class Explainer:
     """Compares texts as a forest of one profile does. Not thread-safe."""
 
-    def __init__(self, profile: Profile, *, omit_on: OmitOn | None = None) -> None:
-        """`omit_on` decides what is left out of the texts of a site, unless the profile keeps boilerplate."""
+    def __init__(self, profile: Profile, *, filter_on: SiteFilters | None = None) -> None:
+        """`filter_on` says what is left out of texts of a site, unless the profile keeps boilerplate."""
         self.profile = profile
-        self._omit_on = None if profile.keep_boilerplate else omit_on
+        self._filter_on = None if profile.keep_boilerplate else filter_on
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
 
     def fingerprint(self, text: str, site: str | None = None) -> str | None:
         """Return the fingerprint of a raw text, None if it has none."""
-        signature = self._signature(text, self._omit(site))
+        signature = self._signature(text, self._filter_of(site))
         return None if signature is None else self._relation.ids(signature)[0]
 
     def page(self, text: str) -> int:
@@ -71,16 +71,20 @@ class Explainer:
 
     def representatives(self, text: str, site: str | None = None) -> list[Representative]:
         """Return the representatives of a raw text, each simhash once; none if it has no fingerprint."""
-        return self._representatives(text, self._omit(site))
+        return self._representatives(text, self._filter_of(site))
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text."""
-        return self._fingerprinter.features(text, omit=self._omit(site))
+        return self._fingerprinter.features(text, passage_filter=self._filter_of(site))
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
         """Return what is left out of a raw text today; None if it is compared whole."""
-        omit = self._omit(site)
-        return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
+        passage_filter = self._filter_of(site)
+        return (
+            None
+            if passage_filter is None
+            else left_out(text, passage_filter, max_length=self.profile.max_text_length)
+        )
 
     def explain(
         self,
@@ -116,19 +120,23 @@ class Explainer:
             may_join=rule is not Rule.NO_FINGERPRINT and (whole_texts is None or whole_texts.may_join),
         )
 
-    def _omit(self, site: str | None) -> Omit | None:
-        return None if self._omit_on is None else self._omit_on(site)
+    def _filter_of(self, site: str | None) -> PassageFilter | None:
+        return None if self._filter_on is None else self._filter_on(site)
 
     def _compared(self, text: str, site: str | None, decided: PastSignature | None) -> _ComparedText:
-        omit = self._omit(site)
-        todays = self._signature(text, omit)
+        passage_filter = self._filter_of(site)
+        todays = self._signature(text, passage_filter)
         if decided is None or self._are_equal(decided.signature, todays):
-            return _ComparedText(text=text, site=site, signature=todays, omit=omit, is_todays=True)
-        return _ComparedText(text=text, site=site, signature=decided.signature, omit=omit, is_todays=False)
+            return _ComparedText(
+                text=text, site=site, signature=todays, passage_filter=passage_filter, is_todays=True
+            )
+        return _ComparedText(
+            text=text, site=site, signature=decided.signature, passage_filter=passage_filter, is_todays=False
+        )
 
-    def _signature(self, text: str, omit: Omit | None) -> Signatures | None:
+    def _signature(self, text: str, passage_filter: PassageFilter | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
-        found = self._fingerprinter.fingerprint([text], omit=omit).checked()
+        found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         return found.signatures if found.exists[0] else None
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
@@ -159,12 +167,12 @@ class Explainer:
     def _remaining(self, text: _ComparedText) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
         """Return a text and which of its passages are not compared: those left out today, or none."""
         parsed = self._parsed(text.text)
-        return parsed, parsed.omitted(text.omit if text.is_todays else None)
+        return parsed, parsed.left_out(text.passage_filter if text.is_todays else None)
 
     def _describe(self, text: _ComparedText, number_share: float | None) -> Text:
-        letters, signature = self._parsed(text.text).letters, text.signature
+        alphanumerics, signature = self._parsed(text.text).alphanumerics, text.signature
         return Text(
-            letters=int(letters[0]),
+            letters=int(alphanumerics[0]),
             left_out=self.left_out(text.text, text.site),
             is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
@@ -175,25 +183,29 @@ class Explainer:
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         """Return the representatives by which a text is compared."""
         if text.is_todays:
-            return self._representatives(text.text, text.omit)
+            return self._representatives(text.text, text.passage_filter)
         # What they were made from may be in the text still.
-        todays = (each for omit in (text.omit, None) for each in self._representatives(text.text, omit))
+        todays = (
+            each
+            for passage_filter in (text.passage_filter, None)
+            for each in self._representatives(text.text, passage_filter)
+        )
         known = {each.simhash: each for each in todays}
         return [
             known.get(simhash) or Representative(simhash=simhash, kind=None, passage=None)
             for simhash in dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
         ]
 
-    def _representatives(self, text: str, omit: Omit | None) -> list[Representative]:
-        signature = self._signature(text, omit)
+    def _representatives(self, text: str, passage_filter: PassageFilter | None) -> list[Representative]:
+        signature = self._signature(text, passage_filter)
         if signature is None:
             return []
         kind: Literal["words", "sentence"]
         if self.profile.representation == "keywords":
-            features = self._fingerprinter.features(text, omit=omit)
+            features = self._fingerprinter.features(text, passage_filter=passage_filter)
             kind, passages = "words", [" ".join(each.word for each in features)]
         else:
-            kind, passages = "sentence", self._fingerprinter.passages(text, omit=omit)
+            kind, passages = "sentence", self._fingerprinter.passages(text, passage_filter=passage_filter)
         simhashes = to_hex(self._relation.representatives(signature)[0])
         return [
             Representative(simhash=simhash, kind=kind, passage=passages[place])

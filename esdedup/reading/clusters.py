@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
@@ -99,21 +99,21 @@ _NOTHING = Similarity(None, b"")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestScope(Scope):
-    """A reader's configuration, with what assigns a text that is not indexed: forest, profile and pins.
+    """A reader's configuration, with what assigns a text that is not indexed: forest, profile and overrides.
 
     Raises:
-        SettingError: The forest's name cannot name one index; or the pins would have no effect.
+        SettingError: The forest's name cannot name one index; or the overrides would have no effect.
     """
 
     forest: str = DEFAULT_FOREST
     profile: Profile = DEFAULT
-    pins: Pins = NO_PINS
+    overrides: Overrides = NO_OVERRIDES
     # A copy of what the forest has learned, read when first needed.
     learned: LearnedCopy = dataclasses.field(default_factory=LearnedCopy, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_index_name(self.forest)
-        refuse_useless(self.pins, keep_boilerplate=self.profile.keep_boilerplate)
+        refuse_useless(self.overrides, keep_boilerplate=self.profile.keep_boilerplate)
 
 
 def cluster(
@@ -256,7 +256,7 @@ def similar_to_text(
 
     Args:
         text: Any text, indexed or not.
-        site: The site that it comes from, a name or an address, for the pins of that site.
+        site: The site that it comes from, a name or an address, for the overrides of that site.
 
     Returns:
         A page whose root is None if the text would start a cluster of its own, or would get no
@@ -277,15 +277,17 @@ def similar_to_text(
         forest=scope.forest,
         profile=profile,
         learned=scope.learned,
-        pins=scope.pins,
+        overrides=scope.overrides,
         site=name,
     )
-    omitted = None
+    text_left_out = None
     if not profile.keep_boilerplate:
-        omitted = left_out(text, scope.learned.omit_on(scope.pins)(name), max_length=profile.max_text_length)
+        text_left_out = left_out(
+            text, scope.learned.filter_on(scope.overrides)(name), max_length=profile.max_text_length
+        )
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
         return SimilarPage(
-            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=omitted
+            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=text_left_out
         )
     root = assignment.root
     found = yield from _page_of(
@@ -298,7 +300,7 @@ def similar_to_text(
         identity=[index, root],
         similarity=Similarity(profile, assignment.signature),
     )
-    return found.model_copy(update={"left_out": omitted, "root_exact": is_exact})
+    return found.model_copy(update={"left_out": text_left_out, "root_exact": is_exact})
 
 
 def left_out_of_text(
@@ -312,7 +314,7 @@ def left_out_of_text(
 
     Args:
         text: Any text, indexed or not, with or without markup.
-        site: The site that it comes from, a name or an address, for the pins of that site.
+        site: The site that it comes from, a name or an address, for the overrides of that site.
         is_fresh: Read what the forest has learned since the last time; if not, what was read counts.
 
     Raises:
@@ -326,7 +328,7 @@ def left_out_of_text(
         forest=scope.forest,
         profile=scope.profile,
         learned=scope.learned,
-        pins=scope.pins,
+        overrides=scope.overrides,
         site=None if site is None else site_name(site),
         is_fresh=is_fresh,
     )

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
-from esdedup.boilerplate.boilerplate import omit_untaught
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.boilerplate import untaught_filters
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
@@ -39,7 +39,7 @@ def explain(
     other: str,
     profile: Profile = DEFAULT,
     *,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     sites: tuple[str | None, str | None] = (None, None),
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
@@ -50,15 +50,15 @@ def explain(
         one: The first text, with or without markup.
         other: The second text.
         profile: Decides fingerprints and thresholds.
-        pins: What is pinned as boilerplate or as text.
-        sites: The sites of the two, names or addresses, for the pins of these sites.
+        overrides: What is declared boilerplate or text.
+        sites: The sites of the two, names or addresses, for the overrides of these sites.
 
     Raises:
-        SettingError: The profile keeps boilerplate, so pins would have no effect.
+        SettingError: The profile keeps boilerplate, so overrides would have no effect.
     """
-    refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+    refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
     names = [None if site is None else site_name(site) for site in sites]
-    explainer = Explainer(profile, omit_on=omit_untaught(pins))
+    explainer = Explainer(profile, filter_on=untaught_filters(overrides))
     return explainer.explain(one, other, sites=(names[0], names[1]))
 
 
@@ -123,9 +123,9 @@ def explain_indexed(
         except ForestError as error:
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
-    omit_on = scope.learned.omit_on(scope.pins) if learned_missing is None else None
+    filter_on = scope.learned.filter_on(scope.overrides) if learned_missing is None else None
     explainer = _IndexExplainer(
-        index, fields=fields, forest=forest, explainer=Explainer(profile, omit_on=omit_on)
+        index, fields=fields, forest=forest, explainer=Explainer(profile, filter_on=filter_on)
     )
     return (
         yield from explainer.explain(

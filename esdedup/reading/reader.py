@@ -19,7 +19,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.arguments import checked
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.execute import ServerCache, execute, execute_async
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.names import DEFAULT_FOREST
@@ -190,7 +190,7 @@ class Reader(_Reading):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile | str = DEFAULT,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with a client. Nothing is sent yet.
@@ -200,15 +200,17 @@ class Reader(_Reading):
             fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
             forest: The forest's index; only `similar_to_text` and `left_out` need it.
             profile: The profile that the forest was made with, or its name; only those need it.
-            pins: The pins that the forest is fed with; only those need them.
+            overrides: The overrides that the forest is fed with; only those need them.
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
-            SettingError: An argument is of a wrong type, the forest's name cannot name one index, or the pins
-                would have no effect.
+            SettingError: An argument is of a wrong type, the forest's name cannot name one index, or the
+                overrides would have no effect.
         """
         self._client = client
-        self._scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
+        self._scope = ForestScope(
+            fields=fields, forest=forest, profile=get_profile(profile), overrides=overrides
+        )
         self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
 
@@ -223,12 +225,14 @@ class AsyncReader(_Reading):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile | str = DEFAULT,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
         self._client = client
-        self._scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
+        self._scope = ForestScope(
+            fields=fields, forest=forest, profile=get_profile(profile), overrides=overrides
+        )
         self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
     @classmethod

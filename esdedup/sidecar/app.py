@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from esdedup.boilerplate.pins import Pins
+from esdedup.boilerplate.overrides import Overrides
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
 from esdedup.fields import fields_given
-from esdedup.ingest.learn import read_pins
+from esdedup.ingest.learn import read_overrides
 from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.word_files import words_never_cut
@@ -175,11 +175,11 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
             return ElasticAnswer(given.status, given.headers, await given.read())
 
     client = client_of(settings.url, **_login(settings))
-    pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
+    overrides = read_overrides(settings.overrides_file, keep_boilerplate=settings.keep_boilerplate)
     owner = OwnerThread(
         Owner(
             client,
-            _owner_settings(settings, pins),
+            _owner_settings(settings, overrides),
             forest=settings.forest,
             profile=profile,
             address=settings.reached_at(port),
@@ -196,11 +196,11 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         fields=fields,
         forest=settings.forest,
         profile=profile,
-        pins=pins,
+        overrides=overrides,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     api = ReadingApi(asking_owner(reader, owner.look_up), anyone, index=settings.pages_index)
-    pages = _pages(settings, pins, owner)
+    pages = _pages(settings, overrides, owner)
     indices = Indices(Articles(client, fields=fields).find)
     enrichment = Enrichment(
         forest=settings.forest,
@@ -283,7 +283,7 @@ def _shown(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 
-def _pages(settings: Settings, pins: Pins, owner: OwnerThread) -> list[PagesRoute]:
+def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list[PagesRoute]:
     """Return the route of the pages, if they are shown; they are read with the sidecar's own credentials."""
     if not settings.pages or settings.pages_index is None:
         return []
@@ -296,7 +296,7 @@ def _pages(settings: Settings, pins: Pins, owner: OwnerThread) -> list[PagesRout
         fields=fields_given(settings),
         forest=settings.forest,
         profile=settings.fingerprint_profile,
-        pins=pins,
+        overrides=overrides,
         hosts=settings.hosts,
         origins=settings.allow_origins,
         ask_owner=owner.look_up,
@@ -304,7 +304,7 @@ def _pages(settings: Settings, pins: Pins, owner: OwnerThread) -> list[PagesRout
     return [PagesRoute(app)]
 
 
-def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
+def _owner_settings(settings: Settings, overrides: Overrides) -> OwnerSettings:
     days = settings.retention_days
     return OwnerSettings(
         retention=None if days is None else timedelta(days=days),
@@ -312,7 +312,7 @@ def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
         lookup=settings.lookup,
         memory_bytes=settings.memory_bytes,
         most_plausible_leaves=settings.most_plausible_leaves,
-        pins=pins,
+        overrides=overrides,
         workers=settings.workers,
         expire_every_s=settings.expire_every_s,
     )

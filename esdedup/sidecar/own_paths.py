@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from esdedup.errors import EsdedupError
 from esdedup.serving.problems import Answer, Problem
+from esdedup.sidecar.bulk_request import article_path
 from esdedup.sidecar.metrics import Metrics, RequestKind
 from esdedup.sidecar.owner import Ownership
 
@@ -35,7 +36,6 @@ METRICS = "/metrics"
 V1 = "/v1/"
 API = "/api/v1/"
 PAGES = "/pages"
-_DOCUMENTS = ("_doc", "_create", "_update")
 
 
 def is_probe(scope: Scope) -> bool:
@@ -61,15 +61,12 @@ def is_under(beginning: str, scope: Scope) -> bool:
 
 def kind_of(scope: Scope) -> RequestKind:
     """Return under which kind a request is counted."""
-    method, path = scope["method"], scope["path"]
     if is_own(scope):
         return "own"
-    if method in {"GET", "HEAD", "DELETE"}:
+    path = article_path(scope["method"], scope["raw_path"])
+    if path is None:
         return "other"
-    parts = path.strip("/").split("/")
-    if parts[-1] == "_bulk":
-        return "bulk"
-    return "document" if len(parts) > 1 and parts[1] in _DOCUMENTS else "other"
+    return "bulk" if path.operation == "bulk" else "document"
 
 
 def answer(scope: Scope, problem: Problem) -> Response:

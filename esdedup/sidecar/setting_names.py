@@ -81,10 +81,9 @@ class Setting:
     @property
     def type(self) -> Any:
         """The type of its value, if it has one."""
-        annotation, parts = self.field.annotation, get_args(self.field.annotation)
-        return (
-            next((each for each in parts if each is not NoneType), None) if NoneType in parts else annotation
-        )
+        parts = get_args(self.field.annotation)
+        given = [each for each in parts if each is not NoneType]
+        return given[0] if NoneType in parts else self.field.annotation
 
     @property
     def kind(self) -> Any:
@@ -205,8 +204,8 @@ def messages(model: type[BaseModel], error: ValidationError, options: Mapping[st
             yield f"{refusal(model, name)}{given}: {reason or f'it must be {setting.allowed}'}"
 
 
-# Shorter ones can be guessed.
 log = logging.getLogger("esdedup")
+# Shorter ones can be guessed.
 _MIN_TOKEN_LENGTH = 16
 _GONE = frozenset(
     ("batch_wait_ms", "forest_by", "forest_values", "layout", "peer_ca_certs", "standby_refuses")

@@ -155,7 +155,7 @@ class Settings(BaseSettings):
     """How many characters of a text are fingerprinted; what lies beyond is not compared."""
     keep_boilerplate: bool = False
     """Fingerprint pages whole, with their menus and disclaimers."""
-    pins_file: Annotated[Path | None, Naming(flag="--pins")] = None
+    overrides_file: Annotated[Path | None, Naming(flag="--overrides")] = None
     """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
     workers: int = Field(default=WORKERS, ge=1, le=256)
     """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""
@@ -382,7 +382,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
     if settings.allow_origins and not settings.pages:
         yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
-    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "pins_file"):
+    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "overrides_file"):
         path = getattr(settings, name)
         if path is not None and not path.exists():
             yield f"there is no file {path}, which {called(name)} names"

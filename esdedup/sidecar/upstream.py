@@ -4,9 +4,9 @@ Nothing is added to a request, above all no credentials; nothing is taken from i
 concerns one connection alone. Bodies are streamed, each side as fast as the other takes them.
 """
 
-import asyncio
 import contextlib
 import itertools
+import math
 import re
 import socket
 import ssl
@@ -73,27 +73,8 @@ def as_text(value: bytes, what: str) -> str:
 _AVOIDED_S = 5.0
 
 
-class Nodes:
-    """Says which node comes next. Of an address the path is kept, a user and a password are not."""
-
-    def __init__(self, urls: Sequence[str]) -> None:
-        if not urls:
-            raise SettingError("urls names no server")
-        self._nodes = [Node(url) for url in urls]
-        self._turns = itertools.count()
-        self.is_secure = any(node.is_secure for node in self._nodes)
-        """Whether one of them is reached by TLS."""
-
-    def in_turn(self) -> list["Node"]:
-        """Return all nodes in the order in which to try them; those that have refused lately come last."""
-        avoided = [node for node in self._nodes if node.is_avoided()]
-        used = [node for node in self._nodes if node not in avoided]
-        first = next(self._turns) % max(len(used), 1)
-        return [*used[first:], *used[:first], *avoided]
-
-
 class Node:
-    """One address."""
+    """One address. Its path is kept, a user and a password are not."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -104,32 +85,24 @@ class Node:
         if not host or not port or given.scheme not in {"http", "https"} or given.raw_query_string:
             # The message does not quote it: it may contain a password.
             raise SettingError("urls must be like https://localhost:9200")
-        self.is_secure = given.scheme == "https"
-        self._origin = URL.build(scheme=given.scheme, host=host, port=port)
+        self.origin = URL.build(scheme=given.scheme, host=host, port=port)
         self._prefix = given.raw_path.rstrip("/")
-        self._avoided_until_s = 0.0
+        # While it is avoided, a node comes after the others.
+        self.avoided_until_s = -math.inf
 
     def __str__(self) -> str:
-        return str(self._origin)
+        return str(self.origin)
 
     def url(self, target: str) -> URL:
         """Return the address of a path and query, none of whose bytes change."""
         path, _, query = target.partition("?")
         return URL.build(
-            scheme=self._origin.scheme,
-            authority=self._origin.raw_authority,
+            scheme=self.origin.scheme,
+            authority=self.origin.raw_authority,
             path=self._prefix + path,
             query_string=query,
             encoded=True,
         )
-
-    def avoid(self) -> None:
-        """Let this node come after the others for a while."""
-        self._avoided_until_s = asyncio.get_running_loop().time() + _AVOIDED_S
-
-    def is_avoided(self) -> bool:
-        """Return whether this node comes after the others."""
-        return asyncio.get_running_loop().time() < self._avoided_until_s
 
 
 # The client of aiohttp would add these; without `Host` there is no request.
@@ -208,8 +181,12 @@ class Upstream:
                 caller who waits for less leaves. A node that vanishes is noticed sooner.
             metrics: Counts the requests, and the seconds until the headers of their answers.
         """
-        self._nodes = Nodes(urls)
-        self._tls = tls_context(ca_certs) if self._nodes.is_secure else None
+        if not urls:
+            raise SettingError("urls names no server")
+        self._nodes = [Node(url) for url in urls]
+        self._turns = itertools.count()
+        is_secure = any(node.origin.scheme == "https" for node in self._nodes)
+        self._tls = tls_context(ca_certs) if is_secure else None
         self._max_connections = max_connections
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
@@ -265,25 +242,19 @@ class Upstream:
             ServerUnavailable: No node answers.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
-        node, response = await self._timed(method, as_text(target, "the path"), to_send(headers), sent)
+        began_s = time.perf_counter()
+        status = None
+        try:
+            node, response = await self._respond(method, as_text(target, "the path"), to_send(headers), sent)
+            status = response.status
+        finally:
+            if self._metrics is not None:
+                self._metrics.upstream(status, seconds=time.perf_counter() - began_s)
         try:
             yield UpstreamAnswer(response, str(node))
         finally:
             # Nothing to do if the body was read: then the connection serves others already.
             response.close()
-
-    async def _timed(
-        self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"
-    ) -> tuple[Node, aiohttp.ClientResponse]:
-        began_s = time.perf_counter()
-        status = None
-        try:
-            node, response = await self._respond(method, target, headers, body)
-            status = response.status
-        finally:
-            if self._metrics is not None:
-                self._metrics.upstream(status, seconds=time.perf_counter() - began_s)
-        return node, response
 
     async def _respond(
         self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"
@@ -292,13 +263,13 @@ class Upstream:
         if not target.startswith("/") or method == "CONNECT":
             raise RequestUnreadable(f"no path of Elasticsearch: {method} {target:.200}")
         failures = []
-        for node in self._nodes.in_turn():
+        for node in self._in_turn():
             try:
                 return node, await self._session.request(
                     method, node.url(target), headers=headers, data=body, allow_redirects=False
                 )
             except (ClientConnectorError, ConnectionTimeoutError) as error:
-                node.avoid()
+                node.avoided_until_s = time.monotonic() + _AVOIDED_S
                 failures.append(f"{node}: {_said(error)}")
             except (aiohttp.ClientError, OSError) as error:
                 if isinstance(body, _Body) and body.failure is not None:
@@ -308,6 +279,14 @@ class Upstream:
                 if method not in _IDEMPOTENT or begun:
                     break
         raise ServerUnavailable(f"cannot reach Elasticsearch: {'; '.join(failures)}")
+
+    def _in_turn(self) -> list[Node]:
+        """Return all nodes in the order in which to try them; those that have refused lately come last."""
+        now_s = time.monotonic()
+        avoided = [node for node in self._nodes if now_s < node.avoided_until_s]
+        used = [node for node in self._nodes if node not in avoided]
+        first = next(self._turns) % max(len(used), 1)
+        return [*used[first:], *used[:first], *avoided]
 
 
 class _Body:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pydantic
 
 from esdedup import _core
-from esdedup.text.parsed import Omit, ParsedTexts, Passages
+from esdedup.text.parsed import ParsedTexts, PassageFilter, Passages
 
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
@@ -73,20 +73,20 @@ class LocatedPassages:
         """Return a passage as readers see it, but on one line: elsewhere, its lines might be passages."""
         return " ".join(self.visible[self.starts[passage] : self.ends[passage]].split())
 
-    def left_out(self, are_omitted: Bools) -> LeftOut:
+    def left_out(self, are_left_out: Bools) -> LeftOut:
         """Describe the passages that are left out, bool ``(n,)``."""
-        letters = self.passages.letters
+        alphanumerics = self.passages.alphanumerics
         return LeftOut(
-            passages=int(np.count_nonzero(are_omitted)),
-            letters=int(letters[are_omitted].sum()),
-            of_passages=len(letters),
-            of_letters=int(letters.sum()),
-            spans=tuple(self._spans(are_omitted)),
+            passages=int(np.count_nonzero(are_left_out)),
+            letters=int(alphanumerics[are_left_out].sum()),
+            of_passages=len(alphanumerics),
+            of_letters=int(alphanumerics.sum()),
+            spans=tuple(self._spans(are_left_out)),
         )
 
-    def _spans(self, are_omitted: Bools) -> list[Span]:
+    def _spans(self, are_left_out: Bools) -> list[Span]:
         """Return where the passages are that are left out; those next to each other are one span."""
-        is_edge = np.diff(are_omitted.astype(np.int8), prepend=0, append=0)
+        is_edge = np.diff(are_left_out.astype(np.int8), prepend=0, append=0)
         first, after = (is_edge == 1).nonzero()[0], (is_edge == -1).nonzero()[0]
         spans = []
         for start, end in zip(self.starts[first].tolist(), self.ends[after - 1].tolist(), strict=True):
@@ -96,13 +96,13 @@ class LocatedPassages:
         return spans
 
 
-def left_out(text: str, omit: Omit, *, max_length: int) -> LeftOut:
+def left_out(text: str, passage_filter: PassageFilter, *, max_length: int) -> LeftOut:
     """Return what is left out of the fingerprint of a raw text.
 
     Args:
         text: With or without markup.
-        omit: Decides what is left out.
+        passage_filter: Decides what is left out.
         max_length: How many characters are fingerprinted.
     """
     found = LocatedPassages.of(text, max_length=max_length)
-    return found.left_out(omit(found.passages, found.page))
+    return found.left_out(passage_filter(found.passages, found.page))

@@ -26,7 +26,7 @@ class Passages:
     # uint64 (n,): equal for passages with the same words and figures.
     hashes: npt.NDArray[np.uint64]
     # int64 (n,): the number of letters and digits.
-    letters: npt.NDArray[np.int64]
+    alphanumerics: npt.NDArray[np.int64]
     # bool (n,): whether each ends as sentences of running text do, and not as a headline, a menu item, or a
     # teaser that breaks off.
     are_prose: npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ class Passages:
         first, last = np.searchsorted(self.texts, (start, stop))
         return Passages(
             hashes=self.hashes[first:last],
-            letters=self.letters[first:last],
+            alphanumerics=self.alphanumerics[first:last],
             are_prose=self.are_prose[first:last],
             have_figures=self.have_figures[first:last],
             texts=self.texts[first:last] - start,
@@ -50,10 +50,10 @@ class Passages:
         )
 
 
-Omit = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
+PassageFilter = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
 """Returns which passages of some pages to leave out, bool ``(n,)``, by these and the pages' ids."""
 
-OmitOn = Callable[[str | None], Omit]
+SiteFilters = Callable[[str | None], PassageFilter]
 """Returns what leaves out passages of pages of a site; None if the site is not known."""
 
 
@@ -96,10 +96,10 @@ class ParsedTexts:
     @property
     def passages(self) -> Passages:
         """The passages of all texts."""
-        hashes, letters, are_prose, have_figures, texts = self.core.passages
+        hashes, alphanumerics, are_prose, have_figures, texts = self.core.passages
         return Passages(
             hashes=np.frombuffer(hashes, np.uint64),
-            letters=np.frombuffer(letters, np.int64),
+            alphanumerics=np.frombuffer(alphanumerics, np.int64),
             are_prose=np.frombuffer(are_prose, bool),
             have_figures=np.frombuffer(have_figures, bool),
             texts=np.frombuffer(texts, np.int64),
@@ -120,12 +120,12 @@ class ParsedTexts:
         return np.frombuffer(self.core.are_cut, bool)
 
     @property
-    def letters(self) -> npt.NDArray[np.int64]:
+    def alphanumerics(self) -> npt.NDArray[np.int64]:
         """The number of letters and digits of each text: int64 ``(n,)``."""
         return np.frombuffer(self.core.letters, np.int64)
 
-    def omitted(self, omit: Omit | None) -> Bools:
-        """Return which passages `omit` leaves out: bool ``(passages,)``, or ``(0,)`` if it is None: none."""
-        if omit is None:
+    def left_out(self, passage_filter: PassageFilter | None) -> Bools:
+        """Return which passages a filter leaves out: bool ``(passages,)``, or ``(0,)`` without one: none."""
+        if passage_filter is None:
             return np.zeros(0, bool)
-        return omit(self.passages, self.pages)
+        return passage_filter(self.passages, self.pages)

@@ -11,7 +11,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.execute import AskedAsync
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.fields import Fields
@@ -51,7 +51,7 @@ def create_app(
     fields: Fields | None = None,
     forest: str = DEFAULT_FOREST,
     profile: Profile = DEFAULT,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     ask_owner: AskedAsync | None = None,
@@ -64,7 +64,7 @@ def create_app(
         fields: The names of the articles' fields; None: those that the index keeps.
         forest: The forest's index, to look up texts, and to mark boilerplate in those of articles.
         profile: The profile that the forest was made with.
-        pins: The pins that the forest is fed with.
+        overrides: The overrides that the forest is fed with.
         hosts: The names under which the application is reached, besides localhost and addresses.
         origins: The origins of other sites whose pages may read what programs may (CORS), such as
             ``https://desk.example``; ``*`` are all.
@@ -88,7 +88,7 @@ def create_app(
         fields=fields,
         forest=forest,
         profile=profile,
-        pins=pins,
+        overrides=overrides,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     if ask_owner is not None:

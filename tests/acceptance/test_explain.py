@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Pin, Pins, Profile, sample
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup import CLASSIC, VERIFIED, Dedup, Override, Overrides, Profile, sample
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.fingerprint.profile import PROFILES
 from tests.acceptance.conftest import Run
@@ -44,7 +44,7 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
         texts: dict[str, str],
         days: Sequence[int] = (),
         profile: Profile = VERIFIED,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         lookup: Lookup = "memory",
     ) -> tuple[str, str]:
         index, forest = index_name("news"), index_name("forest")
@@ -52,7 +52,7 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
             {"_index": index, "_id": name, "text": text, "published_at": f"2026-01-{day:02}"}
             for (name, text), day in zip(texts.items(), days or [1] * len(texts), strict=True)
         ]
-        how: dict[str, Any] = {"retention": timedelta(days=3), "pins": pins, "lookup": lookup}
+        how: dict[str, Any] = {"retention": timedelta(days=3), "overrides": overrides, "lookup": lookup}
         with Dedup(es, forest=forest, profile=profile, **how) as dedup:
             dedup.setup(index)
             helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
@@ -276,9 +276,11 @@ def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain:
 def test_an_article_that_stays_without_a_fingerprint(
     run: Run, elasticsearch_url: str, feed: Any, explain: Any
 ) -> None:
-    """Its only sentence was pinned as boilerplate when it came, and is not now."""
+    """Its only sentence was declared boilerplate when it came, and is not now."""
     notice = "No part of this article may be copied without the consent of its publisher."
-    index, forest = feed({"notice": notice, "a": FIRST}, pins=Pins.of([Pin(boilerplate=notice)]))
+    index, forest = feed(
+        {"notice": notice, "a": FIRST}, overrides=Overrides.of([Override(boilerplate=notice)])
+    )
     found = explain("notice", "a", index, forest)
     assert found["outcome"] == found["comparison"]["rule"] == "no_fingerprint"
     assert [found[name]["text_is_same"] for name in ("one", "other")] == [True, True]

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from benchmarks.signatures import as_nodes
-from esdedup import Dedup, Maintenance
+from esdedup import VERIFIED, Dedup, Maintenance
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.learned import LearnedCopy
@@ -20,7 +20,7 @@ from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import Limits
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.fingerprint.signature import MINHASH, SIGNATURE
 from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
 from esdedup.maintenance import ViolationKind

@@ -149,7 +149,7 @@ def test_changes_of_several_documents_count_once_the_last_is_there(
         log = LearnedLog(forest, execute(es, read_learned(forest)))
         log.boilerplate.begin()
         for passages, ids in FINGERPRINTER.passages_and_pages([each["text"] for each in PAGES[30:45]]):
-            log.boilerplate.omit(passages, ids)
+            log.boilerplate.filter(passages, ids)
         *parts, last, end = log.add(log.boilerplate.changes())
         log.boilerplate.keep()
     assert len(parts) > 4

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Maintenance, Pins
+from esdedup import Maintenance, Overrides
 from esdedup.maintenance import Violation
 from tests.support import released
 from tests.support.forests import roots
@@ -100,7 +100,7 @@ def test_texts_are_looked_up_by_its_articles(es: Elasticsearch, folder: Path) ->
 def test_its_files_are_read(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:
     assert released.fingerprint(folder) == expected["fingerprint"]
     with (folder / "pins.jsonl").open("rb") as lines:
-        assert Pins.of_lines(lines) != Pins.of([])
+        assert Overrides.of_lines(lines) != Overrides.of([])
     config = str(folder / "sidecar.toml")
     assert released.command("sidecar", "--config", config, "--print-config").count("\n") > 10
     plan = released.command("plan", "--costs", str(folder / "costs.json"), "--json")

@@ -38,7 +38,9 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
 
     def changed(change: Change) -> None:
         monkeypatch.setattr(
-            Fingerprinter, "fingerprint", lambda self, texts, omit: change(compute(self, texts, omit=omit))
+            Fingerprinter,
+            "fingerprint",
+            lambda self, texts, passage_filter: change(compute(self, texts, passage_filter=passage_filter)),
         )
 
     return changed

@@ -42,20 +42,20 @@ def forest(es: Elasticsearch) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def sidecar(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
+def process(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
     with running(elasticsearch_url, forest=forest) as process:
         yield process
 
 
 def test_articles_get_the_roots_that_they_get_without_a_sidecar(
-    es: Elasticsearch, sidecar: SidecarProcess, forest: str, index_name: Names
+    es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
     """The first ones that this forest gets."""
     alone, index = index_name("alone"), index_name("articles")
     with Dedup(es, forest=index_name("other"), batch_size=70) as dedup:
         dedup.setup(alone)
         feed(es, dedup, alone, PAGES)
-    with Dedup(es, forest=forest, sidecar=sidecar.url, batch_size=70) as dedup:
+    with Dedup(es, forest=forest, sidecar=process.url, batch_size=70) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, PAGES)
     expected, found = ({**_dedups(es, name)} for name in (alone, index))
@@ -63,13 +63,13 @@ def test_articles_get_the_roots_that_they_get_without_a_sidecar(
     assert len({each["root"] for each in found.values()}) > len(PAGES) / 3
     assert found == expected
     # Those who send texts are told the same.
-    answer = sidecar.enrich(*PAGES[::7])
+    answer = process.enrich(*PAGES[::7])
     assert [each["dedup"]["root"] for each in answer] == [found[each["_id"]]["root"] for each in PAGES[::7]]
     assert list(Maintenance(es, forest=forest).verify([index])) == []
-    new_roots = sidecar.metric('esdedup_articles_total{outcome="new_root"}')
+    new_roots = process.metric('esdedup_articles_total{outcome="new_root"}')
     assert new_roots == len({each["root"] for each in found.values()})
     # Another profile would give other fingerprints.
-    other = Dedup(es, forest=forest, sidecar=sidecar.url, profile=VERIFIED.with_changes(max_text_length=999))
+    other = Dedup(es, forest=forest, sidecar=process.url, profile=VERIFIED.with_changes(max_text_length=999))
     with other, pytest.raises(SidecarError, match="409 the profile of this sidecar is"):
         list(other.enrich(PAGES[:1]))
 
@@ -79,8 +79,8 @@ def test_threads_learn_together_while_others_send_texts(
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with (
-        running(elasticsearch_url, forest=forest) as sidecar,
-        Dedup(es, forest=forest, sidecar=sidecar.url, batch_size=25) as dedup,
+        running(elasticsearch_url, forest=forest) as process,
+        Dedup(es, forest=forest, sidecar=process.url, batch_size=25) as dedup,
     ):
         dedup.setup(index)
 
@@ -89,7 +89,7 @@ def test_threads_learn_together_while_others_send_texts(
             if number:
                 helpers.bulk(es, dedup.enrich(mine))
             else:
-                with Elasticsearch(sidecar.url) as client:
+                with Elasticsearch(process.url) as client:
                     helpers.bulk(client, mine, chunk_size=25)
 
         with ThreadPoolExecutor(THREADS) as threads:
@@ -107,7 +107,7 @@ def test_threads_learn_together_while_others_send_texts(
 
 
 def test_an_event_loop_feeds_what_comes_slowly(
-    es: Elasticsearch, elasticsearch_url: str, sidecar: SidecarProcess, forest: str, index_name: Names
+    es: Elasticsearch, elasticsearch_url: str, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
     """Each article is answered before the next one comes."""
     index, few = index_name("articles"), PAGES[:5]
@@ -121,7 +121,7 @@ def test_an_event_loop_feeds_what_comes_slowly(
     async def fed() -> None:
         async with (
             AsyncElasticsearch(elasticsearch_url) as client,
-            AsyncDedup(client, forest=forest, sidecar=sidecar.url) as dedup,
+            AsyncDedup(client, forest=forest, sidecar=process.url) as dedup,
         ):
             await dedup.setup(index)
             async for action in dedup.enrich(trickle(), flush_interval_s=0.05):
@@ -142,7 +142,7 @@ def _dedups(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
 
 
 def test_what_the_output_of_logstash_sends(
-    es: Elasticsearch, sidecar: SidecarProcess, forest: str, index_name: Names
+    es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
     index = index_name("articles")
     with Dedup(es, forest=forest, fields=Fields(text="message", time="@timestamp")) as dedup:
@@ -156,7 +156,7 @@ def test_what_the_output_of_logstash_sends(
     def send(lines: list[Any], content_type: str) -> Any:
         body = gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
         headers = {"Content-Type": content_type, "Content-Encoding": "gzip"}
-        request = urllib.request.Request(f"{sidecar.url}/_bulk?{LOGSTASH_FILTER}", body, headers)
+        request = urllib.request.Request(f"{process.url}/_bulk?{LOGSTASH_FILTER}", body, headers)
         with urllib.request.urlopen(request) as answered:
             return json.load(answered)
 

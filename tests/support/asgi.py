@@ -94,6 +94,7 @@ async def send(app: ASGIApp, request: Request) -> Response:
         "type": "http",
         "method": request.method,
         "path": request.path,
+        "raw_path": request.path.encode(),
         "query_string": request.query.encode(),
         "headers": [
             (name.encode(), value.encode())

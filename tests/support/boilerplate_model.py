@@ -52,7 +52,7 @@ class SitePages:
 
 
 # By passage and site; True for boilerplate, False for text.
-ModelPins = dict[tuple[int, str | None], bool]
+ModelOverrides = dict[tuple[int, str | None], bool]
 
 
 class BoilerplateModel:
@@ -63,9 +63,9 @@ class BoilerplateModel:
         period_records: int,
         end_passages: int = 500,
         least_article_bits: int = 7,
-        pins: ModelPins | None = None,
+        overrides: ModelOverrides | None = None,
     ) -> None:
-        self.pins = pins or {}
+        self.overrides = overrides or {}
         self.block_pages = block_pages
         self.end_passages = end_passages
         self.least_article_bits = least_article_bits
@@ -91,18 +91,20 @@ class BoilerplateModel:
         article: str | None = None,
     ) -> list[bool]:
         """Return which passages of a page are left out, and learn from it."""
-        pinned = [self.pins.get((each.hash, site), self.pins.get((each.hash, None))) for each in passages]
+        overridden = [
+            self.overrides.get((each.hash, site), self.overrides.get((each.hash, None))) for each in passages
+        ]
         learned = [
-            self.is_learned(each.hash) if pin is None else pin
-            for each, pin in zip(passages, pinned, strict=True)
+            self.is_learned(each.hash) if override is None else override
+            for each, override in zip(passages, overridden, strict=True)
         ]
         passages = [
             dataclasses.replace(
                 each,
-                is_prose=each.is_prose or pin is False,
-                has_figures=each.has_figures and pin is not True,
+                is_prose=each.is_prose or override is False,
+                has_figures=each.has_figures and override is not True,
             )
-            for each, pin in zip(passages, pinned, strict=True)
+            for each, override in zip(passages, overridden, strict=True)
         ]
         lists = [
             not each.is_prose
@@ -137,21 +139,21 @@ class BoilerplateModel:
                 marks.append(passages[place].hash >> 32)
         marks = marks[:3]
         if has_ample:
-            omitted = [not each.is_prose for each in passages]
+            listed = [not each.is_prose for each in passages]
         elif has_enough:
-            omitted = lists
+            listed = lists
         else:
-            omitted = [
+            listed = [
                 is_list and not (is_table and each.has_figures) and self.was_elsewhere(each.hash, marks)
                 for each, is_list in zip(passages, lists, strict=True)
             ]
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
-            left_out = [a or b for a, b in zip(learned, omitted, strict=True)]
+            left_out = [a or b for a, b in zip(learned, listed, strict=True)]
             taught = [
-                (each.hash, 0 if is_omitted else each.letters, self.is_seen(each.hash))
-                for at, (each, is_omitted) in enumerate(zip(passages, left_out, strict=True))
+                (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
+                for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
                 if self.learned.get(each.hash, 0) < self.present_from
                 and not self.end_passages <= at < len(passages) - self.end_passages
             ]
@@ -162,7 +164,7 @@ class BoilerplateModel:
             self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
             if len(self.block) == self.block_pages:
                 self.learn()
-        return [a or b for a, b in zip(learned, omitted, strict=True)]
+        return [a or b for a, b in zip(learned, listed, strict=True)]
 
     def learn(self) -> None:
         block, self.block = self.block, []

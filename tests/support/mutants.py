@@ -33,7 +33,7 @@ MUTANTS = [
         "core/src/forest/agreement.rs",
         "longer <= self.contained_letters",
         "one.letters.min(other.letters) <= self.contained_letters",
-        ("unit/test_agreement.py",),
+        ("unit/test_profile.py",),
     ),
     Mutant(
         "of keywords that weigh the same, those are kept that the process has met first",
@@ -51,11 +51,11 @@ MUTANTS = [
         ("unit/test_boilerplate.py", "unit/test_learning.py"),
     ),
     Mutant(
-        "a pin for all sites beats the one for a page's own site",
+        "an override for all sites beats the one for a page's own site",
         "core/src/boilerplate/overrides.rs",
         "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
         "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
-        ("unit/test_pins.py", "unit/test_boilerplate.py"),
+        ("unit/test_overrides.py", "unit/test_boilerplate.py"),
     ),
     # neighbours/
     Mutant(

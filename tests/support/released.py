@@ -164,8 +164,8 @@ def write_files(folder: Path, url: str) -> None:
     news, forest = name_of(folder, "news"), name_of(folder, "news-forest")
     lines = "".join(f"{json.dumps(each)}\n" for each in sample.articles(300))
     command("weights", "-", "--min-articles", "20", "--output", folder / "weights.json", text=lines)
-    pins = command("stats", "--boilerplate", "--index", news, "--forest", forest, "--url", url)
-    (folder / "pins.jsonl").write_text(pins, "utf-8")
+    overrides = command("stats", "--boilerplate", "--index", news, "--forest", forest, "--url", url)
+    (folder / "pins.jsonl").write_text(overrides, "utf-8")
     config = command("sidecar", "--print-config", "--forest", forest, "--pages", "--index", news)
     (folder / "sidecar.toml").write_text(config, "utf-8")
     (folder / "costs.json").write_text(

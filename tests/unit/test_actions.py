@@ -41,7 +41,7 @@ def enrich(
         article,
         assignment,
         of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page},
-        letters=5,
+        alphanumerics=5,
         profile="classic-2",
         nonce="n",
         index=action.get("_index") if isinstance(action, dict) else None,
@@ -151,7 +151,7 @@ def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
     for backfill, published_ms in ((False, arrived_ms), (True, dated_ms)):
         article = read_action({"text": "hello", FIELDS.time: dated_ms}, FIELDS, position=1, backfill=backfill)
         assert isinstance(article, ArticleAction)
-        added = addition(article, arrived, {}, letters=5, profile="classic-2", nonce="n")
+        added = addition(article, arrived, {}, alphanumerics=5, profile="classic-2", nonce="n")
         values = added.parts["source"]
         assert values is not None
         assert values["published"] == published_ms

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.pins import Pins
-from esdedup.text.parsed import Omit, Passages
-from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins, article_of
+from esdedup.boilerplate.overrides import Overrides
+from esdedup.text.parsed import PassageFilter, Passages
+from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
 from tests.support.learned import contents
 
 Page = tuple[int, list[ModelPassage], str | None, str | None]
@@ -37,7 +37,7 @@ pages = st.lists(
     min_size=1,
     max_size=60,
 )
-pins = st.dictionaries(
+overrides = st.dictionaries(
     st.tuples(st.sampled_from([each.hash for each in POOL]), st.sampled_from(SITES)),
     st.booleans(),
     max_size=8,
@@ -49,7 +49,7 @@ def passages_of(batch: list[Page]) -> Passages:
     flat = [each for _, own, *_ in batch for each in own]
     return Passages(
         hashes=np.array([each.hash for each in flat], np.uint64),
-        letters=np.array([each.letters for each in flat], np.int64),
+        alphanumerics=np.array([each.letters for each in flat], np.int64),
         are_prose=np.array([each.is_prose for each in flat], bool),
         have_figures=np.array([each.has_figures for each in flat], bool),
         texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
@@ -57,17 +57,19 @@ def passages_of(batch: list[Page]) -> Passages:
     )
 
 
-def omit_of(boilerplate: Boilerplate, batch: list[Page], pinned: ModelPins) -> Omit:
+def filter_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOverrides) -> PassageFilter:
     """Return what goes through the pages of a batch, a few at a time."""
     sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
-    return functools.partial(boilerplate.omit, pins=Pins(pinned), sites=sites, articles=articles)
+    return functools.partial(
+        boilerplate.filter, overrides=Overrides(overridden), sites=sites, articles=articles
+    )
 
 
-def omit(omit_some: Omit, batch: list[Page]) -> list[bool]:
-    omitted: list[bool] = omit_some(
+def filtered(filter_some: PassageFilter, batch: list[Page]) -> list[bool]:
+    left_out: list[bool] = filter_some(
         passages_of(batch), np.array([page_id for page_id, *_ in batch], np.uint64)
     ).tolist()
-    return omitted
+    return left_out
 
 
 def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
@@ -102,7 +104,7 @@ def few_foreign_pages() -> Iterator[None]:
     st.integers(1, 5),
     st.integers(1, 40),
     st.booleans(),
-    pins,
+    overrides,
     st.integers(2, 7),
     st.integers(1, 4),
     st.integers(0, 9),
@@ -116,7 +118,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     block_pages: int,
     period_records: int,
     is_abandoned: bool,
-    pinned: ModelPins,
+    overridden: ModelOverrides,
     least_article_bits: int,
     end_passages: int,
     last_of_look: int,
@@ -127,7 +129,7 @@ def test_pages_teach_what_they_teach_in_the_model(
         end_passages=end_passages,
         least_article_bits=least_article_bits,
         period_records=period_records,
-        pins=pinned,
+        overrides=overridden,
     )
     expected = []
     for number, batch in enumerate(batches):
@@ -148,12 +150,12 @@ def test_pages_teach_what_they_teach_in_the_model(
         if is_abandoned:
             # A batch that is begun, and comes again.
             boilerplate.begin()
-            omit(omit_of(boilerplate, batch, pinned), batch)
+            filtered(filter_of(boilerplate, batch, overridden), batch)
             boilerplate.undo()
         boilerplate.begin()
-        learning = omit_of(boilerplate, batch, pinned)
+        learning = filter_of(boilerplate, batch, overridden)
         for part in cut(batch, slice_sizes):
-            found += omit(learning, part)
+            found += filtered(learning, part)
         written = [boilerplate.changes().to_bytes()]
         boilerplate.keep()
         if number == last_of_look:
@@ -169,7 +171,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     assert sorted(boilerplate.learned().tolist()) == learned
     # What was written down teaches the same.
     assert contents(copy) == contents(boilerplate)
-    assert omit(copy.omit, given_pages[::-1]) == omit(boilerplate.omit, given_pages[::-1])
+    assert filtered(copy.filter, given_pages[::-1]) == filtered(boilerplate.filter, given_pages[::-1])
 
 
 @settings(max_examples=40)
@@ -182,10 +184,10 @@ def test_a_step_that_is_undone_leaves_nothing_behind(
     for batch in cut(given_pages, batch_sizes):
         before = contents(boilerplate)
         boilerplate.begin()
-        undone = omit(omit_of(boilerplate, batch, {}), batch)
+        undone = filtered(filter_of(boilerplate, batch, {}), batch)
         boilerplate.undo()
         assert contents(boilerplate) == before
-        assert omit(omit_of(boilerplate, batch, {}), batch) == undone
+        assert filtered(filter_of(boilerplate, batch, {}), batch) == undone
 
 
 def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
@@ -194,9 +196,9 @@ def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
     last = []
     for slices in ([own], [[page] for page in own]):
         boilerplate = Boilerplate(block_pages=1, period_records=1)
-        learning = boilerplate.omit
+        learning = boilerplate.filter
         for part in slices:
-            omit(learning, part)
+            filtered(learning, part)
         last.append(boilerplate.learner.last_learned_page)
     assert last == [4, 4]
 
@@ -211,14 +213,14 @@ def test_changes_are_joined(
     joined: Changes | None = None
     for batch in cut(given_pages, batch_sizes):
         boilerplate.begin()
-        omit(boilerplate.omit, batch)
+        filtered(boilerplate.filter, batch)
         changes = boilerplate.changes()
         joined = changes if joined is None else joined.then(changes)
         boilerplate.keep()
     assert joined is not None
     copy.apply(Changes.of_bytes(joined.to_bytes()))
     assert contents(copy) == contents(boilerplate)
-    assert omit(copy.omit, given_pages) == omit(boilerplate.omit, given_pages)
+    assert filtered(copy.filter, given_pages) == filtered(boilerplate.filter, given_pages)
 
 
 def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
@@ -228,8 +230,8 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
         [ModelPassage((number + 1) << 32, 300 + number, is_prose=True) for number in (2 * n, 2 * n + 1)]
         for n in range(9)
     ]
-    learning = Boilerplate(block_pages=1).omit
-    assert [omit(learning, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
+    learning = Boilerplate(block_pages=1).filter
+    assert [filtered(learning, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
         False
     ] * 5 + [True] * 4
 
@@ -237,38 +239,43 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
 def test_a_page_that_is_a_list_keeps_it() -> None:
     """However much its introduction says, next to the list it is little."""
     intro = ModelPassage(1 << 32, 250, is_prose=True)
-    learning = Boilerplate().omit
+    learning = Boilerplate().filter
     for items, is_left_out in ((5, True), (12, False)):
         listed = [ModelPassage((each + 2) << 32, 45, is_prose=False) for each in range(items)]
-        assert omit(learning, [(items, [intro, *listed], None, None)]) == [False, *[is_left_out] * items]
+        assert filtered(learning, [(items, [intro, *listed], None, None)]) == [False, *[is_left_out] * items]
 
 
 def test_a_table_keeps_its_rows_however_common_they_are() -> None:
     """And a page whose article is missing keeps nothing, though its footer has a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
-    pinned: ModelPins = dict.fromkeys([(each.hash, None) for each in menu], True)
+    overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
     boilerplate = Boilerplate(block_pages=1)
-    learning = boilerplate.omit
+    learning = boilerplate.filter
     for page in range(8):
         others = [ModelPassage((page * 2 + each + 100) << 32, 300, is_prose=True) for each in range(2)]
-        omit(learning, [(page + 1, [*others, *rows], None, None)])
+        filtered(learning, [(page + 1, [*others, *rows], None, None)])
     assert set(boilerplate.learned().tolist()) >= {each.hash for each in rows}
-    assert omit(learning, [(98, rows, None, None)]) == [False] * 3
+    assert filtered(learning, [(98, rows, None, None)]) == [False] * 3
     assert (
-        omit(functools.partial(boilerplate.omit, pins=Pins(pinned)), [(99, [*menu, *rows], None, None)])
+        filtered(
+            functools.partial(boilerplate.filter, overrides=Overrides(overridden)),
+            [(99, [*menu, *rows], None, None)],
+        )
         == [True] * 7
     )
     # A person knows better.
-    judging = functools.partial(boilerplate.omit, pins=Pins(pinned | {(rows[0].hash, None): True}))
-    assert omit(judging, [(98, rows, None, None)]) == [True, False, False]
+    judging = functools.partial(
+        boilerplate.filter, overrides=Overrides(overridden | {(rows[0].hash, None): True})
+    )
+    assert filtered(judging, [(98, rows, None, None)]) == [True, False, False]
 
 
 def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
     text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
-    learning = Boilerplate(block_pages=1).omit
+    learning = Boilerplate(block_pages=1).filter
     for page in range(20):
-        assert not any(omit(learning, [(page + 1, text[page % 2 :], None, None)]))
+        assert not any(filtered(learning, [(page + 1, text[page % 2 :], None, None)]))
 
 
 def names(count: int) -> list[str]:
@@ -284,16 +291,16 @@ def prose(number: int, letters: int) -> ModelPassage:
 
 def judged(stream: list[Page]) -> list[list[bool]]:
     """Return which passages of each page are left out, where each is judged by all before it."""
-    learning = omit_of(Boilerplate(block_pages=1), stream, {})
-    return [omit(learning, [page]) for page in stream]
+    learning = filter_of(Boilerplate(block_pages=1), stream, {})
+    return [filtered(learning, [page]) for page in stream]
 
 
 def first_learned(stream: list[Page], passage: ModelPassage) -> int | None:
     """Return how many pages with a passage came before the first one that is left without it."""
     found = [
-        is_omitted
-        for (_, passages, *_), omitted in zip(stream, judged(stream), strict=True)
-        for each, is_omitted in zip(passages, omitted, strict=True)
+        is_left_out
+        for (_, passages, *_), left_out in zip(stream, judged(stream), strict=True)
+        for each, is_left_out in zip(passages, left_out, strict=True)
         if each == passage
     ]
     return found.index(True) if True in found else None
@@ -376,16 +383,16 @@ def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> Non
     """What stands between them is judged as on any other page."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
-    learning = boilerplate.omit
+    learning = boilerplate.filter
     for page in range(6):
         own = [ModelPassage(each, 60, is_prose=True) for each in chance.integers(1, 2**63, 66_000).tolist()]
         own[0], own[1_000], own[-1] = (ModelPassage(each << 32, 30, is_prose=True) for each in (1, 2, 3))
-        omitted = omit(learning, [(page + 1, own, None, None)])
-    assert np.flatnonzero(omitted).tolist() == [0, 65_999]
+        left_out = filtered(learning, [(page + 1, own, None, None)])
+    assert np.flatnonzero(left_out).tolist() == [0, 65_999]
     assert boilerplate.window.count < 6 * 1_100
     # What is known from other pages is left out wherever it stands.
     moved = [*own[1:40_000], own[0], *own[40_000:]]
-    assert np.flatnonzero(omit(learning, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
+    assert np.flatnonzero(filtered(learning, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
 
 
 @pytest.mark.slow
@@ -396,7 +403,7 @@ def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
     batch = 1_000
     most_bytes = [0, 0]
     for start in range(0, 40 * batch, batch):
-        omit(boilerplate.omit, [(start + page + 1, known, None, None) for page in range(batch)])
+        filtered(boilerplate.filter, [(start + page + 1, known, None, None) for page in range(batch)])
         half = start >= 20 * batch
         most_bytes[half] = max(most_bytes[half], boilerplate.size_bytes)
     assert boilerplate.last_page - boilerplate.window.former_from < 10_100
@@ -425,13 +432,13 @@ def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
         )
         passages = Passages(
             hashes=hashes.ravel(),
-            letters=np.full(hashes.size, 60),
+            alphanumerics=np.full(hashes.size, 60),
             are_prose=np.ones(hashes.size, bool),
             have_figures=np.zeros(hashes.size, bool),
             texts=np.repeat(np.arange(batch_pages), hashes.shape[1]),
             text_count=batch_pages,
         )
-        boilerplate.omit(passages, chance.integers(1, 2**64, batch_pages, np.uint64))
+        boilerplate.filter(passages, chance.integers(1, 2**64, batch_pages, np.uint64))
         if boilerplate.window.present_from != beginnings[-1]:
             beginnings.append(boilerplate.window.present_from)
             most_bytes.append(0)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, ArticleRejected, Fields, Profile, _core, sample
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -61,7 +61,7 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
     (normal,), are_cut = normal_beginnings([text], max_length=max_length)
     columns = (
         [f"{each:016x}" for each in located.passages.hashes.tolist()],
-        *(each.tolist() for each in (located.passages.letters, located.passages.are_prose)),
+        *(each.tolist() for each in (located.passages.alphanumerics, located.passages.are_prose)),
         *(each.tolist() for each in (located.passages.have_figures, located.starts, located.ends)),
     )
     return {
@@ -70,7 +70,7 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
         "normal": normal,
         "cut": bool(are_cut[0]),
         "page": f"{found.pages[0]:016x}",
-        "letters": int(found.letters[0]),
+        "letters": int(found.alphanumerics[0]),
         "signature": found.signatures.tobytes().hex() if found.exists[0] else None,
         "passages": [list(passage) for passage in zip(*columns, strict=True)],
     }
@@ -86,7 +86,7 @@ def test_a_batch_has_the_bits_of_its_texts() -> None:
     together = Fingerprinter(VERIFIED).fingerprint(texts)
     for at, text in enumerate(texts):
         alone = Fingerprinter(VERIFIED).fingerprint([text])
-        for column in ("signatures", "exists", "letters", "are_cut", "pages"):
+        for column in ("signatures", "exists", "alphanumerics", "are_cut", "pages"):
             assert getattr(together, column)[at] == getattr(alone, column)[0]
 
 
@@ -120,7 +120,10 @@ def test_the_results_are_the_same_however_many_threads_there_are(profile: Profil
     def found(threads: int) -> list[Fingerprints]:
         fingerprinter, boilerplate = Fingerprinter(profile, threads=threads), Boilerplate(block_pages=8)
         # What was learned decides about later pages, so the order counts.
-        return [fingerprinter.fingerprint(some, omit=boilerplate.omit) for some in (texts, texts[:40], [])]
+        return [
+            fingerprinter.fingerprint(some, passage_filter=boilerplate.filter)
+            for some in (texts, texts[:40], [])
+        ]
 
     for one, four in zip(found(1), found(4), strict=True):
         for column in dataclasses.fields(Fingerprints):
@@ -146,10 +149,10 @@ def test_several_threads_fingerprint_at_once() -> None:
 @given(st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n<p>&"), max_size=30), max_size=5), st.randoms())
 def test_what_is_left_out_changes_nothing_else(batch: list[str], chance: Any) -> None:
     parsed = ParsedTexts.of(batch, max_length=1_000)
-    omitted = np.array([chance.random() < 0.3 for _ in range(parsed.passage_count)], bool)
-    found = Fingerprinter(VERIFIED).fingerprint(batch, omit=lambda *_: omitted)
-    kept = np.bincount(parsed.passages.texts, parsed.passages.letters * ~omitted, len(batch))
-    assert found.letters.tolist() == kept.tolist()
+    left_out = np.array([chance.random() < 0.3 for _ in range(parsed.passage_count)], bool)
+    found = Fingerprinter(VERIFIED).fingerprint(batch, passage_filter=lambda *_: left_out)
+    kept = np.bincount(parsed.passages.texts, parsed.passages.alphanumerics * ~left_out, len(batch))
+    assert found.alphanumerics.tolist() == kept.tolist()
     assert found.exists.tolist() == (kept >= VERIFIED.min_letters).tolist()
 
 
@@ -172,7 +175,7 @@ class InMemory:
     def __init__(self, profile: Profile = VERIFIED) -> None:
         store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
         self.forest = Forest(store)
-        self._assigner = Assigner(profile, pins=NO_PINS, most_plausible_leaves=64, threads=2)
+        self._assigner = Assigner(profile, overrides=NO_OVERRIDES, most_plausible_leaves=64, threads=2)
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles
@@ -212,7 +215,7 @@ def test_the_fingerprints_of_the_others_are_the_same(monkeypatch: pytest.MonkeyP
     are_right = found.faults == ""
     assert np.flatnonzero(~are_right).tolist() == [7, 23]
     assert set(found.faults[~are_right]) == {PLACE}
-    for column in ("signatures", "exists", "letters", "are_cut", "pages"):
+    for column in ("signatures", "exists", "alphanumerics", "are_cut", "pages"):
         given, expected = getattr(found, column), getattr(whole, column)
         np.testing.assert_array_equal(given[are_right], expected[are_right])
         assert not any(given[~are_right].tobytes())

@@ -78,7 +78,7 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
     assert f'"page": "{fingerprints.pages[1]:016x}"' in text
     assert f'"root": "{root}"' in text
     assert f'"profile": "{VERIFIED.label}"' in text
-    assert f'"length": {fingerprints.letters[1]}, "partition": {partition_of(root)}}}' in text
+    assert f'"length": {fingerprints.alphanumerics[1]}, "partition": {partition_of(root)}}}' in text
     overview = _words("ARCHITECTURE.md")
     assert f"the node's id, `{leaf[:8]}…`" in overview
     assert f"becomes a leaf of the root `{root[:8]}…`" in overview

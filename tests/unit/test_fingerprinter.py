@@ -85,9 +85,11 @@ def test_a_profile_that_keeps_boilerplate_leaves_nothing_out(profile: Profile) -
 
     texts = [each["text"] for each in sample.articles(5)]
     whole = Fingerprinter(profile).fingerprint(texts)
-    kept = Fingerprinter(profile.with_changes(keep_boilerplate=True)).fingerprint(texts, omit=everything)
+    kept = Fingerprinter(profile.with_changes(keep_boilerplate=True)).fingerprint(
+        texts, passage_filter=everything
+    )
     assert kept.signatures.tobytes() == whole.signatures.tobytes()
-    assert not Fingerprinter(profile).fingerprint(texts, omit=everything).exists.any()
+    assert not Fingerprinter(profile).fingerprint(texts, passage_filter=everything).exists.any()
 
 
 def test_a_page_is_the_words_that_readers_see() -> None:
@@ -139,7 +141,7 @@ def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) ->
     found = fingerprinter.fingerprint(texts)
     assert found.are_cut.tolist() == [False, True, False, True, False]
     assert found.signatures[0] == found.signatures[1]
-    assert found.letters.tolist() == [*[sum(map(str.isalnum, EN))] * 4, 0]
+    assert found.alphanumerics.tolist() == [*[sum(map(str.isalnum, EN))] * 4, 0]
     assert fingerprinter.passages(texts[1]) == fingerprinter.passages(EN)
 
 

@@ -41,7 +41,7 @@ class Documents:
 
 def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
     log.boilerplate.begin()
-    log.boilerplate.omit(passages, ids)
+    log.boilerplate.filter(passages, ids)
     documents = log.add(log.boilerplate.changes())
     log.boilerplate.keep()
     return documents
@@ -65,7 +65,7 @@ def test_no_document_is_too_large_for_a_server() -> None:
     chance, page_count, each = np.random.default_rng(3), 300, 3_000
     passages = Passages(
         hashes=chance.integers(1, 2**64, page_count * each, np.uint64),
-        letters=np.full(page_count * each, 60),
+        alphanumerics=np.full(page_count * each, 60),
         are_prose=np.ones(page_count * each, bool),
         have_figures=np.zeros(page_count * each, bool),
         texts=np.repeat(np.arange(page_count), each),

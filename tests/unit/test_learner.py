@@ -86,7 +86,7 @@ def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64
     """Abandon a batch, and learn from it when it comes again."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
-        boilerplate.omit(*batch)
+        boilerplate.filter(*batch)
         end()
 
 
@@ -114,22 +114,22 @@ def test_whenever_an_exception_comes_what_has_begun_can_be_undone() -> None:
             assert contents(tried) in ([before] if is_open else [before, expected])
     assert taught(BATCHES).window.former_from > 1
     assert interrupts.functions >= {
-        *("Boilerplate.begin", "Boilerplate.undo", "Boilerplate.keep", "Boilerplate.omit"),
+        *("Boilerplate.begin", "Boilerplate.undo", "Boilerplate.keep", "Boilerplate.filter"),
     }
 
 
 def test_a_copy_goes_on_after_a_look_up_that_failed() -> None:
     passages, ids = BATCHES[0]
     learned = LearnedCopy()
-    expected = learned.omit(passages, ids).tolist()
+    expected = learned.filter(passages, ids).tolist()
 
     def fail(_: object) -> str:
         raise Interrupted
 
     with pytest.raises(Interrupted):
-        learned.omit(passages, ids, sites=map(fail, [None]))
+        learned.filter(passages, ids, sites=map(fail, [None]))
     assert not learned._boilerplate.has_begun
-    assert learned.omit(passages, ids).tolist() == expected
+    assert learned.filter(passages, ids).tolist() == expected
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -148,7 +148,7 @@ def changes_of_batches(*, size: int) -> list[Changes]:
     for start in range(0, len(MORE_TEXTS), size):
         boilerplate.begin()
         for passages, ids in FINGERPRINTER.passages_and_pages(MORE_TEXTS[start : start + size]):
-            boilerplate.omit(passages, ids)
+            boilerplate.filter(passages, ids)
         found.append(boilerplate.changes())
         boilerplate.keep()
     assert boilerplate.window.former_from > 1
@@ -209,12 +209,12 @@ def test_impossible_changes_are_refused_and_end_in_no_other_error(
         for number, changes in enumerate(CHANGES):
             boilerplate.apply(damaged if number == at else changes)
         # Where it is not noticed, that does no harm but to what was learned.
-        omit_all(boilerplate)
+        filter_all(boilerplate)
 
 
-def omit_all(boilerplate: Boilerplate) -> None:
+def filter_all(boilerplate: Boilerplate) -> None:
     try:
-        FINGERPRINTER.fingerprint(MORE_TEXTS, omit=boilerplate.omit)
+        FINGERPRINTER.fingerprint(MORE_TEXTS, passage_filter=boilerplate.filter)
     except ValueError as error:
         raise AssertionError from error
 
@@ -248,7 +248,12 @@ def test_passages_are_the_golden_vectors() -> None:
     )
     ((passages, _),) = FINGERPRINTER.passages_and_pages(["\n".join(lines)])
     found = list(
-        zip(passages.hashes.tolist(), passages.letters.tolist(), passages.are_prose.tolist(), strict=True)
+        zip(
+            passages.hashes.tolist(),
+            passages.alphanumerics.tolist(),
+            passages.are_prose.tolist(),
+            strict=True,
+        )
     )
     assert found == [
         (0x09B581A3AAA61AAC, 4, False),

@@ -69,7 +69,7 @@ def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
             article,
             Assignment(Kind.NEW_ROOT, "f" * 32, "r" * 32, 7, 1_700_000_000_000, b""),
             {"fingerprint": "f" * 32, "bands": ["b"]},
-            letters=9,
+            alphanumerics=9,
             profile="verified-3",
             nonce="n",
             route_by_root=route_by_root,

@@ -52,6 +52,7 @@ def asked(
         "type": "http",
         "method": method,
         "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
         "headers": [(name.encode(), value.encode()) for name, value in given.items()],
     }
@@ -304,4 +305,4 @@ def test_a_request_that_is_cut_off_at_the_end_is_to_be_sent_again() -> None:
     ],
 )
 def test_requests_are_counted_by_kind(method: str, path: str, kind: str) -> None:
-    assert kind_of({"method": method, "path": path}) == kind
+    assert kind_of({"method": method, "path": path, "raw_path": path.encode()}) == kind

@@ -297,15 +297,15 @@ def test_the_longest_sentence_is_found(text: str, sentence: str) -> None:
 def test_a_text_without_letters_has_no_sentence(text: str) -> None:
     found = ParsedTexts.of([text, "one. two", text], max_length=100)
     assert found.passages.texts.tolist() == [1, 1]
-    assert found.letters.tolist() == [0, 6, 0]
+    assert found.alphanumerics.tolist() == [0, 6, 0]
 
 
 @given(sentence_texts)
 def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
     together = ParsedTexts.of(batch, max_length=100)
-    alone = [ParsedTexts.of([text], max_length=100).passages.letters.tolist() for text in batch]
-    assert together.passages.letters.tolist() == [each for one in alone for each in one]
-    assert together.letters.tolist() == [letters(text) for text in batch]
+    alone = [ParsedTexts.of([text], max_length=100).passages.alphanumerics.tolist() for text in batch]
+    assert together.passages.alphanumerics.tolist() == [each for one in alone for each in one]
+    assert together.alphanumerics.tolist() == [letters(text) for text in batch]
 
 
 @given(sentence_texts)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from esdedup import VERIFIED
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.pins import NO_PINS
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -170,7 +170,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     relation = relation_of(VERIFIED)
     forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
 
-    assigner = Assigner(VERIFIED, pins=NO_PINS, most_plausible_leaves=64)
+    assigner = Assigner(VERIFIED, overrides=NO_OVERRIDES, most_plausible_leaves=64)
 
     class InMemory:
         def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
@@ -189,7 +189,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     assert padded["_source"]["dedup"]["length"] == plain["_source"]["dedup"]["length"] == 61
 
 
-NOTHING_LEARNED = Boilerplate().omit
+NOTHING_LEARNED = Boilerplate().filter
 # What ends sentences, combines, unfolds, is dropped, or is markup.
 CHARACTERS = st.sampled_from(
     "e1. 。!\n\u0301\u0323\u200d\u00ad\u2026\ufdfa\u2488\u1100\u1161\u81fa\u0130&<>p/;"
@@ -207,7 +207,7 @@ def test_each_passage_has_its_letters_in_the_text(text: str) -> None:
     assert (np.diff(found.starts) >= 0).all()
     assert (np.diff(found.ends) >= 0).all()
     for start, end, letters in zip(
-        found.starts.tolist(), found.ends.tolist(), found.passages.letters.tolist(), strict=True
+        found.starts.tolist(), found.ends.tolist(), found.passages.alphanumerics.tolist(), strict=True
     ):
         assert 0 <= start < end <= len(found.visible)
         assert sum(map(str.isalnum, normal_form(found.visible[start:end]))) >= letters

@@ -903,7 +903,7 @@ export interface components {
         Text: {
             /**
              * Site
-             * @description The site that it comes from, a name or an address, for the pins of that site.
+             * @description The site that it comes from, a name or an address, for the overrides of that site.
              */
             site?: string | null;
             /** Text */

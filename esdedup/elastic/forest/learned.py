@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
-from esdedup.text.parsed import OmitOn, Passages
+from esdedup.text.parsed import Passages, SiteFilters
 
 FIELD = "learned"
 """The number of a document."""
@@ -167,30 +167,30 @@ class LearnedCopy:
         with self._lock:
             return self._boilerplate.are_learned(hashes)
 
-    def omit_on(self, pins: Pins = NO_PINS) -> OmitOn:
-        """Return what leaves out of pages what has been learned by then, or is pinned."""
-        return lambda site: functools.partial(self.omit, pins=pins, sites=[site])
+    def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
+        """Return what leaves out of pages what has been learned by then, or declared."""
+        return lambda site: functools.partial(self.filter, overrides=overrides, sites=[site])
 
-    def omit(
+    def filter(
         self,
         passages: Passages,
         pages: npt.NDArray[np.uint64],
         *,
-        pins: Pins = NO_PINS,
+        overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
     ) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages would be left out, as `Boilerplate.omit` does, and learn nothing.
+        """Return which passages of pages would be left out, as `Boilerplate.filter` does, and learn nothing.
 
         Args:
             passages: Of the pages.
             pages: Their ids, uint64 ``(text_count,)``.
-            pins: Those of the process that feeds the forest.
+            overrides: Those of the process that feeds the forest.
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
         """
         with self._lock:
             self._boilerplate.begin()
             try:
-                return self._boilerplate.omit(passages, pages, pins=pins, sites=sites)
+                return self._boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
             finally:
                 if self._boilerplate.is_torn:
                     # The next `update` begins anew.

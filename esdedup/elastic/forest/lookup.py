@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
@@ -103,7 +103,7 @@ def look_up(
     forest: str,
     profile: Profile,
     learned: LearnedCopy,
-    pins: Pins = NO_PINS,
+    overrides: Overrides = NO_OVERRIDES,
     site: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Requests[tuple[Assignment, bool]]:
@@ -119,7 +119,7 @@ def look_up(
         forest: The forest's name.
         profile: That the forest was made with.
         learned: What the forest has learned; brought up to date.
-        pins: Those of the process that feeds the forest.
+        overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
         limits: What a request may carry.
 
@@ -141,8 +141,8 @@ def look_up(
         decided: Assignment | None = yield AskOwner(text=text, site=site)
         if decided is not None:
             return decided, True
-    omit = learned.omit_on(pins)(site)
-    fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit).checked()
+    passage_filter = learned.filter_on(overrides)(site)
+    fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     live_since_ms = status.live_since_ms(status.aging)
     search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
@@ -157,7 +157,7 @@ def what_is_left_out(
     forest: str,
     profile: Profile,
     learned: LearnedCopy,
-    pins: Pins,
+    overrides: Overrides,
     site: str | None,
     is_fresh: bool,
 ) -> Requests[LeftOut]:
@@ -168,7 +168,7 @@ def what_is_left_out(
         forest: The forest's name.
         profile: That the forest was made with.
         learned: What the forest has learned.
-        pins: Those of the process that feeds the forest.
+        overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
         is_fresh: Bring it up to date first.
 
@@ -183,7 +183,7 @@ def what_is_left_out(
         return left_out(text, _nothing, max_length=profile.max_text_length)
     if is_fresh:
         yield from learned.update(forest)
-    return left_out(text, learned.omit_on(pins)(site), max_length=profile.max_text_length)
+    return left_out(text, learned.filter_on(overrides)(site), max_length=profile.max_text_length)
 
 
 def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:

@@ -1,8 +1,8 @@
-"""`Pins`: passages that a person has declared boilerplate, or text.
+"""`Overrides`: passages that a person has declared boilerplate, or text.
 
 What pages teach can be wrong: a footer that is too rare, a sentence that a hundred weather reports share, or
-what somebody has taught on purpose. Pins decide instead. They are settings, and no part of what is learned:
-they count for pages that come from now on.
+what somebody has taught on purpose. Overrides decide instead. They are settings, and no part of what is
+learned: they count for pages that come from now on.
 """
 
 import codecs
@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from esdedup._core import Overrides
+from esdedup import _core
 from esdedup.errors import SettingError
 from esdedup.sites import site_name
 from esdedup.text.parsed import ParsedTexts, Passages
@@ -22,7 +22,7 @@ _MARKUP = frozenset("<&")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Pin:
+class Override:
     """Declares each passage of a text to be boilerplate, or text, on one site or on all.
 
     Raises:
@@ -45,64 +45,70 @@ class Pin:
             raise SettingError("it must have either boilerplate or text")
 
 
-class Pins:
-    """Passages that are pinned, to be found in pages."""
+class Overrides:
+    """Passages that a person has declared boilerplate, or text, to be found in pages."""
 
-    def __init__(self, pinned: Mapping[tuple[int, str | None], bool]) -> None:
-        """Take passages, by their hashes and the site where they are pinned, None for all.
+    def __init__(self, overridden: Mapping[tuple[int, str | None], bool]) -> None:
+        """Take passages, by their hashes and the site for which they are declared, None for all.
 
-        On a site, what is pinned there counts, and not what is pinned for all.
+        On a site, what is declared for it counts, and not what is declared for all.
 
         Args:
-            pinned: Whether each is boilerplate; if not, it is text.
+            overridden: Whether each is boilerplate; if not, it is text.
         """
-        self._count = len(pinned)
-        self.overrides = Overrides(
-            [(passage, site, is_boilerplate) for (passage, site), is_boilerplate in pinned.items()]
+        self._count = len(overridden)
+        self.core = _core.Overrides(
+            [(passage, site, is_boilerplate) for (passage, site), is_boilerplate in overridden.items()]
         )
 
     @classmethod
-    def of(cls, pins: Iterable[Pin] | Mapping[str, Pin]) -> "Pins":
-        """Take pins.
+    def of(cls, overrides: Iterable[Override] | Mapping[str, Override]) -> "Overrides":
+        """Take overrides.
 
         Args:
-            pins: With names for messages, or without.
+            overrides: With names for messages, or without.
 
         Raises:
-            SettingError: A pin has no letter or digit; or two contradict each other.
+            SettingError: An override has no letter or digit; or two contradict each other.
         """
-        named = pins if isinstance(pins, Mapping) else {f"pin {n}": pin for n, pin in enumerate(pins, 1)}
-        given = [pin.boilerplate or pin.text or "" for pin in named.values()]
+        named = (
+            overrides
+            if isinstance(overrides, Mapping)
+            else {f"override {n}": override for n, override in enumerate(overrides, 1)}
+        )
+        given = [override.boilerplate or override.text or "" for override in named.values()]
         texts = _passages(given)
-        pinned: dict[tuple[int, str | None], bool] = {}
+        overridden: dict[tuple[int, str | None], bool] = {}
         first: dict[tuple[int, str | None], str] = {}
-        for at, (name, pin) in enumerate(named.items()):
+        for at, (name, override) in enumerate(named.items()):
             hashes = texts.of_texts(at, at + 1).hashes.tolist()
             if not hashes:
                 raise SettingError(f"{name}: it has no letters or digits outside of markup")
-            is_boilerplate, site = _scope(pin)
+            is_boilerplate, site = _scope(override)
             for number, passage in enumerate(hashes, 1):
                 earlier = first.setdefault((passage, site), name)
-                if pinned.setdefault((passage, site), is_boilerplate) != is_boilerplate:
+                if overridden.setdefault((passage, site), is_boilerplate) != is_boilerplate:
                     kinds = ("boilerplate", "text") if is_boilerplate else ("text", "boilerplate")
                     raise SettingError(
                         f"{name}: passage {number} of its {kinds[0]} is {kinds[1]} in {earlier}, both "
                         f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
                         "passages, all numbers count as equal)"
                     )
-        # Readers may see `<b>` or `&amp;` as well: where that makes other passages, these are pinned too.
+        # Readers may see `<b>` or `&amp;` as well: where that makes other passages, these are overridden too.
         visible = [
-            (pin, text) for pin, text in zip(named.values(), given, strict=True) if _MARKUP & set(text)
+            (override, text)
+            for override, text in zip(named.values(), given, strict=True)
+            if _MARKUP & set(text)
         ]
         texts = _passages([html.escape(text, quote=False) for _, text in visible])
         for place, passage in zip(texts.texts.tolist(), texts.hashes.tolist(), strict=True):
             is_boilerplate, site = _scope(visible[place][0])
-            pinned.setdefault((passage, site), is_boilerplate)
-        return cls(pinned)
+            overridden.setdefault((passage, site), is_boilerplate)
+        return cls(overridden)
 
     @classmethod
-    def of_lines(cls, lines: Iterable[bytes], *, name: str = "line") -> "Pins":
-        """Read pins from the lines of a file: JSON objects with the fields of `Pin`.
+    def of_lines(cls, lines: Iterable[bytes], *, name: str = "line") -> "Overrides":
+        """Read overrides from the lines of a file: JSON objects with the fields of `Override`.
 
         Empty lines, and those that begin with ``#``, are skipped.
 
@@ -111,37 +117,37 @@ class Pins:
             name: The file's, for messages.
 
         Raises:
-            SettingError: A line is no pin, has no letter or digit, or contradicts another.
+            SettingError: A line is no override, has no letter or digit, or contradicts another.
         """
-        pins = {}
+        overrides = {}
         for number, line in enumerate(lines, 1):
             content = line.removeprefix(codecs.BOM_UTF8).strip()
             if content and not content.startswith(b"#"):
-                pins[f"{name}:{number}"] = _pin(content, f"{name}:{number}")
-        return cls.of(pins)
+                overrides[f"{name}:{number}"] = _override(content, f"{name}:{number}")
+        return cls.of(overrides)
 
     def __len__(self) -> int:
-        """The number of pinned passages, for each site where they are."""
+        """The number of overridden passages, for each site where they are."""
         return self._count
 
 
-NO_PINS = Pins({})
+NO_OVERRIDES = Overrides({})
 
 
-def refuse_useless(pins: Pins, *, keep_boilerplate: bool) -> None:
-    """Make sure that pins have an effect.
+def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:
+    """Make sure that overrides have an effect.
 
     Raises:
         SettingError: The profile keeps boilerplate, so nothing is left out.
     """
-    if keep_boilerplate and len(pins):
+    if keep_boilerplate and len(overrides):
         raise SettingError(
-            "pins would have no effect with a profile that keeps boilerplate, since it takes pages whole: "
-            "leave out one of them"
+            "overrides would have no effect with a profile that keeps boilerplate, since it takes pages "
+            "whole: leave out one of them"
         )
 
 
-def _pin(line: bytes, name: str) -> Pin:
+def _override(line: bytes, name: str) -> Override:
     try:
         return _of_values(json.loads(line.decode()))
     except UnicodeDecodeError as error:
@@ -154,18 +160,18 @@ def _pin(line: bytes, name: str) -> Pin:
         raise SettingError(f"{name}: is not valid JSON: {error}") from error
 
 
-def _of_values(values: object) -> Pin:
+def _of_values(values: object) -> Override:
     if not isinstance(values, Mapping):
         raise SettingError("is JSON, but not an object")
-    known = [field.name for field in dataclasses.fields(Pin)]
+    known = [field.name for field in dataclasses.fields(Override)]
     if unknown := [each for each in values if each not in known]:
         raise SettingError(f"{unknown[0]!r:.60} is none of {', '.join(known)}")
-    return Pin(**values)
+    return Override(**values)
 
 
-def _scope(pin: Pin) -> tuple[bool, str | None]:
-    """Return whether a pin declares boilerplate, and on which site."""
-    return pin.boilerplate is not None, site_name(pin.site or "")
+def _scope(override: Override) -> tuple[bool, str | None]:
+    """Return whether an override declares boilerplate, and on which site."""
+    return override.boilerplate is not None, site_name(override.site or "")
 
 
 def _passages(texts: Sequence[str]) -> Passages:

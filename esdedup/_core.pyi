@@ -7,6 +7,8 @@ faults raise `esdedup.errors.TextFailed`.
 from collections.abc import Sequence
 from typing import final
 
+from esdedup.fingerprint.agreement import Agreement
+
 @final
 class Parsed:
     """A batch of texts, cut into passages; they stay here while it is decided which are left out.
@@ -237,9 +239,7 @@ class Changes:
 class Relation:
     """Which signatures are near each other; see `neighbours.relation.Relation`."""
 
-    def __new__(cls, max_distance_bits: int, agreement: tuple[tuple[float, ...], int] | None) -> Relation:
-        """Take `Agreement.core`."""
-
+    def __new__(cls, max_distance_bits: int, agreement: Agreement | None) -> Relation: ...
     def ids(self, signatures: bytes) -> bytes:
         """Return the node id of each signature."""
 

@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import itertools
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,26 +126,20 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
-        assigned = [
-            LocalDecision(
-                dataclasses.replace(article, is_cut=True) if is_cut else article,
-                assignment,
-                own,
-                alphanumerics,
-                self._profile.label,
-                fault,
-            )
-            for article, assignment, own, alphanumerics, is_cut, fault in zip(
-                articles,
-                assignments,
-                _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
-                fingerprints.alphanumerics.tolist(),
-                fingerprints.are_cut.tolist(),
-                fingerprints.faults.tolist(),
-                strict=True,
-            )
+        marked = [
+            dataclasses.replace(article, is_cut=True) if is_cut else article
+            for article, is_cut in zip(articles, fingerprints.are_cut.tolist(), strict=True)
         ]
-        return BatchDecision(assigned, written)
+        decisions = map(
+            LocalDecision,
+            marked,
+            assignments,
+            _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
+            fingerprints.alphanumerics.tolist(),
+            itertools.repeat(self._profile.label),
+            fingerprints.faults.tolist(),
+        )
+        return BatchDecision(list(decisions), written)
 
 
 def _fingerprint_fields(

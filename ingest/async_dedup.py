@@ -11,11 +11,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
-from esdedup.ingest.batches import async_batches
+from esdedup.ingest.batches import async_batches, check_flush_interval
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import EnrichedBatch, OnAssigned, OnRejected
 from esdedup.ingest.json_values import size_of
-from esdedup.ingest.owner_settings import check_flush_interval
 
 from esdedup.arguments import check_type
 from esdedup.elastic.client import blocking_twin

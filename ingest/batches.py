@@ -8,7 +8,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from esdedup.errors import ClientForked
+from esdedup.elastic.limits import DEFAULT_LIMITS
+from esdedup.errors import ClientForked, SettingError
 
 _Item = TypeVar("_Item")
 
@@ -28,6 +29,7 @@ class Filling(Generic[_Item]):
         self._size_of = size_of
         self._items: list[_Item] = []
         self._size = 0
+        self._begun_s = 0.0
 
     def __len__(self) -> int:
         return len(self._items)
@@ -39,13 +41,32 @@ class Filling(Generic[_Item]):
 
     def add(self, item: _Item) -> None:
         """Add an item, which may be of any size."""
+        if not self._items:
+            self._begun_s = time.monotonic()
         self._size += self._size_of(item)
         self._items.append(item)
+
+    def rest_s(self, flush_interval_s: float) -> float:
+        """Return how long to wait until it is that old."""
+        return max(0.0, self._begun_s + flush_interval_s - time.monotonic())
 
     def take(self) -> list[_Item]:
         """Return the items, and begin another batch."""
         items, self._items, self._size = self._items, [], 0
         return items
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raise `SettingError` unless so many articles can be assigned together."""
+    most = DEFAULT_LIMITS.bulk_documents
+    if not 1 <= batch_size <= most:
+        raise SettingError(f"batch_size is {batch_size}; it must be from 1 to {most:,}")
+
+
+def check_flush_interval(flush_interval_s: float | None) -> None:
+    """Raise `SettingError` unless a batch can be closed that long after its first action."""
+    if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
+        raise SettingError(f"flush_interval_s is {flush_interval_s}; it must be greater than 0")
 
 
 def batches(
@@ -77,11 +98,7 @@ def batches(
 
 
 def refuse_fork(process: int) -> None:
-    """Make sure that this process, of that id, is the one that began to read a stream.
-
-    Raises:
-        ClientForked: It was forked from that process.
-    """
+    """Raise `ClientForked` unless this process is the one of that id, which began to read a stream."""
     if os.getpid() != process:
         raise ClientForked(
             f"this process ({os.getpid()}) was forked from process {process}, which has begun to read these "
@@ -102,7 +119,6 @@ class _Reader(Generic[_Item]):
         # Guards all that follows, and is notified of every change.
         self._changed = threading.Condition()
         self._filling = Filling[_Item](most=most, size_of=size_of)
-        self._begun_s = 0.0
         self._has_ended = False
         self._error: BaseException | None = None
         self._is_abandoned = False
@@ -113,7 +129,10 @@ class _Reader(Generic[_Item]):
         try:
             while (batch := self._next()) is not None:
                 yield batch
-                if batch and not self._is_complete():
+                refuse_fork(self._process)
+                with self._changed:
+                    must_wait = bool(batch) and not (self._filling.is_full or self._has_ended)
+                if must_wait:
                     yield []
         finally:
             # In a forked process there is nobody to tell, as above.
@@ -124,20 +143,14 @@ class _Reader(Generic[_Item]):
         if self._error is not None:
             raise self._error
 
-    def _is_complete(self) -> bool:
-        """Return whether the next batch need not be waited for."""
-        refuse_fork(self._process)
-        with self._changed:
-            return self._filling.is_full or self._has_ended
-
     def _next(self) -> list[_Item] | None:
         """Wait for a batch; None at the end."""
         # A forked process has no thread that reads, and the lock may have been held when it was forked.
         refuse_fork(self._process)
         with self._changed:
             self._changed.wait_for(lambda: len(self._filling) or self._has_ended)
-            rest_s = self._begun_s + self._flush_interval_s - time.monotonic()
-            self._changed.wait_for(lambda: self._filling.is_full or self._has_ended, timeout=max(0.0, rest_s))
+            rest_s = self._filling.rest_s(self._flush_interval_s)
+            self._changed.wait_for(lambda: self._filling.is_full or self._has_ended, timeout=rest_s)
             batch = self._filling.take()
             self._changed.notify_all()
             return batch or None
@@ -149,8 +162,6 @@ class _Reader(Generic[_Item]):
                     self._changed.wait_for(lambda: not self._filling.is_full or self._is_abandoned)
                     if self._is_abandoned:
                         return
-                    if not self._filling:
-                        self._begun_s = time.monotonic()
                     self._filling.add(item)
                     self._changed.notify_all()
         except BaseException as error:  # raised again where the batches are read
@@ -170,20 +181,45 @@ async def async_batches(
 ) -> AsyncGenerator[list[_Item], None]:
     """Yield the items in lists, in order; parameters are those of `batches`.
 
-    With `flush_interval_s`, `items` is read by a task of its own, one batch ahead at most.
+    `items` is read by a task of its own, one batch ahead at most.
     """
     filling = Filling[_Item](most=most, size_of=size_of)
-    if flush_interval_s is not None:
-        async with contextlib.aclosing(_AsyncReader(items, filling, flush_interval_s).batches()) as found:
-            async for batch in found:
-                yield batch
-        return
-    async for item in _awaited(items):
-        filling.add(item)
-        if filling.is_full:
-            yield filling.take()
-    if batch := filling.take():
-        yield batch
+    changed = asyncio.Event()
+
+    async def change() -> None:
+        changed.clear()
+        await changed.wait()
+
+    async def read() -> None:
+        async for item in _awaited(items):
+            while filling.is_full:
+                await change()
+            filling.add(item)
+            changed.set()
+
+    reading = asyncio.create_task(read(), name="esdedup-reader")
+    reading.add_done_callback(lambda _: changed.set())
+    try:
+        while True:
+            while not (filling or reading.done()):
+                await change()
+            rest_s = None if flush_interval_s is None else filling.rest_s(flush_interval_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest_s):
+                    while not (filling.is_full or reading.done()):
+                        await change()
+            if reading.done() and not (filling if flush_interval_s else filling.is_full):
+                # Raises what reading has raised.
+                reading.result()
+            batch = filling.take()
+            changed.set()
+            if not batch:
+                break
+            yield batch
+    finally:
+        reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await reading
 
 
 async def _awaited(items: Iterable[_Item] | AsyncIterable[_Item]) -> AsyncIterator[_Item]:
@@ -193,56 +229,3 @@ async def _awaited(items: Iterable[_Item] | AsyncIterable[_Item]) -> AsyncIterat
     else:
         for item in items:
             yield item
-
-
-class _AsyncReader(Generic[_Item]):
-    """Collects the next batch in a task."""
-
-    def __init__(
-        self, items: Iterable[_Item] | AsyncIterable[_Item], filling: Filling[_Item], flush_interval_s: float
-    ) -> None:
-        self._items = items
-        self._filling = filling
-        self._flush_interval_s = flush_interval_s
-        self._changed = asyncio.Event()
-        self._begun_s = 0.0
-
-    async def batches(self) -> AsyncGenerator[list[_Item], None]:
-        reading = asyncio.create_task(self._read(), name="esdedup-reader")
-        reading.add_done_callback(lambda _: self._changed.set())
-        loop = asyncio.get_running_loop()
-        try:
-            while True:
-                while not self._filling and not reading.done():
-                    await self._change()
-                while not self._filling.is_full and not reading.done():
-                    left_s = self._begun_s + self._flush_interval_s - loop.time()
-                    try:
-                        async with asyncio.timeout(left_s):
-                            await self._change()
-                    except TimeoutError:
-                        break
-                batch = self._filling.take()
-                self._changed.set()
-                if not batch:
-                    break
-                yield batch
-            # Raises what reading has raised.
-            reading.result()
-        finally:
-            reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await reading
-
-    async def _read(self) -> None:
-        async for item in _awaited(self._items):
-            while self._filling.is_full:
-                await self._change()
-            if not self._filling:
-                self._begun_s = asyncio.get_running_loop().time()
-            self._filling.add(item)
-            self._changed.set()
-
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()

@@ -10,19 +10,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.arrive import OnLearned, valid_pages
-from esdedup.ingest.batches import BATCH_SIZE
+from esdedup.ingest.batches import BATCH_SIZE, check_batch_size, check_flush_interval
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
 from esdedup.ingest.learn import refuse_to_keep
-from esdedup.ingest.owner import Owner
-from esdedup.ingest.owner_settings import (
-    EXPIRE_EVERY_S,
-    LEASE_TTL_S,
-    PATIENCE_S,
-    OwnerSettings,
-    check_batch_size,
-    check_flush_interval,
-)
-from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
+from esdedup.ingest.owner import EXPIRE_EVERY_S, LEASE_TTL_S, Owner, OwnerSettings
+from esdedup.ingest.remote_owner import PATIENCE_S, RemoteOwner, SidecarConnection
 
 from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
@@ -158,7 +150,7 @@ class Dedup(Closing):
         self._profile = profile
         self._forest_name = forest
         self._articles = Articles(patient(client), fields=fields)
-        # Where articles have been written to, by name.
+        # Those that articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
         self._owner: Owner | RemoteOwner
         if sidecar is None:
@@ -362,11 +354,7 @@ class Dedup(Closing):
         ).expire()
 
     def _own(self, operation: str, advice: str) -> Owner:
-        """Return the owner, if it is in this process.
-
-        Raises:
-            SettingError: A sidecar owns the forest, which has no such operation; says what to do instead.
-        """
+        """Return the owner; raises `SettingError` with advice if that is a sidecar."""
         if isinstance(self._owner, RemoteOwner):
             raise SettingError(f"{operation}: the sidecar owns the forest; {advice}")
         return self._owner

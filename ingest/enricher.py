@@ -130,19 +130,18 @@ class EnrichRun:
             name = index_of(given)
             index = self._enricher.unnamed_index if name is None else named_index(name)
             routed_index = name if index.is_routed_by_root else None
+            read: _Read
             try:
-                yield (
-                    read_action(
-                        given,
-                        index.fields,
-                        position=self._position,
-                        routed_index=routed_index,
-                        backfill=self._backfill,
-                    ),
-                    index,
+                read = read_action(
+                    given,
+                    index.fields,
+                    position=self._position,
+                    routed_index=routed_index,
+                    backfill=self._backfill,
                 )
             except ArticleRejected as error:
-                yield error.bare(), index
+                read = error.bare()
+            yield read, index
 
     def _assign(self, articles: Sequence[ArticleAction]) -> Iterator[ArticleDecision]:
         """Assign articles, unless some before them could not be: that would change their order."""
@@ -229,10 +228,8 @@ class Enricher:
     def log_cut(self, article: ArticleAction, _: Assignment) -> None:
         """Log an article of which only the beginning is fingerprinted."""
         if article.is_cut:
-            length = f"{self._max_text_length:,}"
-            log.warning(
-                "%s: only the first %s characters of its text are fingerprinted", article.name, length
-            )
+            cut = "%s: only the first %s characters of its text are fingerprinted"
+            log.warning(cut, article.name, f"{self._max_text_length:,}")
 
 
 def log_rejected(rejected: ArticleRejected) -> None:
@@ -241,14 +238,9 @@ def log_rejected(rejected: ArticleRejected) -> None:
 
 
 def check_again(check: Callable[[str], object], index: str) -> None:
-    """Raise if an index that was deleted has come back without the fields, as bulk requests bring it back.
+    """Raise `IndexNotReady` if an index was deleted, changed or closed while articles are written to it.
 
-    Args:
-        check: Raises if articles cannot be written to an index.
-        index: Articles have been written to it, or are being written.
-
-    Raises:
-        IndexNotReady: It was deleted, changed or closed.
+    A bulk request brings one that was deleted back without the fields. `check` raises then.
     """
     try:
         check(index)

@@ -77,23 +77,20 @@ def read_articles(
         if isinstance(record, ArticleRejected):
             yield record
             continue
+        place, article = record.place, record.fields
         try:
-            article_id = name_of(record.fields.get(id_field), "", field=f"id in {id_field!r}")
+            article_id = name_of(article.get(id_field), "", field=f"id in {id_field!r}")
         except ArticleRejected as rejected:
-            yield ArticleRejected(record.place, rejected.reason)
+            yield ArticleRejected(place, rejected.reason)
             continue
         if not article_id:
-            yield ArticleRejected(record.place, f"has no id in the field {id_field!r}")
-            continue
-        if seen.add(article_id):
-            article = record.fields
+            yield ArticleRejected(place, f"has no id in the field {id_field!r}")
+        elif not seen.add(article_id):
+            yield ArticleRejected(place, f"repeats the id {article_id!r} of an earlier article")
+        else:
             if is_only_id:
                 article = {name: value for name, value in article.items() if name != id_field}
-            yield FileArticle(
-                place=record.place, id=article_id, article=article, size_bytes=record.size_bytes
-            )
-        else:
-            yield ArticleRejected(record.place, f"repeats the id {article_id!r} of an earlier article")
+            yield FileArticle(place=place, id=article_id, article=article, size_bytes=record.size_bytes)
 
 
 def with_texts(
@@ -131,17 +128,12 @@ class SeenIds:
             return False
         self._latest.add(key)
         if len(self._latest) >= self._unsorted:
-            self._sorted = _merged(self._sorted, self._latest)
+            keys = (np.frombuffer(self._sorted, np.int64), np.fromiter(self._latest, np.int64))
+            self._sorted = array.array("q", np.sort(np.concatenate(keys), kind="stable").tobytes())
             self._latest.clear()
             if len(self._sorted) >= self._generation:
                 self._older, self._sorted = self._sorted, array.array("q")
         return True
-
-
-def _merged(keys: "array.array[int]", others: Iterable[int]) -> "array.array[int]":
-    both = np.concatenate((np.frombuffer(keys, np.int64), np.fromiter(others, np.int64)))
-    both.sort(kind="stable")
-    return array.array("q", both.tobytes())
 
 
 # By bisection of a plain array: numpy takes ten times as long for a single number.
@@ -167,7 +159,11 @@ def check_fields(
             continue
         head.append(record)
         size_bytes += record.size_bytes
-        missing = {role: name for role, name in missing.items() if not _has(record.fields, role, name)}
+        for role, name in list(missing.items()):
+            # An id is at the top level, since it is taken out of the article.
+            value = record.fields.get(name) if role == _ID else value_of(record.fields, name)
+            if value is not None:
+                del missing[role]
         if not missing or len(head) == _MOST_ARTICLES or size_bytes > _MOST_BYTES:
             break
     if missing and head:
@@ -177,11 +173,6 @@ def check_fields(
     yield from records
 
 
-def _has(article: Mapping[str, Any], role: str, name: str) -> bool:
-    # An id is at the top level, since it is taken out of the article.
-    return (article.get(name) if role == _ID else value_of(article, name)) is not None
-
-
 def _not_found(
     articles: list[Mapping[str, Any]], missing: dict[str, str], fields: Fields, id_field: str
 ) -> FieldsNotFound:
@@ -189,11 +180,13 @@ def _not_found(
     given = {_ID: id_field, "text": fields.text, "title": fields.title, "time": fields.time}
     given |= {"source": fields.source, "link": fields.link}
     taken = {name for name in given.values() if name in found}
+    bare = {name: _NO_LETTER.sub("", name.rpartition(".")[2]).casefold() for name in found}
     likely: dict[str, str] = {}
     for role, usual in _USUAL_NAMES.items():
         if given[role] in found and role not in missing:
             continue
-        candidates = _called(usual.split(), found)
+        # Compared without case and separators.
+        candidates = [name for each in usual.split() for name in found if bare[name] == each]
         if role == "text":
             candidates += _longest(articles, found)
         name = next((name for name in candidates if name not in taken), None)
@@ -210,12 +203,6 @@ def _names(article: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _names(value, f"{name}.")
         elif value is not None:
             yield f"{prefix}{name}"
-
-
-def _called(usual: Iterable[str], found: list[str]) -> list[str]:
-    """Return the fields with these names, compared without case and separators."""
-    bare = {name: _NO_LETTER.sub("", name.rpartition(".")[2]).casefold() for name in found}
-    return [name for each in usual for name in found if bare[name] == each]
 
 
 def _longest(articles: list[Mapping[str, Any]], found: list[str]) -> list[str]:

@@ -16,11 +16,7 @@ _OTHERS = _SCALARS | {str, list}
 
 
 def parsed_with_surrogates(source: bytes) -> Any:
-    """Parse JSON that may have lone surrogates, which orjson refuses.
-
-    Raises:
-        ValueError: It is not JSON.
-    """
+    """Parse JSON that may have lone surrogates, which orjson refuses; raises `ValueError` if it is none."""
     try:
         return json.loads(source.decode(), parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -28,7 +24,7 @@ def parsed_with_surrogates(source: bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
+    raise ValueError(f"{name} is not a number")
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:

@@ -127,11 +127,10 @@ def looks(
 def check_two_looks(paths: Iterable[Path], profile: Profile) -> None:
     """Raise `SettingError` unless inputs can be read twice, and something is learned from them."""
     refuse_to_keep(profile)
-    for path in paths:
-        if not path.is_file():
-            raise SettingError(
-                f"{name_of(path)} can be read only once: to learn from it first, save it as a file"
-            )
+    if (once := next((path for path in paths if not path.is_file()), None)) is not None:
+        raise SettingError(
+            f"{name_of(once)} can be read only once: to learn from it first, save it as a file"
+        )
 
 
 def refuse_to_keep(profile: Profile) -> None:
@@ -143,9 +142,7 @@ def refuse_to_keep(profile: Profile) -> None:
 def read_overrides(path: Path | None, *, keep_boilerplate: bool) -> Overrides:
     """Return the overrides in a file of JSON Lines, none if no file is named.
 
-    Raises:
-        SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway, so that overrides
-            would mean nothing.
+    Raises `SettingError` if it cannot be read, or is wrong, or overrides would mean nothing.
     """
     if path is None:
         return NO_OVERRIDES

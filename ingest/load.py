@@ -79,6 +79,7 @@ class Load:
     def summary(self) -> Summary:
         """The run so far; after an error, unacknowledged articles count as failed."""
         counts = {name: self._counts[name] for name in Summary.model_fields}
+        counts["failed"] = counts["read"] - counts["indexed"]
         return Summary.model_validate(counts | {"seconds": round(self._seconds, 3)})
 
     def run(
@@ -115,7 +116,6 @@ class Load:
                     check_again(dedup.require_ready, index)
                     self._acknowledge(written)
         finally:
-            self._counts["failed"] = self._counts["read"] - self._counts["indexed"]
             self._seconds += time.monotonic() - started
 
     def _actions(
@@ -124,7 +124,7 @@ class Load:
         for article in batch:
             self._counts["read"] += 1
             if isinstance(article, ArticleRejected):
-                self._reject(article)
+                self._on_rejected(article)
                 continue
             self._articles[article.id] = article
             yield {"_index": index, "_id": article.id, "_source": article.article}
@@ -153,11 +153,7 @@ class Load:
                 self._on_cut(article.name)
 
     def _reject_by_id(self, rejected: ArticleRejected) -> None:
-        self._reject(ArticleRejected(self._articles.pop(rejected.article).name, rejected.reason))
-
-    def _reject(self, rejected: ArticleRejected) -> None:
-        self._counts["failed"] += 1
-        self._on_rejected(rejected)
+        self._on_rejected(ArticleRejected(self._articles.pop(rejected.article).name, rejected.reason))
 
 
 def _size(article: FileArticle | ArticleRejected) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from esdedup.ingest import csv_rows
-from esdedup.ingest.json_values import refuse_unstorable
+from esdedup.ingest.json_values import parsed_with_surrogates, refuse_unstorable
 
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected, SettingError
@@ -32,7 +32,6 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_BYTES = 1 << 16
 # A long line is read in pieces, so that it is never held whole.
 _PIECE_BYTES = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # In this order: one begins another.
 _WIDE_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
@@ -66,9 +65,8 @@ def name_of(path: Path) -> str:
 
 def total_bytes(paths: Iterable[Path]) -> int | None:
     """Return the total size of the files; None if one has no size, such as standard input."""
-    sizes = [path.stat().st_size if path.is_file() else None for path in paths]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    files = list(paths)
+    return sum(path.stat().st_size for path in files) if all(path.is_file() for path in files) else None
 
 
 def check_readable(paths: Iterable[Path]) -> None:
@@ -191,7 +189,7 @@ def _wide_encoding(begin: bytes) -> str | None:
 def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleRejected]:
     numbered = lines.whole(MAX_ARTICLE_BYTES)
     number, line = next(numbered, (1, b""))
-    line = line.removeprefix(_BYTE_ORDER_MARK)
+    line = line.removeprefix(codecs.BOM_UTF8)
     while line and not line.strip():
         number, line = next(numbered, (number, b""))
     if header := csv_rows.header(line):
@@ -217,37 +215,20 @@ def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
     if content is None:
         return ArticleRejected(place, f"is longer than {MAX_ARTICLE_BYTES:,} bytes")
     try:
-        return Record(place=place, fields=_parsed(content, place), size_bytes=len(content))
+        article = parsed_with_surrogates(content)
+        if not isinstance(article, dict):
+            return ArticleRejected(place, "is JSON, but not an object")
+        if _MAYBE_SURROGATE.search(content) or content.count(b"[") + content.count(b"{") > MAX_JSON_DEPTH:
+            refuse_unstorable(article, name=place)
+    except UnicodeDecodeError as error:
+        return ArticleRejected(place, f"is not UTF-8 (byte {error.start + 1})")
+    except json.JSONDecodeError as error:
+        return ArticleRejected(place, f"is not JSON: {error.msg} at character {error.pos + 1}")
+    except ValueError as error:
+        return ArticleRejected(place, f"is not JSON: {error}")
     except ArticleRejected as rejected:
         return rejected.bare()
-
-
-def _parsed(content: bytes, place: str) -> dict[str, Any]:
-    try:
-        article = json.loads(content.decode(), parse_constant=_refuse_constant)
-    except UnicodeDecodeError as error:
-        raise ArticleRejected(place, f"is not UTF-8 (byte {error.start + 1})") from error
-    except json.JSONDecodeError as error:
-        raise ArticleRejected(place, f"is not JSON: {error.msg} at character {error.pos + 1}") from error
-    except _ConstantError as error:
-        raise ArticleRejected(place, f"is not JSON: {error} is not a number") from error
-    except RecursionError as error:
-        raise ArticleRejected(place, "is nested too deeply") from error
-    except ValueError as error:
-        raise ArticleRejected(place, f"is not valid JSON: {error}") from error
-    if not isinstance(article, dict):
-        raise ArticleRejected(place, "is JSON, but not an object")
-    if _MAYBE_SURROGATE.search(content) or content.count(b"[") + content.count(b"{") > MAX_JSON_DEPTH:
-        refuse_unstorable(article, name=place)
-    return article
-
-
-def _refuse_constant(name: str) -> float:
-    raise _ConstantError(name)
-
-
-class _ConstantError(ValueError):
-    """JSON does not allow NaN and Infinity."""
+    return Record(place=place, fields=article, size_bytes=len(content))
 
 
 def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | None]]:

@@ -1,6 +1,7 @@
 """`RemoteOwner`: articles are assigned by a sidecar, through its `/v1/enrich`."""
 
 import base64
+import contextlib
 import dataclasses
 import json
 import os
@@ -27,6 +28,9 @@ from esdedup.forest import NO_TIME, Assignment, Kind
 from esdedup.sites import site_fields
 
 _TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
+PATIENCE_S = 120.0
+"""A standby takes over within half a minute from an owner that has died, and may have to be started first."""
+
 # A batch takes a second or so. A sidecar that hangs longer has lost the forest to another by then.
 _ANSWER_S = 30.0
 # As many threads may use it at the same time without opening connections anew.
@@ -82,12 +86,7 @@ class SidecarConnection:
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
     def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
-        """Return what a sidecar answers to a request that may be repeated.
-
-        Raises:
-            SidecarUnavailable: None has taken it for as long as was allowed.
-            SidecarError: One refuses it.
-        """
+        """Return what a sidecar answers to a request that may be repeated; raises as `RemoteOwner.assign`."""
         patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
         end_s = time.monotonic() + self._patience_s
         try:
@@ -143,24 +142,20 @@ def _ask(
         raise _Busy(f"cannot connect: {error.message:.300}") from error
     if meta.status == 200:
         return content
-    said = f"{meta.status} {_problem(content)}"
+    reason = None
+    # A proxy may answer anything.
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
+        problem = json.loads(content)
+        reason = problem.get("detail") or problem.get("type")
+    said = f"{meta.status} {reason or 'without a reason'}"
     if meta.status in BUSY_STATUSES:
         raise _Busy(said)
-    advice = _ADVICE.get(meta.status)
+    advice = f"; {_ADVICE[meta.status]}" if meta.status in _ADVICE else ""
     raise SidecarError(
-        f"the sidecar at {node.base_url} refuses these articles: {said}" + (f"; {advice}" if advice else ""),
+        f"the sidecar at {node.base_url} refuses these articles: {said}{advice}",
         address=node.base_url,
         status=meta.status,
     )
-
-
-def _problem(content: bytes) -> str:
-    """Return what problem details say; a proxy may answer anything else."""
-    try:
-        problem = json.loads(content)
-        return str(problem.get("detail") or problem.get("type") or "without a reason")
-    except (ValueError, AttributeError, RecursionError):
-        return "without a reason"
 
 
 def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> elastic_transport.NodeConfig:
@@ -202,9 +197,8 @@ class RemoteOwner:
         self, connection: SidecarConnection, *, forest: str, profile: Profile, fields: Fields
     ) -> None:
         self._connection = connection
-        names = {
-            f"{role}_field": name for role, name in dataclasses.asdict(fields).items() if name is not None
-        }
+        roles = dataclasses.asdict(fields).items()
+        names = {f"{role}_field": name for role, name in roles if name is not None}
         self._query = {"forest": forest, "profile": profile.label, **names}
         self._serializer = JsonSerializer()
 
@@ -235,7 +229,7 @@ class RemoteOwner:
         self._connection.close()
 
     def _lines(self, article: ArticleAction) -> bytes:
-        """Return an article as lines of a bulk request, with no more than the forest looks at."""
+        """Return an article as in a bulk request, with no more than the forest looks at."""
         action = article.action
         source, fields = action["_source"], article.fields
         named = {key: str(action[key]) for key in ("_index", "_id") if action.get(key) is not None}

@@ -12,7 +12,7 @@ from typing import TypeVar
 from elasticsearch import helpers
 from esdedup.ingest.actions import ArticleAction, read_action, with_addition
 from esdedup.ingest.owner import Owner as OwningForest
-from esdedup.ingest.owner_settings import OwnerSettings
+from esdedup.ingest.owner import OwnerSettings
 
 from benchmarks.month.arrivals import Arrival
 from benchmarks.processes import resident_bytes

@@ -68,39 +68,23 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, tokens: &mut Vec<Token>, 
     // The role of the last token.
     let mut last = 0;
     while at < points.len() {
-        let role = points[at].role();
-        let start = at;
-        match role {
-            WIDE => {
-                tokens.push(Token {
-                    hash: hash.of(points[at]),
-                    start: at as u32,
-                    units: 1,
-                    is_number: false,
-                });
-                append_utf16(points[at], letters);
-                at += 1;
-            }
-            WORD | NUMBER => {
-                if last == role {
-                    letters.extend(u16::to_le_bytes(b' '.into()));
-                }
-                let mut sum = hash.of(points[at]);
-                append_utf16(points[at], letters);
-                at += 1;
-                while points[at].role() == role || (role == NUMBER && joins_numbers(points, at)) {
-                    sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[(at - start) % FACTORS]));
-                    append_utf16(points[at], letters);
-                    at += 1;
-                }
-                let (units, is_number) = (WORD_UNITS, role == NUMBER);
-                tokens.push(Token { hash: sum, start: start as u32, units, is_number });
-            }
-            _ => {
-                at += 1;
-                continue;
-            }
+        let (role, start) = (points[at].role(), at);
+        at += 1;
+        if !matches!(role, WIDE | WORD | NUMBER) {
+            continue;
         }
+        if last == role && role != WIDE {
+            letters.extend(u16::to_le_bytes(b' '.into()));
+        }
+        let mut sum = hash.of(points[start]);
+        append_utf16(points[start], letters);
+        while role != WIDE && (points[at].role() == role || (role == NUMBER && joins_numbers(points, at))) {
+            sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[(at - start) % FACTORS]));
+            append_utf16(points[at], letters);
+            at += 1;
+        }
+        let units = if role == WIDE { 1 } else { WORD_UNITS };
+        tokens.push(Token { hash: sum, start: start as u32, units, is_number: role == NUMBER });
         last = role;
     }
     append_utf16(Point::END, letters);

@@ -76,12 +76,6 @@ class Agreement:
                     f"{lower} is {getattr(self, lower)}; it must be at most {higher}, {getattr(self, higher)}"
                 )
 
-    @property
-    def core(self) -> tuple[tuple[float, ...], int]:
-        """The rules as the crate takes them: what compares two texts, in this order, and `max_postings`."""
-        _, *compared, max_postings = dataclasses.astuple(self)
-        return tuple(compared), max_postings
-
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
@@ -107,7 +101,7 @@ class Comparison:
         texts that a root contains may have nothing in common.
         """
         # The distance is no part of this.
-        columns = _core.Relation(0, rules.core).compare(one.tobytes(), other.tobytes())
+        columns = _core.Relation(0, rules).compare(one.tobytes(), other.tobytes())
         dtypes = (float, float, float, bool, bool, bool)
         return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
 

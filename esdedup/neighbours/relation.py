@@ -41,7 +41,7 @@ class Relation:
         """Of a signature, whose bytes are the same on every machine."""
         self.id_bytes = 8 if agreement is None else 16
         """The length of a node id, which has two hex digits for each byte."""
-        self.core = _core.Relation(max_distance_bits, None if agreement is None else agreement.core)
+        self.core = _core.Relation(max_distance_bits, agreement)
         """The same in the crate."""
 
     def ids(self, signatures: Signatures) -> list[str]:

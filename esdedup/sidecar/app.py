@@ -22,8 +22,7 @@ from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
 from esdedup.fields import fields_given
 from esdedup.ingest.learn import read_overrides
-from esdedup.ingest.owner import Owner
-from esdedup.ingest.owner_settings import OwnerSettings
+from esdedup.ingest.owner import Owner, OwnerSettings
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.limits import Guard, Limits

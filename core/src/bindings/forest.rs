@@ -45,24 +45,11 @@ macro_rules! whichever {
 impl Relation {
     #[new]
     #[pyo3(signature = (max_distance_bits, agreement))]
-    fn new(max_distance_bits: u32, agreement: Option<([f64; 10], usize)>) -> Relation {
-        let Some((rules, max_postings)) = agreement else {
-            return Relation(Either::Distance(ByDistance { max_distance_bits }));
-        };
-        let agreement = Agreement {
-            least_resemblance: rules[0],
-            most_resemblance: rules[1],
-            short_letters: rules[2],
-            tiny_resemblance: rules[3],
-            tiny_runs: rules[4],
-            root_slack: rules[5],
-            least_contained: rules[6],
-            // Larger counts than these hold have no text.
-            contained_letters: rules[7] as u32,
-            contained_runs: rules[8] as u16,
-            contained_resemblance: rules[9],
-        };
-        Relation(Either::Agreement(ByAgreement { max_distance_bits, max_postings, agreement }))
+    fn new(max_distance_bits: u32, agreement: Option<Agreement>) -> Relation {
+        Relation(match agreement {
+            None => Either::Distance(ByDistance { max_distance_bits }),
+            Some(agreement) => Either::Agreement(ByAgreement { max_distance_bits, agreement }),
+        })
     }
 
     fn ids(&self, signatures: &[u8]) -> Column {

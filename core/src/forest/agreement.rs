@@ -9,7 +9,8 @@ use super::relation::{Id, Relation};
 use crate::hashing::murmur128;
 use crate::signature::{REPRESENTATIVES, WORDS};
 
-/// The rules by which two texts agree, as `Agreement` has them (`fingerprint/agreement.py`).
+/// The rules by which two texts agree: the fields of `Agreement` that compare them (`fingerprint/agreement.py`).
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 #[derive(Clone, Copy, Debug)]
 pub struct Agreement {
     pub least_resemblance: f64,
@@ -19,9 +20,10 @@ pub struct Agreement {
     pub tiny_runs: f64,
     pub root_slack: f64,
     pub least_contained: f64,
-    pub contained_letters: u32,
-    pub contained_runs: u16,
+    pub contained_letters: u64,
+    pub contained_runs: u64,
     pub contained_resemblance: f64,
+    pub max_postings: usize,
 }
 
 /// A signature of `verified`, as `SIGNATURE` has it (`fingerprint/signature.py`).
@@ -98,7 +100,8 @@ impl Agreement {
         let needed = of_letters.max(of_runs);
         // With J = shared / (runs - shared), shared is J * runs / (1 + J).
         let contained = f64::min(resemblance * runs / (1.0 + resemblance) / fewer, 1.0);
-        let may_contain = longer <= self.contained_letters && fewer_runs >= self.contained_runs;
+        let may_contain =
+            u64::from(longer) <= self.contained_letters && u64::from(fewer_runs) >= self.contained_runs;
         let is_contained =
             may_contain && contained >= self.least_contained && resemblance >= self.contained_resemblance;
         Comparison {
@@ -118,8 +121,6 @@ impl Agreement {
 pub struct ByAgreement {
     /// Between two simhashes in common, inclusive, at most 3; minhashes must be equal.
     pub max_distance_bits: u32,
-    /// At most so many nodes made within the retention are indexed under one representative.
-    pub max_postings: usize,
     /// When two whole texts agree.
     pub agreement: Agreement,
 }
@@ -164,7 +165,7 @@ impl Relation for ByAgreement {
     }
 
     fn max_postings(&self) -> usize {
-        self.max_postings
+        self.agreement.max_postings
     }
 
     fn agree(&self, one: &Text, other: &Text) -> bool {

@@ -16,9 +16,7 @@ enum Chunk<T> {
 
 impl<T: Pod> Chunk<T> {
     fn new() -> Chunk<T> {
-        let Ok(memory) = MmapMut::map_anon(CHUNK * size_of::<T>()) else {
-            return Chunk::Small(vec![T::zeroed(); CHUNK]);
-        };
+        let memory = MmapMut::map_anon(CHUNK * size_of::<T>()).expect("memory for another chunk");
         #[cfg(target_os = "linux")]
         // A kernel without huge pages refuses, and does without.
         let _ = memory.advise(memmap2::Advice::HugePage);

@@ -1,6 +1,6 @@
 //! Nodes and pages in packed form: all that a forest keeps of one, as its document has it. Numbers are little-endian.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytemuck::{Pod, Zeroable, bytes_of, bytes_of_mut};
 
@@ -130,14 +130,12 @@ impl<R: Relation> Nodes<R> {
     /// longer, in the order in which they were made, then new nodes and pages in the order of arrival. Each id comes once.
     /// With each, whether it is one of the former.
     pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
-        let mut made = HashMap::new();
-        for (at, each) in assigned.iter().enumerate().filter(|(_, each)| makes_node(each)) {
-            made.insert(each.row, at);
-        }
+        let made: HashSet<u32> =
+            assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();
         let mut refreshed: Vec<u32> = self.changes().iter().filter_map(refreshed_row).collect();
         refreshed.sort_unstable_by_key(|row| self.node(*row).seq);
         refreshed.dedup();
-        refreshed.retain(|row| !made.contains_key(row));
+        refreshed.retain(|row| !made.contains(row));
         let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
         let refreshed = records.len();
         // A page counts as it was before its first arrival, and as it is after its last.

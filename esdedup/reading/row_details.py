@@ -11,6 +11,7 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
+from esdedup.reading.clusters import Similarity
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import (
     Hit,
@@ -24,7 +25,6 @@ from esdedup.reading.queries import (
     values_of,
 )
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
-from esdedup.reading.similarity import Similarity
 from esdedup.text.normalise import visible_text
 from esdedup.times import time_ms
 

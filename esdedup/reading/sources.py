@@ -8,7 +8,7 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.articles import find_article
-from esdedup.reading.clusters import other_articles
+from esdedup.reading.clusters import Similarity, other_articles
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import (
     aggregation,
@@ -21,7 +21,6 @@ from esdedup.reading.queries import (
 )
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import Scope
-from esdedup.reading.similarity import Similarity
 
 # Sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000

@@ -6,7 +6,7 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
-from esdedup.reading.clusters import other_articles
+from esdedup.reading.clusters import Similarity, other_articles
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import (
     Hit,
@@ -19,7 +19,6 @@ from esdedup.reading.queries import (
 )
 from esdedup.reading.results import EXAMPLE_ARTICLE, Article, Result, SimilarArticle, example
 from esdedup.reading.scope import Scope
-from esdedup.reading.similarity import Similarity
 
 # Texts that are counted.
 _MAX_COUNTED = 10_000

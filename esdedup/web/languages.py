@@ -18,7 +18,7 @@ from babel import dates, numbers, units
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import RedirectResponse
+from fastapi.responses import RedirectResponse, Response
 
 from esdedup.times import DAY_MS, iso, time_ms
 
@@ -178,8 +178,18 @@ async def choose_language(
     # Two slashes at the beginning would be another host's address.
     path = back.lstrip("/\\")
     answer = RedirectResponse(f"{prefix}/{path}", status_code=303)
-    is_safe = request.url.scheme == "https"
-    answer.set_cookie(
-        COOKIE, to, max_age=_YEAR_S, path=prefix or "/", secure=is_safe, httponly=True, samesite="lax"
-    )
+    keep_cookie(request, answer, COOKIE, to, max_age_s=_YEAR_S)
     return answer
+
+
+def keep_cookie(request: Request, answer: Response, name: str, value: str, *, max_age_s: int) -> None:
+    """Let the visitor's browser keep a value, for these pages only."""
+    answer.set_cookie(
+        name,
+        value,
+        max_age=max_age_s,
+        path=request.scope.get("root_path", "") or "/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )

@@ -24,7 +24,7 @@ from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import MAX_VALUE
-from esdedup.web.languages import Language
+from esdedup.web.languages import Language, keep_cookie
 from esdedup.web.rendering import language_of, render
 from esdedup.web.site import CurrentSite, Site
 
@@ -38,7 +38,7 @@ SORT_NAMES = {
 _VALUES_OF_A_FACET = 40
 _SHOWN_AT_ONCE = 8
 VISIT_COOKIE = "esdedup_visit"
-_VISITS_KEPT = timedelta(days=90)
+_VISITS_KEPT_S = 90 * 24 * 3600
 _PAUSE = timedelta(minutes=30)
 # Seconds since 1970: the end of the visit before, if there was one, and the last page of this one.
 _VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
@@ -104,7 +104,7 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
     )
-    _remember(visits, request, answer)
+    keep_cookie(request, answer, VISIT_COOKIE, visits.cookie, max_age_s=_VISITS_KEPT_S)
     return answer
 
 
@@ -121,19 +121,6 @@ async def _read(site: Site, form: PageForm, options: dict[str, Any]) -> tuple[Pa
     else:
         return page.result(), overview.result()
     raise error
-
-
-def _remember(visits: Visits, request: Request, answer: HTMLResponse) -> None:
-    """Let the visitor's browser keep when the list was seen."""
-    answer.set_cookie(
-        VISIT_COOKIE,
-        visits.cookie,
-        max_age=int(_VISITS_KEPT.total_seconds()),
-        path=request.scope.get("root_path", "") or "/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,8 @@
 """`esdedup cluster` and `esdedup weights`: what is made from files, without Elasticsearch."""
 
 import functools
-import itertools
 import json
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
-from esdedup.ingest.cluster import ClusteredArticle, Clustering
+from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, first_look, looks
 from esdedup.ingest.records import check_readable, total_bytes
@@ -28,15 +27,14 @@ from esdedup.ingest.word_files import Weighing
 def cluster(
     files: options.Files,
     *,
-    output_file: Annotated[Path | None, typer.Option("--output")] = None,
-    time_field: Annotated[str | None, typer.Option(rich_help_panel="Field names")] = None,
+    output_file: options.OutputFile = None,
+    time_field: Annotated[str | None, typer.Option(rich_help_panel=options.FIELD_NAMES)] = None,
     site_field: Annotated[
         str | None,
         typer.Option(
             "--site-field",
             help=f"The site. Default: the host in {Fields.link}, or {Fields.source}.",
-            rich_help_panel="Field names",
-            show_default=False,
+            rich_help_panel=options.FIELD_NAMES,
         ),
     ] = None,
     retention_days: Annotated[float | None, typer.Option(min=0.001)] = None,
@@ -52,7 +50,6 @@ def cluster(
     that has no fingerprint, and stay so if it comes again.
 
     Options:
-        output_file: File to write to. Default: standard output.
         time_field: The publication time. Default: articles have no time, and nothing expires.
         retention_days: With --time-field: how many days a cluster accepts articles after its last one.
             Default: 30.
@@ -64,7 +61,9 @@ def cluster(
     check_readable(files)
     if learn_first:
         check_two_looks(files, profile)
-    report = _Report()
+    run = _Run(on_cut=say_cut)
+    written = undated = without_fingerprint = 0
+    roots: set[str] = set()
     with (
         opened_output(output_file, files) as target,
         output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
@@ -75,8 +74,8 @@ def cluster(
             fields=fields,
             use_time=time_field is not None,
             retention=options.retention(retention_days) or DEFAULT_RETENTION,
-            on_rejected=report.reject,
-            on_cut=report.cut,
+            on_rejected=run.reject,
+            on_cut=run.cut_off,
             on_undated=say,
             workers=workers,
         )
@@ -85,55 +84,46 @@ def cluster(
             first_look(clustering, first, fields)
             for article in clustering.cluster(articles):
                 target.write(json.dumps(article.model_dump()) + "\n")
-                report.add(article)
-    say(str(report))
-    if report.failed:
+                written += 1
+                undated += article.is_undated
+                if article.root is None:
+                    without_fingerprint += 1
+                else:
+                    roots.add(article.root)
+    counts = {"without a fingerprint": without_fingerprint, "cut": run.cut, "undated": undated}
+    say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{_of_some(counts)}")
+    if run.failed:
         raise typer.Exit(1)
 
 
-class _Report:
-    """Counts the articles of a run."""
+class _Run:
+    """Counts the articles that a run leaves out or reads in part, and says which."""
 
-    def __init__(self) -> None:
-        self._written = 0
-        self.failed = 0
-        self._cut = self._undated = self._without_fingerprint = 0
-        self._roots: set[str] = set()
+    def __init__(self, *, on_cut: Callable[[str], None]) -> None:
+        self.failed = self.cut = 0
+        self._on_cut = on_cut
 
     def reject(self, rejected: ArticleRejected) -> None:
-        """Count an article that cannot be clustered, and print why."""
         self.failed += 1
         say_rejected(rejected)
 
-    def cut(self, name: str) -> None:
-        """Count an article of which only the beginning is compared, and say so."""
-        self._cut += 1
-        say_cut(name)
+    def cut_off(self, name: str) -> None:
+        self.cut += 1
+        self._on_cut(name)
 
-    def add(self, article: ClusteredArticle) -> None:
-        """Count a clustered article."""
-        self._written += 1
-        self._undated += article.is_undated
-        if article.root is None:
-            self._without_fingerprint += 1
-        else:
-            self._roots.add(article.root)
+    def summary(self, count: int, done: str) -> str:
+        return f"{count + self.failed:,} read, {count:,} {done}, {self.failed:,} failed"
 
-    def __str__(self) -> str:
-        return (
-            f"{self._written + self.failed:,} read, {self._written:,} clustered, {self.failed:,} failed, "
-            f"{len(self._roots):,} roots"
-            + (f", {self._without_fingerprint:,} without a fingerprint" if self._without_fingerprint else "")
-            + (f", {self._cut:,} cut" if self._cut else "")
-            + (f", {self._undated:,} undated" if self._undated else "")
-        )
+
+def _of_some(counts: Mapping[str, int]) -> str:
+    return "".join(f", {count:,} {name}" for name, count in counts.items() if count)
 
 
 @command("weights", example="esdedup weights news.jsonl --output weights.json")
 def weights(
     files: options.Files,
     *,
-    output_file: Annotated[Path | None, typer.Option("--output")] = None,
+    output_file: options.OutputFile = None,
     min_articles: Annotated[int, typer.Option(min=1)] = 2,
     cut: options.Cut,
     id_field: options.IdField = "id",
@@ -145,31 +135,21 @@ def weights(
     same --segmenter and --dictionary with the table as here.
 
     Options:
-        output_file: File to write to. Default: standard output.
         min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words
             do.
     """
     segmenter = cut.read_segmenter()
     fields = Fields(text=text_field)
     check_readable(files)
-    rejected, cut_off = itertools.count(), itertools.count()
-
-    def reject(article: ArticleRejected) -> None:
-        next(rejected)
-        say_rejected(article)
-
-    def say_cut_off(name: str) -> None:
-        next(cut_off)
-        say(f"{name}: only the first {MAX_TEXT_LENGTH:,} characters of its text are counted")
-
-    weighing = Weighing(segmenter=segmenter, fields=fields, on_rejected=reject, on_cut=say_cut_off)
+    run = _Run(
+        on_cut=lambda name: say(
+            f"{name}: only the first {MAX_TEXT_LENGTH:,} characters of its text are counted"
+        )
+    )
+    weighing = Weighing(segmenter=segmenter, fields=fields, on_rejected=run.reject, on_cut=run.cut_off)
     with output.file_progress("counting words", total_bytes(files)) as on_bytes:
         weighing.add(read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes))
-    failed, shortened = next(rejected), next(cut_off)
-    summary = (
-        f"{weighing.article_count + failed:,} read, {weighing.article_count:,} counted, {failed:,} failed"
-    )
-    summary += f", {shortened:,} cut" if shortened else ""
+    summary = run.summary(weighing.article_count, "counted") + _of_some({"cut": run.cut})
     try:
         table = weighing.table(min_articles=min_articles)
         with opened_output(output_file, files) as target:
@@ -177,5 +157,5 @@ def weights(
         summary += f", {len(table.words):,} words, the median weighs {table.default}"
     finally:
         say(summary)
-    if failed:
+    if run.failed:
         raise typer.Exit(1)

@@ -28,8 +28,31 @@ EXTRAS = {
 class OptionGroup:
     """Options that several commands share: a frozen dataclass whose fields are annotated as typer options.
 
-    A command takes a group as one keyword parameter; each field becomes an option of the command.
+    A command takes a group as one keyword parameter; each field becomes an option of the command, in the
+    `panel` of its help. A section `Options` of the docstring has the help of fields.
     """
+
+    _panel: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, *, panel: str | None = None) -> None:
+        cls._panel = panel or cls._panel
+
+    @classmethod
+    def parameters(cls, name: str) -> list[inspect.Parameter]:
+        """Return one parameter for each field; the group's name keeps them apart from others."""
+        hints = typing.get_type_hints(cls, include_extras=True)
+        helps: dict[str, str] = {}
+        for each in reversed(cls.__mro__):
+            helps |= _documented(each)[1]
+        return [
+            inspect.Parameter(
+                f"{name}_{field.name}",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=_described(field.name, hints[field.name], helps.get(field.name), cls._panel),
+            )
+            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        ]
 
 
 def command(
@@ -80,17 +103,15 @@ def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name in groups:
-            parameters += _options_of(groups[name], name)
-        elif name in helps:
-            annotation = _with_help(name, hints[name], helps[name])
-            parameters.append(parameter.replace(annotation=annotation))
+            parameters += groups[name].parameters(name)
         else:
-            parameters.append(parameter)
+            annotation = _described(name, hints[name], helps.get(name), None)
+            parameters.append(parameter.replace(annotation=annotation))
 
     def call(**values: Any) -> None:
         for name, group in groups.items():
-            fields = {option.name: values.pop(option.name) for option in _options_of(group, name)}
-            values[name] = group(**{full.removeprefix(f"{name}_"): each for full, each in fields.items()})
+            fields = [field.name for field in dataclasses.fields(group)]  # type: ignore[arg-type]
+            values[name] = group(**{field: values.pop(f"{name}_{field}") for field in fields})
         function(**values)
 
     # Not functools.wraps: typer would follow `__wrapped__` back to the groups.
@@ -100,39 +121,25 @@ def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _documented(function: Callable[..., None]) -> tuple[str, dict[str, str]]:
-    """Return the docstring of a command without its section `Options`, and what that says of each one."""
-    text, _, section = (inspect.getdoc(function) or "").partition("\n\nOptions:\n")
-    helps = {}
-    for entry in re.split(r"\n {4}(?! )", section.removeprefix("    ")):
-        name, _, said = entry.partition(": ")
-        helps[name] = " ".join(said.split())
-    return text, helps
+def _documented(about: object) -> tuple[str, dict[str, str]]:
+    """Return a docstring without its section `Options`, and what that says of each one."""
+    text, _, section = (inspect.getdoc(about) or "").partition("\n\nOptions:\n")
+    entries = re.split(r"\n {4}(?! )", section.removeprefix("    "))
+    said = {name: " ".join(help_text.split()) for name, _, help_text in (e.partition(": ") for e in entries)}
+    return text, said
 
 
-def _with_help(name: str, hint: Any, text: str) -> Any:
-    """Return the type of a parameter as typer wants it, with a help; its option has its name."""
+def _described(name: str, hint: Any, text: str | None, panel: str | None) -> Any:
+    """Return the type of a parameter as typer wants it; an option without flags gets that of its name."""
     kind, info = hint, typer.Option()
     if hasattr(hint, "__metadata__"):
         kind, info = hint.__origin__, copy.copy(hint.__metadata__[0])
-    info.help = text
+    elif text is None:
+        return hint
+    info.help, info.rich_help_panel = text or info.help, panel or info.rich_help_panel
     if isinstance(info, OptionInfo) and info.default is ...:
         info.param_decls = (f"--{name.replace('_', '-')}",)
     return Annotated[kind, info]
-
-
-def _options_of(group: type[OptionGroup], name: str) -> list[inspect.Parameter]:
-    """Return one parameter for each field of a group; the group's name keeps them apart from others."""
-    hints = typing.get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            f"{name}_{field.name}",
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in dataclasses.fields(group)  # type: ignore[arg-type]
-    ]
 
 
 def require_extra(name: str) -> None:

@@ -36,7 +36,7 @@ _ANSWER_S = 300
 def demo(
     *,
     data: Path = Path(".esdedup/node"),
-    port: Annotated[int, typer.Option(min=0, max=65_535)] = 0,
+    port: options.Port = 0,
     sidecar_port: Annotated[
         int,
         typer.Option(

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from esdedup.cli import options, output
@@ -60,23 +59,18 @@ def explain(
         one_text, other_text = (read_text(path, fields) for path in paths)
         sites = one_text.site, other_text.site
         compared = explain_texts(one_text.text, other_text.text, profile, overrides=overrides, sites=sites)
-        if json:
-            output.print_json(compared.model_dump(mode="json"))
-        else:
-            print_explanation(output.console(), compared)
+        output.print_answer(compared, _print_explanation, json=json)
         return
     given = fingerprinting.given_profile()
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, index))
         indexed = maintenance.explain(index, one, other, profile=given, overrides=overrides)
-    if json:
-        output.print_json(indexed.model_dump(mode="json"))
-    else:
-        print_verdict(output.console(), indexed)
+    output.print_answer(indexed, _print_verdict, json=json)
 
 
-def print_explanation(screen: Console, found: Explanation) -> None:
+def _print_explanation(found: Explanation) -> None:
     """Print each stage of the comparison of two texts."""
+    screen = output.console()
     texts = {"A": found.one, "B": found.other}
     screen.print(f"profile {found.profile}\n")
     print_stage(
@@ -107,11 +101,11 @@ def print_explanation(screen: Console, found: Explanation) -> None:
     print_stage(screen, "5 The decision for these two texts alone", [("", RULES[found.rule])])
 
 
-def print_verdict(screen: Console, found: IndexedExplanation) -> None:
+def _print_verdict(found: IndexedExplanation) -> None:
     """Print the comparison of the texts, the state of both articles, and the outcome."""
-    print_explanation(screen, found.comparison)
-    articles = {"A": found.one, "B": found.other}
-    for name, article in articles.items():
+    _print_explanation(found.comparison)
+    screen = output.console()
+    for name, article in (("A", found.one), ("B", found.other)):
         print_stage(
             screen,
             f"6 In the index: {name} is {printable(article.id)} in {article.index}",

@@ -1,6 +1,8 @@
 """`esdedup setup`, `index` and `learn`: preparing an index, filling it, and teaching a forest beforehand."""
 
+import contextlib
 import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +24,6 @@ from esdedup.ingest.load import Load
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES
-
-# Soon enough for people, and seldom enough to cost nothing.
-_FLUSH_INTERVAL_S = 5.0
 
 
 @command("setup", example="esdedup setup news --shards 3 --route-by-root")
@@ -73,9 +72,7 @@ def index(
     backfill: bool = False,
     learn_first: options.LearnFirst = False,
     workers: options.Workers = WORKERS,
-    flush_interval_s: Annotated[
-        float, typer.Option("--flush-interval", min=0.1, max=3_600)
-    ] = _FLUSH_INTERVAL_S,
+    flush_interval_s: Annotated[float, typer.Option("--flush-interval", min=0.1, max=3_600)] = 5.0,
     retention_days: options.RetentionDays = None,
     lookup: options.Lookup = None,
     json: options.Json = False,
@@ -97,7 +94,16 @@ def index(
     if learn_first:
         check_two_looks(files, profile)
     load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say)
-    has_begun = True
+
+    def report() -> None:
+        output.print_summary(f"into {index}", load.summary, json=json)
+        if too_old := load.summary.too_old:
+            say(
+                f"articles dated more than ten years back: {too_old:,}; they count as published when "
+                "they arrived. Index an archive with --backfill, which believes such dates"
+            )
+
+    interrupted = "unacknowledged articles count as failed; run the command again, nothing is indexed twice"
     with server.connect() as client:
         dedup = Dedup(
             client,
@@ -111,7 +117,7 @@ def index(
             workers=workers,
         )
         fields = dedup.require_ready(index)
-        try:
+        with _reported(report, index=index, interrupted=interrupted):
             bytes_read = total_bytes(files * (1 + learn_first))
             with dedup, output.file_progress("indexing", bytes_read) as on_bytes:
                 read = functools.partial(
@@ -128,28 +134,25 @@ def index(
                         learned_from=first,
                     )
             execute(patient(client), refresh(index))
-        except FieldsNotFound as error:
-            error.index, has_begun = index, False
-            raise
-        except KeyboardInterrupt:
-            say(
-                "interrupted: unacknowledged articles count as failed; run the command again, nothing is "
-                "indexed twice"
-            )
-            raise
-        finally:
-            summary = load.summary.model_dump()
-            if has_begun and json:
-                output.print_json(summary)
-            elif has_begun:
-                output.print_counts(f"into {index}", summary)
-            if too_old := load.summary.too_old:
-                say(
-                    f"articles dated more than ten years back: {too_old:,}; they count as published when "
-                    "they arrived. Index an archive with --backfill, which believes such dates"
-                )
     if load.summary.failed:
         raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _reported(report: Callable[[], None], *, index: str, interrupted: str) -> Iterator[None]:
+    """Report a run however it ends; if its articles lack fields, it has not begun."""
+    has_begun = True
+    try:
+        yield
+    except FieldsNotFound as error:
+        error.index, has_begun = index, False
+        raise
+    except KeyboardInterrupt:
+        say(f"interrupted: {interrupted}")
+        raise
+    finally:
+        if has_begun:
+            report()
 
 
 @command("learn", example="esdedup learn --index news")
@@ -164,7 +167,6 @@ def learn(
             min=1,
             help="Without FILE: how many of the latest articles to learn from. Default: "
             f"{LATEST_ARTICLES:,}; much older ones would be forgotten again.",
-            show_default=False,
         ),
     ] = None,
     json: options.Json = False,
@@ -189,7 +191,11 @@ def learn(
     if files and latest is not None:
         raise SettingError("--latest goes without FILE: all articles of files are learned from")
     learning = Learning(on_rejected=say_rejected)
-    has_begun = True
+
+    def report() -> None:
+        output.print_summary(f"learned by {forest.name}", learning.summary, json=json)
+
+    interrupted = "what was learned is kept; run the command again, nothing teaches twice"
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
         dedup = Dedup(
@@ -201,30 +207,16 @@ def learn(
             wait_s=forest.wait_s,
         )
         own = dedup.require_ready(index)
-        try:
-            with dedup:
-                if files:
-                    with output.file_progress("learning", total_bytes(files)) as on_bytes:
-                        articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)
-                        learning.run(dedup, texts_of(articles, own))
-                else:
-                    stored = Maintenance(client, forest=forest.name, fields=fields)
-                    how_many = latest or LATEST_ARTICLES
-                    count = stored.count_texts([index], latest=how_many)
-                    with output.count_progress("learning", count) as on_learned:
-                        learning.run(dedup, stored.texts([index], latest=how_many), on_learned=on_learned)
-        except FieldsNotFound as error:
-            error.index, has_begun = index, False
-            raise
-        except KeyboardInterrupt:
-            say("interrupted: what was learned is kept; run the command again, nothing teaches twice")
-            raise
-        finally:
-            if has_begun:
-                summary = learning.summary.model_dump()
-                if json:
-                    output.print_json(summary)
-                else:
-                    output.print_counts(f"learned by {forest.name}", summary)
+        with _reported(report, index=index, interrupted=interrupted), dedup:
+            if files:
+                with output.file_progress("learning", total_bytes(files)) as on_bytes:
+                    articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)
+                    learning.run(dedup, texts_of(articles, own))
+            else:
+                stored = Maintenance(client, forest=forest.name, fields=fields)
+                how_many = latest or LATEST_ARTICLES
+                count = stored.count_texts([index], latest=how_many)
+                with output.count_progress("learning", count) as on_learned:
+                    learning.run(dedup, stored.texts([index], latest=how_many), on_learned=on_learned)
     if learning.summary.failed:
         raise typer.Exit(1)

@@ -1,10 +1,9 @@
 """`esdedup fingerprint`: the fingerprint of a text, without Elasticsearch."""
 
-import dataclasses
+import functools
 import itertools
-from typing import Any
 
-from rich.console import Console
+import pydantic
 
 from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.cli import options, output
@@ -17,7 +16,6 @@ from esdedup.errors import SettingError
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
@@ -59,20 +57,16 @@ def fingerprint(
             filter_on = execute(client, learned_copy(forest.name, profile)).filter_on(overrides)
     explainer = Explainer(profile, filter_on=filter_on)
     name = None if site is None else site_name(site)
-    described = _Description.of(read_plain_text(STANDARD_INPUT), name, explainer)
-    if described.is_cut:
+    described = _described(read_plain_text(STANDARD_INPUT), name, explainer)
+    if described.cut:
         say_cut("standard input")
-    if json:
-        output.print_json(described.for_programs())
-    else:
-        described.print(output.console())
+    output.print_answer(described, functools.partial(_print_description, profile.min_letters), json=json)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Description:
+class _Description(pydantic.BaseModel):
     """A text's fingerprint, and what it is made of."""
 
-    profile: Profile
+    profile: str
     # None if the text has no fingerprint; then the rest is empty.
     fingerprint: str | None
     representatives: list[Representative]
@@ -83,58 +77,44 @@ class _Description:
     # What is left out of the text; None if nothing was to be.
     left_out: LeftOut | None
     # Whether only the beginning of the text is compared.
-    is_cut: bool
+    cut: bool
 
-    @classmethod
-    def of(cls, text: str, site: str | None, explainer: Explainer) -> "_Description":
-        """Describe a raw text, from some site, without what is to be left out of it."""
-        profile, representatives = explainer.profile, explainer.representatives(text, site)
-        values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
-        keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))
-        return cls(
-            profile=profile,
-            fingerprint=explainer.fingerprint(text, site),
-            representatives=representatives,
-            features=explainer.features(text, site),
-            # Simhashes may share a band.
-            bands=list(dict.fromkeys(itertools.chain.from_iterable(keys))),
-            asked_bands=list(dict.fromkeys(itertools.chain.from_iterable(asked))),
-            left_out=explainer.left_out(text, site),
-            is_cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
+
+def _described(text: str, site: str | None, explainer: Explainer) -> _Description:
+    """Describe a raw text, from some site, without what is to be left out of it."""
+    profile, representatives = explainer.profile, explainer.representatives(text, site)
+    values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
+    keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))
+    return _Description(
+        profile=profile.label,
+        fingerprint=explainer.fingerprint(text, site),
+        representatives=representatives,
+        features=explainer.features(text, site),
+        # Simhashes may share a band.
+        bands=list(dict.fromkeys(itertools.chain.from_iterable(keys))),
+        asked_bands=list(dict.fromkeys(itertools.chain.from_iterable(asked))),
+        left_out=explainer.left_out(text, site),
+        cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
+    )
+
+
+def _print_description(min_letters: int, found: _Description) -> None:
+    screen = output.console()
+    screen.print(f"profile      {found.profile}")
+    for line in [] if found.left_out is None else output.left_out_lines(found.left_out):
+        screen.print(f"left out     {line}", markup=False, emoji=False)
+    if found.fingerprint is None:
+        screen.print(
+            "fingerprint  none: what remains of the text has no words, or fewer than "
+            f"{min_letters} letters and digits"
         )
-
-    def for_programs(self) -> dict[str, Any]:
-        """Return the description as JSON values."""
-        return {
-            "profile": self.profile.label,
-            "fingerprint": self.fingerprint,
-            "representatives": [each.model_dump() for each in self.representatives],
-            "features": [
-                {"word": each.word, "count": each.count, "weight": each.weight} for each in self.features
-            ],
-            "bands": self.bands,
-            "asked_bands": self.asked_bands,
-            "left_out": None if self.left_out is None else self.left_out.model_dump(),
-            "cut": self.is_cut,
-        }
-
-    def print(self, screen: Console) -> None:
-        """Print the description for people."""
-        screen.print(f"profile      {self.profile.label}")
-        for line in [] if self.left_out is None else output.left_out_lines(self.left_out):
-            screen.print(f"left out     {line}", markup=False, emoji=False)
-        if self.fingerprint is None:
-            screen.print(
-                "fingerprint  none: what remains of the text has no words, or fewer than "
-                f"{self.profile.min_letters} letters and digits"
-            )
-            return
-        screen.print(f"fingerprint  {self.fingerprint}")
-        for each in self.representatives:
-            shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
-            # Printed as it is: no emoji for `:cat:`, and a final backslash stays.
-            screen.print(shown.rstrip(), markup=False, emoji=False)
-        screen.print(f"bands        {' '.join(self.bands)}")
-        if self.features:
-            rows = [(f"{each.weight:.3f}", each.count, each.word) for each in self.features]
-            output.print_table(screen, "features", ("weight", "count", "word"), rows, numbers=(0, 1))
+        return
+    screen.print(f"fingerprint  {found.fingerprint}")
+    for each in found.representatives:
+        shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
+        # Printed as it is: no emoji for `:cat:`, and a final backslash stays.
+        screen.print(shown.rstrip(), markup=False, emoji=False)
+    screen.print(f"bands        {' '.join(found.bands)}")
+    if found.features:
+        rows = [(f"{each.weight:.3f}", each.count, each.word) for each in found.features]
+        output.print_table(screen, "features", ("weight", "count", "word"), rows, numbers=(0, 1))

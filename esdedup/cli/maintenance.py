@@ -1,8 +1,8 @@
 """`esdedup stats`, `expire`, `verify` and `rebuild`: looking after a forest."""
 
 import collections
+import functools
 import html
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -10,14 +10,12 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
-from esdedup.cli.output import json_line, passage, print_stage, printable
+from esdedup.cli.output import passage, print_stage, printable
 from esdedup.errors import SettingError
 from esdedup.maintenance import (
     BoilerplateBySite,
     Maintenance,
-    SiteBoilerplate,
     Stats,
-    Violation,
     ViolationKind,
 )
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
@@ -28,7 +26,7 @@ _MAX_SHOWN = 1_000
 
 Indices = Annotated[
     list[str],
-    typer.Option("--index", help="Index of articles, alias or pattern; may be repeated.", show_default=False),
+    typer.Option("--index", help="Index of articles, alias or pattern; may be repeated."),
 ]
 
 
@@ -65,16 +63,10 @@ def stats(
         maintenance = Maintenance(client, forest=forest.name, fields=fields)
         if boilerplate:
             by_site = maintenance.boilerplate(index, articles=articles, passages=passages)
-            if json:
-                output.print_json(by_site.model_dump())
-            else:
-                _print_as_overrides(by_site)
+            output.print_answer(by_site, _print_as_overrides, json=json)
             return
         found = maintenance.stats(index)
-    if json:
-        output.print_json(found.model_dump())
-    else:
-        _print_stats(forest.name, found)
+    output.print_answer(found, functools.partial(_print_stats, forest.name), json=json)
 
 
 @command("expire", example="esdedup expire --dry-run")
@@ -99,11 +91,8 @@ def expire(
         if not dry_run:
             with output.count_progress("expiring", total.leaves + total.roots + total.pages) as on_progress:
                 expired = maintenance.expire(on_progress=on_progress)
-    counts = expired.model_dump()
-    if json:
-        output.print_json({"forest": forest.name, "dry_run": dry_run, **counts})
-    else:
-        output.print_counts(f"{'would be deleted' if dry_run else 'deleted'} from {forest.name}", counts)
+    title = f"{'would be deleted' if dry_run else 'deleted'} from {forest.name}"
+    output.print_summary(title, expired, json=json, forest=forest.name, dry_run=dry_run)
 
 
 @command("verify", example="esdedup verify --index news --repair")
@@ -142,7 +131,7 @@ def verify(
             for violation in maintenance.verify(index, on_progress=on_progress):
                 found[violation.kind] += 1
                 if found.total() <= _MAX_SHOWN:
-                    _say_violation(violation)
+                    say(f"{violation} (can be repaired)" if violation.can_be_repaired else str(violation))
     if found.total() > _MAX_SHOWN:
         say(f"and {found.total() - _MAX_SHOWN:,} more")
     counts = {"repaired": +repaired, "violations": +found}
@@ -159,10 +148,6 @@ def verify(
         typer.echo(f"{total:,} nodes and articles checked, {found.total():,} violations")
     if found:
         raise typer.Exit(1)
-
-
-def _say_violation(violation: Violation) -> None:
-    say(f"{violation} (can be repaired)" if violation.can_be_repaired else str(violation))
 
 
 @command("rebuild", example="esdedup rebuild --index news-2026-01 --index news-2026-02 --replace")
@@ -268,20 +253,14 @@ def _print_as_overrides(found: BoilerplateBySite) -> None:
     if not found.is_complete:
         typer.echo("# There are so many different passages that not all were counted.")
     for site in found.sites:
-        for line in _overrides_of(site):
-            typer.echo(line)
-
-
-def _overrides_of(found: SiteBoilerplate) -> Iterator[str]:
-    name = "no site" if found.site is None else printable(found.site)
-    yield ""
-    yield f"# {name}: {found.articles:,} articles, {found.learned:,} passages are boilerplate"
-    for each in found.passages:
-        yield f"# in {each.articles:,} articles" + (": too long for a line" if each.text is None else "")
-        if each.text is not None:
-            # An override may have markup; this text has none.
-            override = {"boilerplate": html.escape(each.text, quote=False)}
-            yield json_line(override if found.site is None else override | {"site": found.site})
-    more = found.learned - len(found.passages)
-    if more:
-        yield f"# and {more:,} more passages"
+        name = "no site" if site.site is None else printable(site.site)
+        typer.echo(f"\n# {name}: {site.articles:,} articles, {site.learned:,} passages are boilerplate")
+        for each in site.passages:
+            too_long = ": too long for a line" if each.text is None else ""
+            typer.echo(f"# in {each.articles:,} articles{too_long}")
+            if each.text is not None:
+                # An override may have markup; this text has none.
+                override = {"boilerplate": html.escape(each.text, quote=False)}
+                output.print_json(override if site.site is None else override | {"site": site.site})
+        if more := site.learned - len(site.passages):
+            typer.echo(f"# and {more:,} more passages")

@@ -24,11 +24,7 @@ app = typer.Typer(
 
 Data = Annotated[
     Path | None,
-    typer.Option(
-        "--data",
-        help="Directory of Elasticsearch. Default: one in the user's data directory.",
-        show_default=False,
-    ),
+    typer.Option("--data", help="Directory of Elasticsearch. Default: one in the user's data directory."),
 ]
 
 
@@ -36,7 +32,7 @@ Data = Annotated[
 def start(
     *,
     data: Data = None,
-    port: Annotated[int, typer.Option(min=0, max=65_535)] = 9200,
+    port: options.Port = 9200,
     nodes: Annotated[int, typer.Option(min=1, max=9)] = 1,
     version: str = "9",
     heap: str = "512m",
@@ -46,7 +42,6 @@ def start(
     """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB).
 
     Options:
-        port: Port to listen on; 0 takes a free one.
         nodes: How many processes form the cluster.
         version: Version of Elasticsearch: 8.19, 9, or a full version.
         heap: Java heap of each node, such as 512m or 2g.

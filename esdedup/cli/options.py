@@ -33,24 +33,18 @@ if TYPE_CHECKING:
 
 FIELD_NAMES = "Field names"
 _HASHES = list(TOKEN_HASHES)
-_of_server = functools.partial(typer.Option, rich_help_panel="Server")
-_of_forest = functools.partial(typer.Option, rich_help_panel="Forest")
 _of_fields = functools.partial(typer.Option, rich_help_panel=FIELD_NAMES)
-_of_fingerprint = functools.partial(typer.Option, rich_help_panel="Fingerprint")
 
 Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
         help="JSON Lines, a JSON array, or CSV with a header; plain or gzip; - is standard input.",
-        show_default=False,
     ),
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-Port = Annotated[
-    int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
-]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")]
 OutputFile = Annotated[
     Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
 ]
@@ -67,7 +61,6 @@ LearnFirst = Annotated[
 Workers = Annotated[
     int,
     typer.Option(
-        "--workers",
         min=1,
         max=256,
         help="How many threads fingerprint texts, with the same results. They cut no words, as classic and "
@@ -77,52 +70,33 @@ Workers = Annotated[
 RetentionDays = Annotated[
     float | None,
     typer.Option(
-        "--retention-days",
         min=0.001,
         help="How many days a cluster accepts articles after its last one. Default: the forest's "
         "retention, 30 in a new forest.",
-        show_default=False,
     ),
 ]
 Lookup = Annotated[
     Literal["memory", "search"] | None,
     typer.Option(
-        "--lookup",
         help="How a new forest finds nodes: all are in the memory of its owner, or they are searched for "
-        "in Elasticsearch, for more than memory holds. Default: memory.",
-        show_default=False,
+        "in Elasticsearch, for more than memory holds. Default: memory."
     ),
 ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Server(OptionGroup):
-    """How to reach Elasticsearch."""
+class Server(OptionGroup, panel="Server"):
+    """How to reach Elasticsearch.
 
-    url: Annotated[
-        str,
-        _of_server(
-            "--url",
-            envvar=["ELASTICSEARCH_URL", "ES_URL"],
-            help="Address of Elasticsearch; may contain user and password. Separate several by commas.",
-        ),
-    ] = "http://localhost:9200"
-    api_key: Annotated[
-        str | None,
-        _of_server(
-            "--api-key",
-            envvar=["ES_API_KEY", "ELASTICSEARCH_API_KEY"],
-            help="API key, in the base64 form that Elasticsearch returns.",
-        ),
-    ] = None
-    ca_certs: Annotated[
-        Path | None,
-        _of_server(
-            "--ca-certs",
-            envvar=["ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"],
-            help="Certificate of the authority that signed the server's certificate.",
-        ),
-    ] = None
+    Options:
+        url: Address of Elasticsearch; may contain user and password. Separate several by commas.
+        api_key: API key, in the base64 form that Elasticsearch returns.
+        ca_certs: Certificate of the authority that signed the server's certificate.
+    """
+
+    url: Annotated[str, typer.Option(envvar=["ELASTICSEARCH_URL", "ES_URL"])] = "http://localhost:9200"
+    api_key: Annotated[str | None, typer.Option(envvar=["ES_API_KEY", "ELASTICSEARCH_API_KEY"])] = None
+    ca_certs: Annotated[Path | None, typer.Option(envvar=["ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"])] = None
 
     # The client is imported here, since commands that need no server share this file.
 
@@ -144,7 +118,6 @@ def _field_option(role: str, text: str, *, default: str | None = None) -> Any:
     return _of_fields(
         f"--{role}-field",
         help=f"{text} Default: the name that the index keeps from `setup`, else {default}.",
-        show_default=False,
     )
 
 
@@ -190,28 +163,18 @@ class FieldNames(OptionGroup):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Cut(OptionGroup):
-    """How texts are cut into words."""
+class Cut(OptionGroup, panel="Fingerprint"):
+    """How texts are cut into words.
 
-    segmenter: Annotated[
-        str | None,
-        _of_fingerprint(
-            "--segmenter",
-            help="How classic and keywords cut texts into words: jieba, words (letters and digits between "
-            "others), or such as 3-grams.",
-            show_default="jieba",
-        ),
-    ] = None
-    dictionary: Annotated[
-        Path | None,
-        _of_fingerprint(
-            "--dictionary",
-            metavar="FILE",
-            help="Words that jieba keeps whole: one a line, perhaps with its frequency and part of speech, "
-            "as in jieba's user dictionaries.",
-            show_default=False,
-        ),
-    ] = None
+    Options:
+        segmenter: How classic and keywords cut texts into words: jieba, words (letters and digits between
+            others), or such as 3-grams.
+        dictionary: Words that jieba keeps whole: one a line, perhaps with its frequency and part of speech,
+            as in jieba's user dictionaries.
+    """
+
+    segmenter: Annotated[str | None, typer.Option(show_default="jieba")] = None
+    dictionary: Annotated[Path | None, typer.Option(metavar="FILE")] = None
 
     def read_segmenter(self) -> "Segmenter":
         """Return the segmenter; say which words of its dictionary have no effect."""
@@ -226,27 +189,19 @@ class Cut(OptionGroup):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Words(Cut):
-    """How texts are cut into words, and how these are weighed and hashed."""
+    """How texts are cut into words, and how these are weighed and hashed.
 
-    weights: Annotated[
-        str | None,
-        _of_fingerprint(
-            "--weights",
-            help="Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, as `esdedup "
-            "weights` writes it or an object of words and their weights.",
-            show_default="tf-idf",
-        ),
-    ] = None
-    stop_words: Annotated[
-        Path | None,
-        _of_fingerprint(
-            "--stop-words", metavar="FILE", help="Words that weigh nothing, one a line.", show_default=False
-        ),
-    ] = None
+    Options:
+        weights: Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, as `esdedup
+            weights` writes it or an object of words and their weights.
+        stop_words: Words that weigh nothing, one a line.
+    """
+
+    weights: Annotated[str | None, typer.Option(show_default="tf-idf")] = None
+    stop_words: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     token_hash: Annotated[
         str | None,
-        _of_fingerprint(
-            "--token-hash",
+        typer.Option(
             help=f"How classic and keywords hash words: {', '.join(_HASHES[:-1])} or {_HASHES[-1]}.",
             show_default=_HASHES[0],
         ),
@@ -283,50 +238,25 @@ class Words(Cut):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fingerprinting(Words):
-    """The profile that texts are fingerprinted with."""
+    """The profile that texts are fingerprinted with.
 
-    name: Annotated[
-        str | None,
-        _of_fingerprint(
-            "--profile",
-            help="How texts are fingerprinted: verified, classic or keywords.",
-            show_default=DEFAULT.name,
-        ),
-    ] = None
-    keywords: Annotated[
-        int | None,
-        _of_fingerprint(
-            "--keywords", min=1, max=MAX_KEYWORDS, help="How many words the profile keywords takes."
-        ),
-    ] = None
+    Options:
+        name: How texts are fingerprinted: verified, classic or keywords.
+        keywords: How many words the profile keywords takes.
+        max_text_length: How many characters of a text are fingerprinted; what lies beyond is not compared.
+        keep_boilerplate: Fingerprint pages whole. Default: passages that are found around different articles,
+            such as menus and disclaimers, are left out.
+        overrides_file: Passages that are boilerplate or text, whatever was learned: JSON Lines such as
+            {"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead.
+    """
+
+    name: Annotated[str | None, typer.Option("--profile", show_default=DEFAULT.name)] = None
+    keywords: Annotated[int | None, typer.Option(min=1, max=MAX_KEYWORDS)] = None
     max_text_length: Annotated[
-        int | None,
-        _of_fingerprint(
-            "--max-text-length",
-            min=1,
-            max=LONGEST_TEXT_LENGTH,
-            help="How many characters of a text are fingerprinted; what lies beyond is not compared.",
-            show_default=f"{MAX_TEXT_LENGTH:,}",
-        ),
+        int | None, typer.Option(min=1, max=LONGEST_TEXT_LENGTH, show_default=f"{MAX_TEXT_LENGTH:,}")
     ] = None
-    keep_boilerplate: Annotated[
-        bool,
-        _of_fingerprint(
-            "--keep-boilerplate",
-            help="Fingerprint pages whole. Default: passages that are found around different articles, such "
-            "as menus and disclaimers, are left out.",
-        ),
-    ] = False
-    overrides_file: Annotated[
-        Path | None,
-        _of_fingerprint(
-            "--overrides",
-            metavar="FILE",
-            help="Passages that are boilerplate or text, whatever was learned: JSON Lines such as "
-            '{"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead.',
-            show_default=False,
-        ),
-    ] = None
+    keep_boilerplate: Annotated[bool, typer.Option("--keep-boilerplate")] = False
+    overrides_file: Annotated[Path | None, typer.Option("--overrides", metavar="FILE")] = None
 
     def overrides(self) -> "Overrides":
         """Return the overrides in the file, if one is given."""
@@ -361,10 +291,10 @@ class Fingerprinting(Words):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Forest(OptionGroup):
+class Forest(OptionGroup, panel="Forest"):
     """The forest that is read."""
 
-    name: Annotated[str, _of_forest("--forest", help="Name of the forest's index.")] = DEFAULT_FOREST
+    name: Annotated[str, typer.Option("--forest", help="Name of the forest's index.")] = DEFAULT_FOREST
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -372,24 +302,24 @@ class WritableForest(Forest):
     """The forest that is written to, by one process at a time."""
 
     wait_s: Annotated[
-        float, _of_forest("--wait", min=0, help="Seconds to wait while another process owns the forest.")
+        float, typer.Option("--wait", min=0, help="Seconds to wait while another process owns the forest.")
     ] = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Paging(OptionGroup):
-    """Which page of a result."""
+    """Which page of a result.
 
-    page: Annotated[int, typer.Option("--page", min=1, help="Number of the page.")] = 1
-    size: Annotated[int, typer.Option("--size", min=1, max=MAX_SIZE, help="Entries on a page.")] = 20
-    after: Annotated[
-        str | None,
-        typer.Option(
-            "--after",
-            help="The cursor that the previous page printed, instead of --page; reaches any depth, except in "
-            "lists by relevance or count.",
-        ),
-    ] = None
+    Options:
+        page: Number of the page.
+        size: Entries on a page.
+        after: The cursor that the previous page printed, instead of --page; reaches any depth, except in
+            lists by relevance or count.
+    """
+
+    page: Annotated[int, typer.Option(min=1)] = 1
+    size: Annotated[int, typer.Option(min=1, max=MAX_SIZE)] = 20
+    after: str | None = None
 
 
 def retention(days: float | None) -> timedelta | None:

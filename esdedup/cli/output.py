@@ -5,8 +5,9 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import pydantic
 import rich.box
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -31,6 +32,11 @@ from esdedup.cli.messages import say, visible
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
 from esdedup.text.left_out import LeftOut
 from esdedup.times import time_ms
+
+_Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
+
+# Yields a function that adds to what is done.
+_Bar = contextlib.AbstractContextManager[Callable[[int], None]]
 
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
@@ -61,20 +67,13 @@ def console(*, stderr: bool = False) -> Console:
     return _VisibleConsole(stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
-def file_progress(
-    what: str, total_bytes: int | None
-) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+def file_progress(what: str, total_bytes: int | None) -> _Bar:
     """Show a progress bar over the bytes read, on a terminal only; yields a function that adds bytes."""
     return _progress(what, total_bytes, TaskProgressColumn(), DownloadColumn())
 
 
-def count_progress(what: str, total: int | None) -> contextlib.AbstractContextManager[Callable[[int], None]]:
-    """Show a progress bar over a count, on a terminal only; yields a function that adds to it.
-
-    Options:
-        what: Shown before the bar.
-        total: The count at the end; None if that is unknown.
-    """
+def count_progress(what: str, total: int | None) -> _Bar:
+    """Show a progress bar over a count, on a terminal only; yields a function that adds to it."""
     return _progress(what, total, MofNCompleteColumn())
 
 
@@ -95,9 +94,7 @@ def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterato
 
 
 @contextlib.contextmanager
-def download_progress() -> Iterator[
-    Callable[[str, int], contextlib.AbstractContextManager[Callable[[int], None]]]
-]:
+def download_progress() -> Iterator[Callable[[str, int], _Bar]]:
     """Show what is being downloaded: a bar on a terminal, a line per file elsewhere."""
     screen = console(stderr=True)
     progress = Progress(
@@ -121,24 +118,34 @@ def download_progress() -> Iterator[
         yield one_file
 
 
-def json_line(value: dict[str, Any]) -> str:
-    """Return a JSON object on one line, with what could steer a terminal as JSON's own escapes."""
-    text = json.dumps(value, ensure_ascii=False)
-    return visible(text, written=lambda character: json.dumps(character)[1:-1])
-
-
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object on one line."""
-    typer.echo(json_line(value))
+    """Print a JSON object on one line, with what could steer a terminal as JSON's own escapes."""
+    text = json.dumps(value, ensure_ascii=False)
+    typer.echo(visible(text, written=lambda character: json.dumps(character)[1:-1]))
+
+
+def print_answer(answer: _Answer, print_table: Callable[[_Answer], None], *, json: bool) -> None:
+    """Print a result for programs or, as the function does, for people."""
+    if json:
+        print_json(answer.model_dump(mode="json"))
+    else:
+        print_table(answer)
+
+
+def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **others: object) -> None:
+    """Print the counts of a run; for programs without the title, after other values."""
+    if json:
+        print_json(others | counts.model_dump())
+    else:
+        print_counts(title, counts.model_dump())
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
     """Print a title, then each name with its count."""
     screen = console()
     screen.print(f"[italic]{escape(title)}[/italic]")
-    screen.print(
-        _grid([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()], numbers=(1,))
-    )
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]
+    screen.print(_grid(rows, numbers=(1,)))
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -219,29 +226,27 @@ def print_page(page: Page) -> None:
 
 def print_similar(page: SimilarPage) -> None:
     """Print the similar articles as a table."""
-    screen = console()
-    if page.rows:
-        _print_rows(screen, "likeness", [(_likeness(article), article) for article in page.rows])
-    _print_doubts(screen, page.rows)
-    if page.left_out is not None and page.left_out.passages:
-        screen.print(left_out_words(page.left_out))
-    screen.print(
+    rows = [(_likeness(article), article) for article in page.rows]
+    lines = [left_out_words(page.left_out)] if page.left_out is not None and page.left_out.passages else []
+    lines.append(
         "the text would join no existing cluster"
         if page.root is None
         else f"{page.total:,} similar articles under root {page.root}"
     )
-    _print_next(screen, page.next)
+    _print_found("likeness", rows, lines, cursor=page.next)
 
 
 def print_articles(page: SimilarPage) -> None:
     """Print the articles of a cluster, or with a fingerprint, as a table."""
-    screen = console()
-    if page.rows:
-        roots = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
-        _print_rows(screen, "root", roots, justify="left")
-    _print_doubts(screen, page.rows)
-    screen.print(f"articles: {page.total:,}")
-    _print_next(screen, page.next)
+    rows = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
+    _print_found("root", rows, [f"articles: {page.total:,}"], cursor=page.next, justify="left")
+
+
+def print_sources(page: SourcesPage) -> None:
+    """Print the sources of similar articles as a table, with the earliest article of each."""
+    rows = [(str(each.articles), each.earliest) for each in page.sources]
+    found = f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
+    _print_found("articles", rows, [found])
 
 
 def left_out_words(left_out: LeftOut) -> str:
@@ -262,17 +267,6 @@ def left_out_lines(left_out: LeftOut) -> list[str]:
     return [*shown, f"and {more:,} more lines"] if more > 0 else shown
 
 
-def print_sources(page: SourcesPage) -> None:
-    """Print the sources of similar articles as a table, with the earliest article of each."""
-    screen = console()
-    if page.sources:
-        _print_rows(screen, "articles", [(str(each.articles), each.earliest) for each in page.sources])
-    _print_doubts(screen, [each.earliest for each in page.sources])
-    screen.print(
-        f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
-    )
-
-
 def _likeness(article: SimilarArticle) -> str:
     if article.resemblance is not None:
         return f"{article.resemblance:.0%}"
@@ -282,6 +276,24 @@ def _likeness(article: SimilarArticle) -> str:
 def _print_next(screen: Console, cursor: str | None) -> None:
     if cursor is not None:
         screen.print(f"next page: --after {cursor}", soft_wrap=True)
+
+
+def _print_found(
+    name: str,
+    rows: Sequence[tuple[str, Article]],
+    lines: Iterable[str],
+    *,
+    cursor: str | None = None,
+    justify: Literal["left", "right"] = "right",
+) -> None:
+    """Print articles after a cell each, if there are any, then lines."""
+    screen = console()
+    if rows:
+        _print_rows(screen, name, rows, justify=justify)
+    _print_doubts(screen, [article for _, article in rows])
+    for line in lines:
+        screen.print(line)
+    _print_next(screen, cursor)
 
 
 def _print_rows(
@@ -298,9 +310,7 @@ def _print_rows(
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
     # The first column is as wide as its widest heading; then gaps and edges.
-    taken = (
-        len("articles") + len("2026-01-01 00:00?") + _SOURCE_WIDTH + longest_id + 4 * len("   ") + len("  ")
-    )
+    taken = sum(map(len, ("articles", "2026-01-01 00:00?", 4 * "   ", "  "))) + _SOURCE_WIDTH + longest_id
     width = max(_MIN_TITLE_WIDTH, screen.width - taken)
     table.add_column("title", max_width=width, no_wrap=True, overflow="ellipsis")
     table.add_column("id", no_wrap=True, overflow="fold")
@@ -312,8 +322,8 @@ def _print_rows(
 def _article_cells(article: Article) -> tuple[str, ...]:
     sources = article.source if isinstance(article.source, list) else [article.source]
     source = ", ".join(str(each) for each in sources if each is not None)
-    doubt = _DOUBT if _is_doubtful(article) else ""
-    cells = (_moment(article.published_at) + doubt, source, article.title or "", article.id)
+    moment = _moment(article.published_at) + _DOUBT * _is_doubtful(article)
+    cells = (moment, source, article.title or "", article.id)
     return tuple(escape(printable(cell[:_LONGEST_CELL])) for cell in cells)
 
 

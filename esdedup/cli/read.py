@@ -1,10 +1,8 @@
 """`esdedup list`, `similar` and `show`: reading an index."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import pydantic
 import typer
 
 from esdedup.cli import options, output
@@ -16,8 +14,6 @@ from esdedup.reading.list_request import Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
 from esdedup.reading.results import FullArticle
 from esdedup.reading.search_form import values_by_field
-
-_Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
 
 @command("list", example="esdedup list --index news --query 'electric ferries' --sort similar-desc")
@@ -71,11 +67,9 @@ def list_rows(
             counting=counting,
             only=only,
             dedup=not no_dedup,
-            page=paging.page,
-            size=paging.size,
-            after=paging.after,
+            **vars(paging),
         )
-    _print(answer, json, output.print_page)
+    output.print_answer(answer, output.print_page, json=json)
 
 
 @command("similar", example="esdedup similar --index news --id 4711 --by-source")
@@ -126,33 +120,22 @@ def similar(
                 index,
                 content.text,
                 site=site or content.site,
-                page=paging.page,
-                size=paging.size,
-                after=paging.after,
+                **vars(paging),
             )
         elif by_source:
             sources = reader.sources(
                 index, article_id or "", other_sources=other_sources, page=paging.page, size=paging.size
             )
-            _print(sources, json, output.print_sources)
+            output.print_answer(sources, output.print_sources, json=json)
             return
         else:
             articles = reader.similar(
                 index,
                 article_id or "",
                 other_sources=other_sources,
-                page=paging.page,
-                size=paging.size,
-                after=paging.after,
+                **vars(paging),
             )
-    _print(articles, json, output.print_similar)
-
-
-def _print(answer: _Answer, json: bool, print_table: Callable[[_Answer], None]) -> None:
-    if json:
-        output.print_json(answer.model_dump(mode="json"))
-    else:
-        print_table(answer)
+    output.print_answer(articles, output.print_similar, json=json)
 
 
 @command("show", example="esdedup show --index news --id 4711")
@@ -197,7 +180,7 @@ def show(
                 _print_node(node, missing)
             return
         read = reader.cluster if root is not None else reader.with_fingerprint
-        found = read(index, given[0], page=paging.page, size=paging.size, after=paging.after)
+        found = read(index, given[0], **vars(paging))
         node, missing = _node(maintenance, given[0])
     if not found.total and node is None:
         what = "fingerprint" if root is None else "root"

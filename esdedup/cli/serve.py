@@ -15,7 +15,7 @@ def serve(
     *,
     index: options.Index,
     host: str = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535)] = 8000,
+    port: options.Port = 8000,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     allow_origin: Annotated[list[str] | None, typer.Option(metavar="ORIGIN")] = None,
     fingerprinting: options.Fingerprinting,
@@ -29,7 +29,6 @@ def serve(
 
     Options:
         host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
         allow_host: A name under which the pages are reached, such as that of a proxy; may be repeated.
             Addresses, localhost and --host need none. Requests for other names are refused.
         allow_origin: The origin of another site, such as https://desk.example, whose pages may read the JSON,

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 
 
 def _sidecar(
-    ctx: typer.Context, *, print_config: bool, announce_to: Path | None, with_pid: int | None, **values: Any
+    ctx: typer.Context,
+    *,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
+    ] = False,
+    announce_to: Annotated[
+        Path | None,
+        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
+    ] = None,
+    with_pid: Annotated[
+        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
+    ] = None,
+    **values: Any,
 ) -> None:
     """Take the articles of many feeders, in Elasticsearch's own interface, and give them their roots.
 
@@ -28,8 +40,15 @@ def _sidecar(
     from esdedup.sidecar.settings import load
 
     # The settings read the environment themselves; typer only shows the names of the variables.
-    given = {name: value for name, value in values.items() if _is_given(ctx, name)}
-    _refuse_password(given.get("url") or "")
+    sources = {name: ctx.get_parameter_source(name) for name in values}
+    given = {
+        name: values[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"
+    }
+    if "@" in (given.get("url") or ""):
+        raise SettingError(
+            "--url has a user or a password in it, and everybody on this machine can read command lines: "
+            "give the address by ESDEDUP_SIDECAR_URL, or --user and --password-file"
+        )
     settings = load(given)
     if print_config:
         typer.echo(as_toml(settings))
@@ -43,25 +62,6 @@ def _sidecar(
     serve(settings, on_listening=lambda url: None if announce_to is None else announce(announce_to, url))
 
 
-def _refuse_password(url: str) -> None:
-    """Make sure that no password stands on the command line, which everybody on a machine can read.
-
-    Raises:
-        SettingError: One does.
-    """
-    if "@" in url:
-        raise SettingError(
-            "--url has a user or a password in it, and everybody on this machine can read command lines: "
-            "give the address by ESDEDUP_SIDECAR_URL, or --user and --password-file"
-        )
-
-
-def _is_given(ctx: typer.Context, name: str) -> bool:
-    """Return whether an option stands on the command line."""
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def _options() -> list[inspect.Parameter]:
     """Return an option for each setting that has one; without the extra none."""
     if importlib.util.find_spec("pydantic_settings") is None:
@@ -73,12 +73,8 @@ def _options() -> list[inspect.Parameter]:
 
 
 def _option(setting: "Setting") -> inspect.Parameter:
-    kind: Any = str
     is_switch = setting.kind is bool
-    if is_switch:
-        kind = bool
-    elif setting.kind is tuple:
-        kind = list[str]
+    kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
     # Whether a value is allowed is for the settings to say, wherever it comes from.
     flag = f"{setting.flag}/--no-{setting.name.replace('_', '-')}" if is_switch else setting.flag
     shown = typer.Option(
@@ -89,40 +85,25 @@ def _option(setting: "Setting") -> inspect.Parameter:
         rich_help_panel=setting.group,
     )
     default = setting.field.default if is_switch else setting.default or None
-    return _parameter(setting.name, Annotated[kind | None, shown], default=default)
+    return inspect.Parameter(
+        setting.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind | None, shown],
+    )
 
 
-def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _with_options(parameters: list[inspect.Parameter]) -> Any:
-    """Return the command as a function with these parameters, as typer reads signatures."""
-    print_config = Annotated[
-        bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
-    ]
-    announce_to = Annotated[
-        Path | None,
-        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
-    ]
-    with_pid = Annotated[
-        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
-    ]
-    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    every = [
-        context,
-        *parameters,
-        _parameter("print_config", print_config, default=False),
-        _parameter("announce_to", announce_to, default=None),
-        _parameter("with_pid", with_pid, default=None),
-    ]
+def _with_options(options: list[inspect.Parameter]) -> Any:
+    """Return the command as a function with these options before its own, as typer reads signatures."""
+    context, *own, _ = inspect.signature(_sidecar).parameters.values()
+    parameters = [context, *options, *own]
 
     def call(ctx: typer.Context, **values: Any) -> None:
         _sidecar(ctx, **values)
 
     call.__doc__ = _sidecar.__doc__
-    call.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in every}
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
 
 

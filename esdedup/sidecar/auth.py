@@ -21,7 +21,7 @@ from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Answer, Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.own_paths import METRICS, is_probe
-from esdedup.sidecar.upstream import Header, Headers
+from esdedup.sidecar.upstream import Header, Headers, end_to_end
 
 TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name
 """Elasticsearch needs ``Authorization`` for itself; clients in every language send headers of any name."""
@@ -116,9 +116,7 @@ class CallerRefused(Refused):
     def as_elasticsearch(self) -> Response:
         """Return what Elasticsearch said."""
         response = Response(self.answer.body, self.answer.status)
-        response.raw_headers = [
-            each for each in self.answer.headers if each[0].lower() != b"transfer-encoding"
-        ]
+        response.raw_headers = end_to_end(self.answer.headers)
         return response
 
 

@@ -64,16 +64,14 @@ class _Load:
 class _Waiting(Generic[_Article, _Decided]):
     """A request whose articles are not all decided."""
 
-    def __init__(self, articles: Sequence[_Article], came_s: float) -> None:
-        self.articles = articles
-        self.came_s = came_s
-        # How many articles are in batches already.
-        self.taken = 0
+    def __init__(self, articles: Sequence[_Article]) -> None:
+        loop = asyncio.get_running_loop()
+        self.articles, self.came_s = articles, loop.time()
+        # How many articles are in batches already, and how many are decided and durable.
+        self.taken = self.durable = 0
         self.decided: list[_Decided] = []
-        self.all_decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Of those that are decided.
-        self.durable = 0
-        self.all_durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.all_decided: asyncio.Future[None] = loop.create_future()
+        self.all_durable: asyncio.Future[None] = loop.create_future()
 
     def add(self, decided: Sequence[_Decided]) -> None:
         self.decided += decided
@@ -149,7 +147,7 @@ class Batcher(Generic[_Article, _Decided]):
             return
         load = _Load(len(articles), sum(each.size for each in articles))
         self._admit(load, caller)
-        waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
+        waiting: _Waiting[_Article, _Decided] = _Waiting(articles)
         self._hold(load, caller)
         self._queues.setdefault(caller, deque()).append(waiting)
         self._changed.set()

@@ -248,7 +248,8 @@ def members(source: bytes) -> list[Member]:
         mark = source[match.start()]
         if mark == _QUOTE:
             if depth == 1 and start < 0:
-                key, start = _string(match[0]), match.start()
+                # Not orjson: the string may be a lone surrogate.
+                key, start = json.loads(match[0].decode(errors="surrogatepass")), match.start()
         elif mark in b"{[":
             depth += 1
         elif mark == ord(":"):
@@ -278,11 +279,6 @@ def without_object(source: bytes, key: str) -> bytes:
     """Return an object without a key, and without dotted keys for what is in it."""
     kept = [source[each.start : each.end] for each in members(source) if not is_in_object(each.key, key)]
     return b"{%b}" % b",".join(kept)
-
-
-def _string(source: bytes) -> str:
-    # Not orjson: the string may be a lone surrogate.
-    return str(json.loads(source.decode(errors="surrogatepass")))
 
 
 DOCUMENTS = {

@@ -212,25 +212,21 @@ class Enrichment:
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str | None, WritableIndex | Rejection]:
         """Return what is known of the indices that were set up, or why nothing may be written there."""
-        valid = {
-            name for name in names if _is_index_name(name) or not (is_required or _NO_NAME.fullmatch(name))
-        }
-        targets: dict[str | None, WritableIndex | Rejection] = {
-            name: Rejection(f"no index can be called {name!r}")
-            for name in names
-            if is_required and name not in valid
-        }
+        targets: dict[str | None, WritableIndex | Rejection] = {}
+        valid = set()
+        for name in names:
+            if _is_index_name(name) or not (is_required or _NO_NAME.fullmatch(name)):
+                valid.add(name)
+            elif is_required:
+                targets[name] = Rejection(f"no index can be called {name!r}")
         found = await self._find(valid)
-        if is_required:
-            targets |= {
-                name: Rejection(f"the index {name!r} was not set up for articles", 409)
-                for name, each in found.items()
-                if each is None
-            }
-        known = {name: each for name, each in found.items() if each is not None}
-        allowed = await self._may_write(headers, sorted(known)) if known else {}
-        for name, each in known.items():
-            if not allowed[name]:
+        known = sorted(name for name, each in found.items() if each is not None)
+        allowed = await self._may_write(headers, known) if known else {}
+        for name, each in found.items():
+            if each is None:
+                if is_required:
+                    targets[name] = Rejection(f"the index {name!r} was not set up for articles", 409)
+            elif not allowed[name]:
                 targets[name] = Rejection(f"the caller may not write to the index [{name}]", 403)
             elif isinstance(each, IndexNotReady):
                 targets[name] = Rejection(str(each), 409 if is_required else 400)

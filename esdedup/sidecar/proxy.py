@@ -21,7 +21,7 @@ from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bulk_request import DOCUMENTS, parts_of
 from esdedup.sidecar.enrichment import Target
 from esdedup.sidecar.own_paths import answer as answer_of
-from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
+from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,8 @@ class Proxy(BaseRoute):
                 scope["method"], target_of(scope), scope["headers"], body
             ) as answer:
                 headers, parts = answer.headers, answer.stream()
-                if scope["http_version"] == "1.0" and not _has_length(answer):
+                has_length = any(name.lower() == b"content-length" for name, _ in headers)
+                if scope["http_version"] == "1.0" and not has_length:
                     held = await _hold(parts)
                     headers, parts = [*headers, (b"content-length", b"%d" % len(held))], _only(held)
                 await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -146,10 +147,6 @@ class Caller:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         patience.reschedule(0)
-
-
-def _has_length(answer: UpstreamAnswer) -> bool:
-    return any(name.lower() == b"content-length" for name, _ in answer.headers)
 
 
 async def _hold(parts: AsyncIterator[bytes]) -> bytes:

@@ -97,12 +97,8 @@ def read_action(
 ) -> ArticleAction | dict[str, Any]:
     """Find the article in a bulk action, which is not changed.
 
-    Args:
-        action: As the caller gave it.
-        fields: The names of the article's fields.
-        position: The action's number in the run, from 1; names an article that has no id.
-        routed_index: The name of its index, if that is routed by root.
-        backfill: Whether old articles are expected.
+    `position` is the action's number in the run, from 1, for messages on an article without an id;
+    `routed_index` the name of its index if that is routed by root.
 
     Returns:
         The action with its article; or the action if there is nothing to assign: a deletion, or an update
@@ -151,11 +147,8 @@ def read_document(
 ) -> ArticleAction | dict[str, Any] | None:
     """Find the article in a bulk action that is valid, and has its document under ``_source``.
 
-    Parameters and errors are those of `read_action`.
-
-    Returns:
-        The action with its article; an update without the text, and without what it would change in the dedup
-        object; or None if there is nothing to change.
+    Parameters and errors are those of `read_action`, and so is what it returns, but None for an action with
+    nothing to change.
     """
     body: Mapping[str, Any] = action["_source"]
     articles: list[Any] = [body]
@@ -175,10 +168,8 @@ def read_document(
             )
     texts = [text_of(article, fields, name=name) for article in articles]
     if len(set(texts)) > 1:
-        raise ArticleRejected(
-            name,
-            "its doc and its upsert have different texts: give both the same, or index the article whole",
-        )
+        two = "its doc and its upsert have different texts: give both the same, or index the article whole"
+        raise ArticleRejected(name, two)
     return ArticleAction(
         action=action,
         name=name,
@@ -348,8 +339,5 @@ def _with_dedup(
     document: Mapping[str, Any], fields: Fields, values: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the document with the dedup object in place of whatever it has under that name."""
-    name = fields.dedup
-    own = {key: value for key, value in document.items() if not is_in_object(key, name)}
-    if values is not None:
-        own[name] = values
-    return own
+    own = {key: value for key, value in document.items() if not is_in_object(key, fields.dedup)}
+    return own if values is None else own | {fields.dedup: values}

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 
 # A line with its number.
 _Line = tuple[int, bytes]
-_QUOTE_NOT_CLOSED = "a quote is not closed"
 _DELIMITERS = ",;\t|"
-_TAB = "\t"
 # No name of a field is as long, contains a bracket or a quote, or is a number.
 _LONGEST_HEADER_BYTES = 10_000
 _NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
@@ -48,19 +46,13 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def rows(
     lines: Iterator[_Line], names: list[str], delimiter: str, *, max_bytes: int
 ) -> Iterator[tuple[int, dict[str, str] | str, int]]:
-    """Yield the rows as articles, or the reason why one is not an article.
+    """Yield the rows that follow the header as articles, or the reason why one is not an article.
 
     Each comes with the number of its first line and its size in bytes. Empty cells are fields that the
     article lacks, and columns without a name are left out. Empty lines are skipped.
 
     If a quote is not closed, or closed in the middle of a cell, the lines after it are read again as rows of
     their own, provided that they look like rows; else they are rejected together with it.
-
-    Args:
-        lines: What follows the header, numbered.
-        names: The fields.
-        delimiter: Between two cells.
-        max_bytes: A longer row is not an article.
     """
     # One limit for the process; the lines themselves limit a row.
     csv.field_size_limit(max_bytes)
@@ -69,14 +61,16 @@ def rows(
         row = _Row(again, lines, max_bytes)
         try:
             cells = next(csv.reader(row, delimiter=delimiter, strict=True), None)
-        except (_TooLongError, csv.Error) as error:
-            reason = _QUOTE_NOT_CLOSED if row.is_at_end else _reason(error)
+        except (ValueError, csv.Error) as error:
+            reason = "a quote is not closed" if row.is_at_end else str(error)
+            if "expected after" in reason:
+                reason = "a quote is closed in the middle of a cell"
             is_next_begun = isinstance(error, csv.Error) and not row.is_at_end and len(row.lines) > 1
             rejected = row.lines[: len(row.lines) - is_next_begun]
         else:
             if cells is None:
                 return
-            if not (delimiter == _TAB and _are_rows(row.lines[1:], names, delimiter)):
+            if not (delimiter == "\t" and _are_rows(row.lines[1:], names, delimiter)):
                 if cells:
                     yield row.lines[0][0], _article(cells, names, row.lines), row.size_bytes
                 continue
@@ -104,16 +98,8 @@ def _article(cells: list[str], names: list[str], lines: Sequence[_Line]) -> dict
     return {name: cell for name, cell in zip(names, cells, strict=True) if name and cell}
 
 
-def _reason(error: Exception) -> str:
-    return "a quote is closed in the middle of a cell" if "expected after" in str(error) else str(error)
-
-
 def _extent(lines: Sequence[_Line]) -> str:
     return f" (to line {lines[-1][0]})" if len(lines) > 1 else ""
-
-
-class _TooLongError(Exception):
-    """A row is too long."""
 
 
 class _Row:
@@ -140,5 +126,5 @@ class _Row:
         if self.size_bytes > self._max_bytes or len(self.lines) > _MOST_LINES:
             limit = f"{self._max_bytes:,} bytes or {_MOST_LINES:,} lines"
             missing = ": is a quote missing?" if len(self.lines) > 1 else ""
-            raise _TooLongError(f"is longer than {limit}{missing}")
+            raise ValueError(f"is longer than {limit}{missing}")
         return line[1].decode(errors="surrogateescape")

@@ -329,16 +329,14 @@ class ExpirySchedule:
 
     def step(self) -> Expired | None:
         """Go on with a deletion; return what it has deleted so far, or None if there is nothing to do now."""
-        if self._running is None:
+        running, self._running = self._running, None
+        if running is None:
             if time.monotonic() < self._due_s:
                 return None
             self._due_s = time.monotonic() + self._every_s
-            self._running = self._begin()
-        try:
-            expired = next(self._running, None)
-        except BaseException:
-            self._running = None
-            raise
-        if expired is None:
-            self._running = None
+            running = self._begin()
+        # If this fails, the deletion is abandoned.
+        expired = next(running, None)
+        if expired is not None:
+            self._running = running
         return expired

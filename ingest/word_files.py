@@ -17,8 +17,6 @@ from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_seg
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
 _BYTE_ORDER_MARK = "\ufeff"
-# Of a table, as `esdedup weights` writes it.
-_TABLE_KEYS = frozenset({"words", "default", "articles"})
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 60
 _ADD_THEM = "add them to a dictionary of jieba, or choose another segmenter"
@@ -36,10 +34,7 @@ def with_words(
     """Return a profile that cuts, weighs and hashes words otherwise; None leaves it as it is.
 
     See `read_weights`, `read_segmenter` and `get_token_hash`; `stop_words` is a file with a word a line.
-
-    Raises:
-        SettingError: A file cannot be read or is wrong; there is nothing of that name; or the profile has no
-            words.
+    Raises `SettingError` also if the profile has no words.
     """
     weighting = None if weights is None else read_weights(weights)
     if stop_words is not None:
@@ -58,10 +53,7 @@ def read_weights(weights: str) -> Weighting:
     """Return the weighting of that name, or the table in that file.
 
     A table is a JSON object of words and their weights, in which all others weigh nothing; or it has such an
-    object as ``words``, and as ``default`` what all others weigh.
-
-    Raises:
-        SettingError: There is no such weighting, and the file cannot be read or is wrong.
+    object as ``words``, and as ``default`` what all others weigh. Raises `SettingError` for anything else.
     """
     if weights in WEIGHTINGS:
         return WEIGHTINGS[weights]
@@ -75,10 +67,9 @@ def read_weights(weights: str) -> Weighting:
         raise SettingError(f"cannot read the weights in {weights}: {error}") from error
     default = 0.0
     if isinstance(table, dict) and isinstance(table.get("words"), dict):
-        if unknown := sorted(table.keys() - _TABLE_KEYS):
+        if unknown := ", ".join(map(repr, sorted(table.keys() - {"words", "default", "articles"}))):
             raise SettingError(
-                f"{weights} has {', '.join(map(repr, unknown))} beside its words, where only "
-                f"{' and '.join(map(repr, sorted(_TABLE_KEYS - {'words'})))} may be"
+                f"{weights} has {unknown} beside its words, where only 'articles' and 'default' may be"
             )
         default = table.get("default", default)
         table = table["words"]
@@ -105,12 +96,8 @@ def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
     """Return the segmenter of that name, for jieba with the words of a dictionary; None if none is given.
 
-    Args:
-        name: None is jieba, if there is a dictionary.
-        dictionary: A file in jieba's format: a word a line, perhaps with its frequency and part of speech.
-
-    Raises:
-        SettingError: The file cannot be read or is wrong, or goes with no such segmenter.
+    A dictionary, which goes with jieba only, is a file in its format: a word a line, perhaps with its
+    frequency and part of speech. Raises `SettingError`.
     """
     segmenter = None if name is None else get_segmenter(name)
     if dictionary is None:
@@ -148,7 +135,6 @@ def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -
     never = [word for word in words if any(map(str.isalnum, word)) and not segmenter.can_yield(word)]
     if not never:
         return []
-    # A line of a file may be a whole article.
     examples = ", ".join(
         f"{_clipped(repr(word))} (as {_clipped(' | '.join(segmenter.cut(word)))})"
         for word in never[:_EXAMPLES]
@@ -160,6 +146,7 @@ def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -
 
 
 def _clipped(text: str) -> str:
+    # A line of a file may be a whole article.
     return text if len(text) <= _EXAMPLE_LENGTH else f"{text[: _EXAMPLE_LENGTH - 1]}…"
 
 
@@ -209,11 +196,7 @@ class Weighing:
                     self._on_cut(article.name)
 
     def table(self, *, min_articles: int) -> WordTable:
-        """Return the weights; see `DocumentFrequencies.table`.
-
-        Raises:
-            SettingError: No word occurs in so many articles.
-        """
+        """Return the weights; raises `SettingError` if no word occurs in so many articles."""
         return self._frequencies.table(min_texts=min_articles)
 
     def written(self, table: WordTable) -> str:

@@ -165,6 +165,7 @@ static: env $(TREE)
 	$(BIN)/ruff check
 	MYPYPATH=$(TREE) $(BIN)/mypy
 	cd $(TREE) && "$(CURDIR)/$(BIN)/lint-imports" --no-logo --config "$(CURDIR)/pyproject.toml"
+	$(BIN)/python -m tests.budget
 
 format: env
 	$(BIN)/ruff check --fix

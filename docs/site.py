@@ -22,7 +22,15 @@ SOURCE, CONFIG, SITE = ROOT / "build/docs", ROOT / "build/zensical.toml", ROOT /
 COPIED = (
     *("*.md", "LICENSE", "NOTICE", "docker-compose.yml"),
     *("docs/**/*.md", "docs/**/*.svg", "docs/**/*.png", "docs/*.css"),
-    *("benchmarks/*.md", "deploy/**/*", "mappings/*", "examples/*", "clients/*/README.md"),
+    *(
+        "benchmarks/*.md",
+        "benchmarks/results.json",
+        "core/*.md",
+        "deploy/**/*",
+        "mappings/*",
+        "examples/*",
+        "clients/*/README.md",
+    ),
 )
 
 

@@ -181,9 +181,17 @@ async def async_batches(
 ) -> AsyncGenerator[list[_Item], None]:
     """Yield the items in lists, in order; parameters are those of `batches`.
 
-    `items` is read by a task of its own, one batch ahead at most.
+    With `flush_interval_s`, `items` is read by a task of its own, one batch ahead at most.
     """
     filling = Filling[_Item](most=most, size_of=size_of)
+    if flush_interval_s is None:
+        async for item in _awaited(items):
+            filling.add(item)
+            if filling.is_full:
+                yield filling.take()
+        if filling:
+            yield filling.take()
+        return
     changed = asyncio.Event()
 
     async def change() -> None:
@@ -203,19 +211,17 @@ async def async_batches(
         while True:
             while not (filling or reading.done()):
                 await change()
-            rest_s = None if flush_interval_s is None else filling.rest_s(flush_interval_s)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest_s):
+                async with asyncio.timeout(filling.rest_s(flush_interval_s)):
                     while not (filling.is_full or reading.done()):
                         await change()
-            if reading.done() and not (filling if flush_interval_s else filling.is_full):
-                # Raises what reading has raised.
-                reading.result()
             batch = filling.take()
             changed.set()
             if not batch:
                 break
             yield batch
+        # Raises what reading has raised.
+        reading.result()
     finally:
         reading.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):

@@ -1,16 +1,18 @@
 """Bulk requests: operations that a busy server refuses are sent again, in one way for all that is written."""
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import elastic_transport
 import tenacity
-from elasticsearch import Elasticsearch
+from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.errors import is_blocked, is_closed, refused, translated
+from esdedup.elastic.errors import is_blocked, is_closed, reason, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.patience import PATIENCE_S, retrying
-from esdedup.errors import IndexBlocked, IndexNotReady, ServerBusy, ServerError, ServerUnavailable
+from esdedup.elastic.patience import PATIENCE_S, patient, retrying
+from esdedup.errors import ServerBusy, ServerError, ServerUnavailable
 
 _FIELDS_READ = [
     *("items.*._index", "items.*._id", "items.*.status", "items.*.error"),
@@ -22,13 +24,21 @@ _CHUNK_ARTICLES = 500
 # Of a chunk with more than one article; a server takes 100 MB, unless it is told otherwise.
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
-# A larger article may itself be the reason of a refusal.
+# A server that refuses a request so often, in a minute or so with the pauses between, is out of order.
+_MOST_REFUSALS = 10
+# A larger article may itself be the reason, and is given up within some seconds.
 _LARGE_BYTES = 1_000_000
-# How long a request is sent again before it is divided, or a large article given up.
-_SHORT_PATIENCE_S = 5.0
-_NOT_ALLOWED_STATUSES = frozenset({401, 403})
+_MOST_REFUSALS_OF_LARGE = 5
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 # About any article: none can be written.
-_HOPELESS_STATUSES = _NOT_ALLOWED_STATUSES | {404}
+_HOPELESS_STATUSES = frozenset({401, 403, 404})
+_TOO_MANY_STATUS = 429
+_NO_ANSWER_STATUS = 503
+# About a whole request, which may be too large, or have a malformed article in it. None: it was lost.
+_DIVISIBLE_STATUSES = frozenset({400, 413, _TOO_MANY_STATUS, 500, None})
+_LOST = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
+# Marks a result that is about a request as a whole.
+_WHOLE = "is_about_request"
 
 Operation = Sequence[Any]
 """The lines of one operation: what to do, and unless that is a deletion the document."""
@@ -53,10 +63,10 @@ def send_bulk(
     Args:
         operations: May each be repeated.
         task: What is being done, phrased to follow "cannot".
-        is_settled: Whether a result needs no error. Not asked for an operation that a busy server refused.
+        is_settled: Whether a result needs no error. Not asked for an operation that is sent again.
         index: For messages.
         alias: Where they go, unless each says that.
-        patience_s: How long what a busy server refuses is sent again.
+        patience_s: How long what a busy server refuses is sent again; 0: all is sent once.
         options: Others of ``Elasticsearch.bulk``.
 
     Raises:
@@ -78,7 +88,7 @@ def send_bulk(
         busy: Result | None = None
         for at, item in zip(list(pending), items, strict=True):
             (result,) = item.values()
-            if result["status"] in BUSY_STATUSES and not is_blocked(result):
+            if patience_s and result["status"] in BUSY_STATUSES and not is_blocked(result):
                 busy = result
             elif is_settled(result):
                 results[at] = result
@@ -111,6 +121,10 @@ class _Article:
     def size_bytes(self) -> int:
         return sum(map(len, self.lines))
 
+    @property
+    def is_large(self) -> bool:
+        return self.size_bytes > _LARGE_BYTES
+
 
 class ArticleBulk:
     """Writes articles, so that one which Elasticsearch cannot take fails alone."""
@@ -126,6 +140,7 @@ class ArticleBulk:
         self._task = f"index into {index!r}"
         # What to send again, and how much of it at once, is decided here.
         self._client = client.options(request_timeout=_TIMEOUT_S, max_retries=0, retry_on_timeout=False)
+        self._patient = patient(client)
         self._serializer = client.transport.serializers.get_serializer("application/json")
 
     def write(self, actions: Iterable[dict[str, Any]]) -> Iterator[list[Written]]:
@@ -137,41 +152,69 @@ class ArticleBulk:
         Raises:
             IndexBlocked: The disk is full, or the index has a block.
             IndexNotReady: The index is missing, or closed.
-            ServerUnavailable: No server answers, or it is busy for more than a minute.
+            ServerUnavailable: No server answers, or it is busy for about a minute.
             ServerError: Elasticsearch refuses whatever is written.
         """
         for chunk in _chunks(map(self._article, actions)):
             yield from self._write_chunk(chunk)
 
-    def _write_chunk(self, articles: list[_Article]) -> Iterator[list[Written]]:
-        is_alone = len(articles) == 1
-        is_large = is_alone and articles[0].size_bytes > _LARGE_BYTES
+    def _write_chunk(self, chunk: list[_Article]) -> Iterator[list[Written]]:
+        # Each request with the number of times that it was refused as it is.
+        pending = [(chunk, 0)]
+        while pending:
+            articles, refusals = pending.pop()
+            written: list[Written] = []
+            again: list[_Article] = []
+            smaller: list[_Article] = []
+            for article, result in zip(articles, self._results(articles), strict=True):
+                if "error" not in result:
+                    written.append(Written(id=article.id, refusal=None))
+                elif len(articles) > 1 and _may_be_divided(result):
+                    smaller.append(article)
+                elif (status := result["status"]) is not None and status not in BUSY_STATUSES:
+                    written.append(Written(id=article.id, refusal=_refusal(result["error"])))
+                elif refusals < (_MOST_REFUSALS_OF_LARGE if article.is_large else _MOST_REFUSALS):
+                    again.append(article)
+                elif article.is_large and len(articles) == 1:
+                    written.append(Written(id=article.id, refusal=_refusal(result["error"])))
+                else:
+                    status = _NO_ANSWER_STATUS if status is None else status
+                    raise refused(self._task, result, status=status, index=self._index)
+            yield written
+            if again:
+                time.sleep(min(_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S * 2**refusals))
+                pending.append((again, refusals + 1))
+            if smaller:
+                half = (len(smaller) + 1) // 2
+                pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
+
+    def _results(self, articles: list[_Article]) -> list[Result]:
+        """Send a request once; return a result for each article, the same if it was refused as a whole.
+
+        Raises if nothing can be written, or no server answers for a minute.
+        """
         try:
-            results = send_bulk(
+            return send_bulk(
                 self._client,
                 [article.lines for article in articles],
                 task=self._task,
                 is_settled=_is_about_article,
                 index=self._index,
-                patience_s=PATIENCE_S if is_alone and not is_large else _SHORT_PATIENCE_S,
+                patience_s=0,
             )
         except ServerError as error:
-            if isinstance(error, IndexBlocked | IndexNotReady) or error.status in _NOT_ALLOWED_STATUSES:
-                raise
-            if not is_alone:
-                # The request may be too large, or one article in it may be malformed.
-                half = len(articles) // 2
-                yield from self._write_chunk(articles[:half])
-                yield from self._write_chunk(articles[half:])
-                return
-            if isinstance(error, ServerUnavailable) and not is_large:
-                raise
-            yield [Written(id=articles[0].id, refusal=str(error))]
-            return
-        yield [
-            Written(id=article.id, refusal=_refusal(result["error"]) if "error" in result else None)
-            for article, result in zip(articles, results, strict=True)
-        ]
+            cause = error.__cause__
+            if isinstance(cause, ApiError) and _is_about_article({"status": error.status}):
+                body = cause.body if isinstance(cause.body, dict) else {}
+                result = {"error": reason(cause)} | body | {"status": error.status}
+                if not (is_blocked(result) or is_closed(result)):
+                    return [result | {_WHOLE: True}] * len(articles)
+            elif isinstance(cause, _LOST) and not isinstance(cause, elastic_transport.TlsError):
+                with translated(self._task, index=self._index):
+                    self._patient.indices.exists(index=self._index)
+                lost = f"the connection was lost ({cause.message})"
+                return [{"status": None, "error": lost, _WHOLE: True}] * len(articles)
+            raise
 
     def _article(self, action: dict[str, Any]) -> _Article:
         target = {name: action[name] for name in ("_index", "_id", "routing") if name in action}
@@ -183,6 +226,12 @@ class ArticleBulk:
 def _is_about_article(result: Result) -> bool:
     """Return whether a result says nothing about other articles."""
     return not (is_blocked(result) or is_closed(result) or result["status"] in _HOPELESS_STATUSES)
+
+
+def _may_be_divided(result: Result) -> bool:
+    """Return whether the size of a request, or another article in it, may be the reason of a refusal."""
+    is_crowded = _WHOLE in result or result["status"] == _TOO_MANY_STATUS
+    return is_crowded and result["status"] in _DIVISIBLE_STATUSES
 
 
 def _chunks(articles: Iterable[_Article]) -> Iterator[list[_Article]]:

@@ -112,8 +112,8 @@ MUTANTS = [
     Mutant(
         "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
         "esdedup/elastic/bulk.py",
-        "is_alone = len(articles) == 1",
-        "is_alone = True",
+        "elif len(articles) > 1 and _may_be_divided(result):",
+        "elif len(articles) > 1 and not result and _may_be_divided(result):",
         ("unit/test_bulk.py",),
     ),
     # reading/

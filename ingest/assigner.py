@@ -2,7 +2,6 @@
 
 import base64
 import dataclasses
-import itertools
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,20 +125,28 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
-        marked = [
-            dataclasses.replace(article, is_cut=True) if is_cut else article
-            for article, is_cut in zip(articles, fingerprints.are_cut.tolist(), strict=True)
-        ]
-        decisions = map(
-            LocalDecision,
-            marked,
+        # Strict: a column that is too short would lose articles.
+        decided = zip(
+            articles,
             assignments,
             _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
             fingerprints.alphanumerics.tolist(),
-            itertools.repeat(self._profile.label),
+            fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
+            strict=True,
         )
-        return BatchDecision(list(decisions), written)
+        decisions = [
+            LocalDecision(
+                dataclasses.replace(article, is_cut=True) if is_cut else article,
+                assignment,
+                fields,
+                alphanumerics,
+                self._profile.label,
+                fault,
+            )
+            for article, assignment, fields, alphanumerics, is_cut, fault in decided
+        ]
+        return BatchDecision(decisions, written)
 
 
 def _fingerprint_fields(

@@ -10,7 +10,7 @@ compared. So short texts, in which nearly every run has a bin of its own, are co
 The resemblance of two texts is the share of their distinct runs that both have (Broder 1997). Runs with a
 number count several times: texts made from one template differ in their numbers, and the larger the
 share of numbers in a text, the more they should weigh. Sketches are made in
-`core/src/sketch.rs`, and compared in `core/src/forest/agreement.rs`.
+`core/src/signature.rs`, and compared in `core/src/forest/agreement.rs`.
 """
 
 import dataclasses

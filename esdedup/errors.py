@@ -38,12 +38,20 @@ import copy
 import copyreg
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 
+# Errors with facts are dataclasses, which hash, compare and print as other exceptions do.
+@dataclass(eq=False, repr=False)
 class EsdedupError(Exception):
     """Base class of all errors of esdedup."""
+
+    message: dataclasses.InitVar[str]
+
+    def __post_init__(self, message: str) -> None:
+        Exception.__init__(self, message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are unpickled by calling the constructor with the message alone, which fails if it has
@@ -97,7 +105,7 @@ class ArticleRejected(EsdedupError):
     """
 
     def __init__(self, article: str, reason: str) -> None:
-        super().__init__(article, reason)
+        Exception.__init__(self, article, reason)
         self.article = article
         self.reason = reason
 
@@ -121,6 +129,7 @@ class TextFailed(ArticleRejected):
         self.place = place
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ArticleNotFound(EsdedupError, LookupError):
     """No article has that id.
 
@@ -129,12 +138,11 @@ class ArticleNotFound(EsdedupError, LookupError):
         index: The index, alias or pattern searched; several are separated by commas.
     """
 
-    def __init__(self, message: str, *, article: str, index: str) -> None:
-        super().__init__(message)
-        self.article = article
-        self.index = index
+    article: str
+    index: str
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClientForked(EsdedupError):
     """A process goes on with a client, or with a stream, that the process before its fork has used.
 
@@ -142,11 +150,10 @@ class ClientForked(EsdedupError):
         process: The id of the process before the fork.
     """
 
-    def __init__(self, message: str, *, process: int) -> None:
-        super().__init__(message)
-        self.process = process
+    process: int
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ClockMismatch(EsdedupError):
     """The clocks of this machine and of Elasticsearch differ by more than a day.
 
@@ -155,12 +162,11 @@ class ClockMismatch(EsdedupError):
         server_ms: The time in Elasticsearch, milliseconds since 1970.
     """
 
-    def __init__(self, message: str, *, here_ms: int, server_ms: int) -> None:
-        super().__init__(message)
-        self.here_ms = here_ms
-        self.server_ms = server_ms
+    here_ms: int
+    server_ms: int
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ServerError(EsdedupError):
     """Elasticsearch answered with an error.
 
@@ -169,10 +175,8 @@ class ServerError(EsdedupError):
         index: The index, alias or pattern of the request; None if it had none.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, index: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.index = index
+    status: int | None = None
+    index: str | None = None
 
 
 class ServerUnavailable(ServerError):
@@ -187,6 +191,7 @@ class IndexBlocked(ServerError):
     """Elasticsearch refuses a request until space is freed or a block is removed; repeating it is no use."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IndexNotReady(ServerError):
     """The index is missing, or lacks the fields that esdedup reads and writes.
 
@@ -195,18 +200,10 @@ class IndexNotReady(ServerError):
         missing_fields: The fields that are missing or have another mapping.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        index: str | None = None,
-        missing_fields: Sequence[str] = (),
-    ) -> None:
-        super().__init__(message, status=status, index=index)
-        self.missing_fields = tuple(missing_fields)
+    missing_fields: tuple[str, ...] = ()
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestError(EsdedupError):
     """The forest of clusters cannot be used.
 
@@ -214,9 +211,7 @@ class ForestError(EsdedupError):
         forest: The name of its index.
     """
 
-    def __init__(self, message: str, *, forest: str) -> None:
-        super().__init__(message)
-        self.forest = forest
+    forest: str
 
 
 class ForestMissing(ForestError):
@@ -251,6 +246,7 @@ class ForestExists(ForestError):
     """A forest of that name exists already, and replacing it was not requested."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestAhead(ForestError):
     """The forest's time is in the future, because it was fed under a clock that was ahead.
 
@@ -258,15 +254,14 @@ class ForestAhead(ForestError):
         time_ms: The forest's time, milliseconds since 1970.
     """
 
-    def __init__(self, message: str, *, forest: str, time_ms: int) -> None:
-        super().__init__(message, forest=forest)
-        self.time_ms = time_ms
+    time_ms: int
 
 
 class ForestIncomplete(ForestError):
     """A rebuild of the forest has not finished."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestDamaged(ForestError):
     """What the forest has learned about boilerplate is damaged.
 
@@ -275,13 +270,11 @@ class ForestDamaged(ForestError):
         flaw: What is wrong with it.
     """
 
-    def __init__(self, message: str, *, forest: str, document: str, flaw: str) -> None:
-        super().__init__(message, forest=forest)
-        self.document = document
-        self.flaw = flaw
+    document: str
+    flaw: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ForestOwner:
     """The process that owns a forest, or its last owner."""
 
@@ -301,6 +294,7 @@ class ForestOwner:
         return f"process {self.pid} on {self.host} has owned it since {since}{at}"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestBusy(ForestError):
     """Another process owns the forest.
 
@@ -308,11 +302,10 @@ class ForestBusy(ForestError):
         owner: That process.
     """
 
-    def __init__(self, message: str, *, forest: str, owner: ForestOwner) -> None:
-        super().__init__(message, forest=forest)
-        self.owner = owner
+    owner: ForestOwner
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestLost(ForestError):
     """This process owned the forest, and another one has taken it over.
 
@@ -320,11 +313,10 @@ class ForestLost(ForestError):
         owner: Its latest known owner; None if that could not be read.
     """
 
-    def __init__(self, message: str, *, forest: str, owner: ForestOwner | None = None) -> None:
-        super().__init__(message, forest=forest)
-        self.owner = owner
+    owner: ForestOwner | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestMismatch(ForestError):
     """The forest was made with another profile, or for other articles, or in a format that is not known here.
 
@@ -333,19 +325,11 @@ class ForestMismatch(ForestError):
         supported: The profile label or format that was expected; None if there is no single one.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        forest: str,
-        found: str | int | None = None,
-        supported: str | int | None = None,
-    ) -> None:
-        super().__init__(message, forest=forest)
-        self.found = found
-        self.supported = supported
+    found: str | int | None = None
+    supported: str | int | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SidecarError(EsdedupError):
     """A sidecar refuses articles, or answers what cannot be understood.
 
@@ -354,10 +338,8 @@ class SidecarError(EsdedupError):
         status: The HTTP status of its answer; None without an answer.
     """
 
-    def __init__(self, message: str, *, address: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.address = address
-        self.status = status
+    address: str
+    status: int | None = None
 
 
 class SidecarUnavailable(SidecarError):

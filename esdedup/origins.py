@@ -22,7 +22,7 @@ def is_known_host(host: str, names: Collection[str] = ()) -> bool:
         name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:
         return False
-    return name == "localhost" or name.endswith(".localhost") or name in names or _is_address(name)
+    return name == "localhost" or name.endswith(".localhost") or name in names or _address(name) is not None
 
 
 def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, goal: str | None) -> bool:
@@ -65,23 +65,18 @@ def is_allowed(origin: str | None, origins: Collection[str]) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return whether only programs on this machine reach what listens at a name or an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    address = _address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
 
 
 def is_wildcard(host: str) -> bool:
     """Return whether what listens at an address listens at all addresses of this machine."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
+    address = _address(host)
+    return address is not None and address.is_unspecified
 
 
-def _is_address(name: str) -> bool:
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None

@@ -354,5 +354,5 @@ def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
                 f"the index {index!r} lacks fields of esdedup, or has them with another mapping: "
                 f"{', '.join(wrong)}. Set the index up before anything is indexed into it.",
                 index=index,
-                missing_fields=wrong,
+                missing_fields=tuple(wrong),
             )

@@ -235,7 +235,7 @@ class Records:
             raise IndexNotReady(
                 f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",
                 index=hit["_index"],
-                missing_fields=[self._fields.root],
+                missing_fields=(self._fields.root,),
             )
         return Record(
             id=hit["_id"],

@@ -191,7 +191,7 @@ OWNER = errors.ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UT
         errors.ClockMismatch("no", here_ms=2, server_ms=1),
         errors.ForestAhead("no", forest="f", time_ms=7),
         errors.IndexBlocked("no", status=429, index="news"),
-        errors.IndexNotReady("no", index="news", missing_fields=["dedup.root"]),
+        errors.IndexNotReady("no", index="news", missing_fields=("dedup.root",)),
         errors.ForestMissing("no", forest="f"),
         errors.ForestBusy("no", forest="f", owner=OWNER),
         errors.ForestLost("no", forest="f"),

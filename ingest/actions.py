@@ -1,16 +1,18 @@
-"""Reads articles from bulk actions, and adds the dedup object to them. Pure: assignments are arguments."""
+"""Reads articles from bulk actions, and adds the dedup object to them, by what was decided for them."""
 
 import dataclasses
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from esdedup.ingest.dates import published_ms
 from esdedup.ingest.json_values import refuse_unstorable
 
+from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.limits import MAX_ID_BYTES
-from esdedup.errors import ArticleRejected
+from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, is_in_object, partition_of, refuse_surrogates, text_of, value_of
 from esdedup.forest.model import NO_TIME, Assignment
 from esdedup.sites import site_of
@@ -181,65 +183,63 @@ def read_document(
     )
 
 
-def addition(
-    article: ArticleAction,
-    assignment: Assignment,
-    fingerprint: Mapping[str, Any],
-    *,
-    alphanumerics: int,
-    profile: str,
-    nonce: str,
-    index: str | None = None,
-    route_by_root: bool = False,
-) -> Addition:
-    """Return what is added to an article's action.
+class LocalDecision(NamedTuple):
+    """An article with what was decided for it."""
 
-    Args:
-        article: The action.
-        assignment: The forest's decision.
-        fingerprint: The dedup fields that come from its page and its node, if it has them.
-        alphanumerics: Of the text, as far as it is fingerprinted; what readers do not see does not count.
-        profile: The label of the profile.
-        nonce: Random; stands for the id of an article that has neither an id nor a node.
-        index: By its own name: an article keeps its lone root whichever alias names it. None if not known.
-        route_by_root: Set the routing to the root, replacing any other.
-    """
-    source, fields = article.action["_source"], article.fields
-    root = assignment.root or lone_root(index, article.action.get("_id"), nonce=nonce)
-    values: dict[str, Any] = {
-        **fingerprint,
-        "root": root,
-        "profile": profile,
-        "seq": assignment.seq,
-        "length": alphanumerics,
-        "partition": partition_of(root),
-    }
-    if assignment.time_ms != NO_TIME:
-        values["seen"] = assignment.time_ms
+    article: ArticleAction
+    assignment: Assignment
+    # The dedup fields that come from its page and its node, if it has them.
+    fingerprint: Mapping[str, Any]
+    # Of its text, as far as it is fingerprinted; what readers do not see does not count.
+    alphanumerics: int
+    # The label of the profile.
+    profile: str
+    # Where the core failed at its text, which counted as empty; "" if it did not.
+    fault: str = ""
 
-    def dated(dated_ms: int | None) -> dict[str, Any]:
-        published = published_ms(dated_ms, arrived_ms=assignment.time_ms, backfill=article.is_backfill)
-        return values if published is None else values | {"published": published}
+    def addition(self, index: WritableIndex) -> Addition:
+        """Return what is added to its action; raises `TextFailed` if the core failed at its text."""
+        if self.fault:
+            raise TextFailed(self.article.name, self.fault)
+        article, assignment = self.article, self.assignment
+        source, fields = article.action["_source"], article.fields
+        root = assignment.root
+        if root is None:
+            root = lone_root(index.name, article.action.get("_id"), nonce=secrets.token_hex(16))
+        values: dict[str, Any] = {
+            **self.fingerprint,
+            "root": root,
+            "profile": self.profile,
+            "seq": assignment.seq,
+            "length": self.alphanumerics,
+            "partition": partition_of(root),
+        }
+        if assignment.time_ms != NO_TIME:
+            values["seen"] = assignment.time_ms
 
-    routing = root if route_by_root else None
-    if not article.is_update:
-        return Addition({"source": dated(article.dated_ms)}, routing)
-    parts = {
-        part: dated(_dated_ms(source[part], fields))
-        for part in ("doc", "upsert")
-        if _has_text(source.get(part), fields)
-    }
-    if "doc" in parts:
-        doc, is_upsert = source["doc"], doc_is_upsert(source)
-        if is_upsert:
-            parts.pop("upsert", None)
-        parts["doc"] = dict.fromkeys(_OPTIONAL) | parts["doc"]
-        if value_of(doc, fields.time) is None:
-            # An article that exists keeps its date, and so when it counts as published; a new one has none.
-            del parts["doc"]["published"]
+        def dated(dated_ms: int | None) -> dict[str, Any]:
+            published = published_ms(dated_ms, arrived_ms=assignment.time_ms, backfill=article.is_backfill)
+            return values if published is None else values | {"published": published}
+
+        routing = root if index.is_routed_by_root else None
+        if not article.is_update:
+            return Addition({"source": dated(article.dated_ms)}, routing)
+        parts = {
+            part: dated(_dated_ms(source[part], fields))
+            for part in ("doc", "upsert")
+            if _has_text(source.get(part), fields)
+        }
+        if "doc" in parts:
+            doc, is_upsert = source["doc"], doc_is_upsert(source)
             if is_upsert:
-                parts["upsert"] = dated(None)
-    return Addition(parts, routing)
+                parts.pop("upsert", None)
+            parts["doc"] = dict.fromkeys(_OPTIONAL) | parts["doc"]
+            if value_of(doc, fields.time) is None:
+                # An article that exists keeps its date, and so when it was published; a new one has none.
+                del parts["doc"]["published"]
+                if is_upsert:
+                    parts["upsert"] = dated(None)
+        return Addition(parts, routing)
 
 
 def redating(action: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> Addition | None:

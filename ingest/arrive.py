@@ -1,4 +1,4 @@
-"""Texts arrive at a forest, without what is boilerplate: they are assigned, looked up, or learned from."""
+"""Texts arrive at a forest, without what is boilerplate: they are assigned, or learned from."""
 
 import itertools
 import logging
@@ -13,7 +13,7 @@ from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Arrivals, Assignment, Decision, Forest
+from esdedup.forest import Arrivals, Decision, Forest
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -42,28 +42,6 @@ def arrive(
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return fingerprints, forest.decide(arrivals, now_ms=now_ms)
-
-
-def look_up(
-    text: str,
-    *,
-    site: str | None,
-    fingerprinter: Fingerprinter,
-    forest: Forest,
-    now_ms: int,
-    overrides: Overrides = NO_OVERRIDES,
-) -> Assignment:
-    """Return what `arrive` would decide for a raw text that came now, and change nothing.
-
-    Raises `TextFailed` if the text meets a fault in the core.
-    """
-    passage_filter = forest.begin(overrides=overrides, sites=[site])
-    try:
-        fingerprints = fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
-        (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
-    finally:
-        forest.abandon()
-    return found
 
 
 def learn(

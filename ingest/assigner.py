@@ -3,22 +3,19 @@
 import base64
 import dataclasses
 import logging
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from esdedup.ingest.actions import Addition, ArticleAction, addition
-from esdedup.ingest.arrive import arrive, look_up
+from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.arrive import arrive
 
 from esdedup.boilerplate.overrides import Overrides
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.stored import page_name
-from esdedup.errors import TextFailed
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Assignment, Forest
+from esdedup.forest import Aging, Arrivals, Assignment, Forest
 from esdedup.forest.forest import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
@@ -29,36 +26,6 @@ log = logging.getLogger("esdedup")
 
 # So many articles are decided while those before them are written.
 _PART = 512
-
-
-class LocalDecision(NamedTuple):
-    """An article with what was decided for it."""
-
-    article: ArticleAction
-    assignment: Assignment
-    # The dedup fields that come from its page and its node.
-    fingerprint: Mapping[str, Any]
-    # Of its text, as far as it is fingerprinted.
-    alphanumerics: int
-    # The label of the profile.
-    profile: str
-    # Where the core failed at its text, which counted as empty; "" if it did not.
-    fault: str = ""
-
-    def addition(self, index: WritableIndex) -> Addition:
-        """Return what is added to its action; raises `TextFailed` if the core failed at its text."""
-        if self.fault:
-            raise TextFailed(self.article.name, self.fault)
-        return addition(
-            self.article,
-            self.assignment,
-            self.fingerprint,
-            alphanumerics=self.alphanumerics,
-            index=index.name,
-            profile=self.profile,
-            nonce="" if self.assignment.root else secrets.token_hex(16),
-            route_by_root=index.is_routed_by_root,
-        )
 
 
 class BatchDecision(NamedTuple):
@@ -93,15 +60,17 @@ class Assigner:
         return batch
 
     def look_up(self, text: str, *, site: str | None, forest: Forest, now_ms: int) -> Assignment:
-        """Return what would be decided for a text that came now, and change nothing; see `look_up`."""
-        return look_up(
-            text,
-            site=site,
-            fingerprinter=self._fingerprinter,
-            forest=forest,
-            now_ms=now_ms,
-            overrides=self._overrides,
-        )
+        """Return what would be decided for a text that came now, and change nothing.
+
+        Raises `TextFailed` if the text meets a fault in the core.
+        """
+        passage_filter = forest.begin(overrides=self._overrides, sites=[site])
+        try:
+            fingerprints = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
+            (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
+        finally:
+            forest.abandon()
+        return found
 
     def _assign_part(
         self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -13,7 +13,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import async_batches, check_flush_interval
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.enricher import EnrichedBatch, OnAssigned, OnRejected
+from esdedup.ingest.enricher import OnAssigned, OnRejected
 from esdedup.ingest.json_values import size_of
 
 from esdedup.arguments import check_type
@@ -116,16 +116,18 @@ class AsyncDedup:
         ``elasticsearch.helpers.async_bulk`` takes. With `flush_interval_s`, `actions` is read by a task.
         """
         check_flush_interval(flush_interval_s)
-        enricher = self._dedup._enricher
-        run = await self._run(lambda: enricher.begin(backfill=backfill))
+        enricher = self._dedup._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)
+        await self._run(enricher.begin)
         batches = async_batches(
             actions, most=enricher.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
         )
 
-        async def enriched() -> EnrichedBatch | None:
+        async def enriched() -> Iterator[dict[str, Any]] | None:
             """Read and enrich the next batch; None at the end."""
             batch = await anext(batches, None)
-            return None if batch is None else await self._run(lambda: run.enrich(batch))
+            if batch is None:
+                return None
+            return enricher.results(await self._run(functools.partial(enricher.enrich_batch, batch)))
 
         async with contextlib.aclosing(batches):
             following = asyncio.create_task(enriched(), name="esdedup-ahead")
@@ -133,13 +135,13 @@ class AsyncDedup:
                 while (ready := await following) is not None:
                     # While the actions of this one are used.
                     following = asyncio.create_task(enriched(), name="esdedup-ahead")
-                    for action in run.results(ready, on_rejected, on_assigned):
+                    for action in ready:
                         yield action
             finally:
                 following.cancel()
                 with contextlib.suppress(asyncio.CancelledError, Exception):
                     await following
-        await self._run(run.end)
+        await self._run(enricher.end)
 
     async def close(self) -> None:
         """Release the forest, or close the connections to a sidecar. This object is not used again."""

@@ -173,7 +173,9 @@ class Dedup(Closing):
                 patience_s=sidecar_patience_s,
             )
             self._owner = RemoteOwner(connection, forest=forest, profile=profile, fields=fields or Fields())
-        self._enricher = Enricher(
+        self._batch_size = batch_size
+        self._enricher = functools.partial(
+            Enricher,
             self._owner,
             fields=fields,
             check_process=self._check_process,
@@ -295,13 +297,8 @@ class Dedup(Closing):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         check_flush_interval(flush_interval_s)
-        return self._enricher.enrich(
-            actions,
-            backfill=backfill,
-            on_rejected=on_rejected,
-            on_assigned=on_assigned,
-            flush_interval_s=flush_interval_s,
-        )
+        enricher = self._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)
+        return enricher.enrich(actions, flush_interval_s=flush_interval_s)
 
     def learn(
         self,
@@ -336,7 +333,7 @@ class Dedup(Closing):
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
         owner = self._own("learn", "run `esdedup learn` before you start it")
-        return owner.learn(pages, batch_size=self._enricher.batch_size, on_learned=on_learned)
+        return owner.learn(pages, batch_size=self._batch_size, on_learned=on_learned)
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from esdedup.ingest.actions import (
     Addition,
@@ -57,117 +57,16 @@ class ForestOwner(Protocol):
         """Return the articles with what was decided for them, which is durable."""
 
 
-class _Outcome(NamedTuple):
-    """What became of an action: it goes on, or its article cannot be indexed."""
-
-    action: dict[str, Any] | None
-    # Of an article that goes on.
-    assigned: ArticleDecision | None = None
-    rejected: ArticleRejected | None = None
-
-
-class EnrichedBatch(NamedTuple):
-    """What became of the actions of a batch."""
-
-    outcomes: list[_Outcome]
-    # Why no more of them go on; what comes after them does not either.
-    failure: Exception | None = None
-
-
-class EnrichRun:
-    """Actions that are enriched one batch after the other, by the process that has begun."""
-
-    def __init__(self, enricher: "Enricher", *, backfill: bool) -> None:
-        self._enricher = enricher
-        self._backfill = backfill
-        self._failure: Exception | None = None
-        self._process = os.getpid()
-        self._position = 0
-        self._names: set[str] = set()
-
-    def enrich(self, batch: list[BulkAction]) -> EnrichedBatch:
-        """Assign the articles of the next batch; `results` raises what that meets."""
-        read: list[tuple[_Read, WritableIndex]] = []
-        try:
-            # Of an index that cannot be written to, what came before it is known all the same.
-            read.extend(self._read_actions(batch))
-            assigned = self._assign([action for action, _ in read if isinstance(action, ArticleAction)])
-        except Exception as error:  # raised after what is said of the rejected ones
-            self._failure = error
-            rejected = [_Outcome(None, None, each) for each, _ in read if isinstance(each, ArticleRejected)]
-            return EnrichedBatch(rejected, error)
-        return EnrichedBatch([self._outcome(action, index, assigned) for action, index in read])
-
-    def results(
-        self, batch: EnrichedBatch, on_rejected: OnRejected | None, on_assigned: OnAssigned | None
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the actions of a batch with the dedup object in their articles."""
-        on_rejected, on_assigned = on_rejected or log_rejected, on_assigned or self._enricher.log_cut
-        # The caller may have forked meanwhile: the rest belongs to the parent.
-        refuse_fork(self._process)
-        for action, assigned, rejected in batch.outcomes:
-            if rejected is not None:
-                on_rejected(rejected)
-            if assigned is not None:
-                on_assigned(assigned.article, assigned.assignment)
-            if action is not None:
-                yield action
-                refuse_fork(self._process)
-                if (name := index_of(action)) is not None:
-                    self._names.add(name)
-        if batch.failure is not None:
-            raise batch.failure
-
-    def end(self) -> None:
-        """Check the indices once more: the last batch may be half written by now."""
-        for name in sorted(self._names):
-            check_again(self._enricher.check_index, name)
-
-    def _read_actions(self, batch: list[BulkAction]) -> Iterator[tuple[_Read, WritableIndex]]:
-        named_index = functools.cache(self._enricher.check_index)
-        for given in batch:
-            self._position += 1
-            name = index_of(given)
-            index = self._enricher.unnamed_index if name is None else named_index(name)
-            routed_index = name if index.is_routed_by_root else None
-            read: _Read
-            try:
-                read = read_action(
-                    given,
-                    index.fields,
-                    position=self._position,
-                    routed_index=routed_index,
-                    backfill=self._backfill,
-                )
-            except ArticleRejected as error:
-                read = error.bare()
-            yield read, index
-
-    def _assign(self, articles: Sequence[ArticleAction]) -> Iterator[ArticleDecision]:
-        """Assign articles, unless some before them could not be: that would change their order."""
-        if self._failure is not None:
-            raise self._failure
-        return iter(self._enricher.forest.assign(articles) if articles else ())
-
-    def _outcome(self, action: _Read, index: WritableIndex, assigned: Iterator[ArticleDecision]) -> _Outcome:
-        if isinstance(action, ArticleRejected):
-            return _Outcome(None, rejected=action)
-        if not isinstance(action, ArticleAction):
-            now_ms = int(time.time() * 1000)
-            redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
-            return _Outcome(action if redated is None else with_addition(action, redated, index.fields))
-        each = next(assigned)
-        try:
-            return _Outcome(with_addition(action.action, each.addition(index), index.fields), each)
-        except ArticleRejected as error:
-            return _Outcome(None, rejected=error.bare())
+_Outcome = tuple[dict[str, Any], ArticleDecision | None] | Exception
+"""An action goes on, with what was decided if it has an article; it cannot be indexed; or none goes on."""
 
 
 class Enricher:
-    """Adds the dedup object to the articles in bulk actions, a batch at a time.
+    """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
 
     `check_index` is called for each index of a batch, and of all once more at the end, because an index that
-    is deleted meanwhile would come back without its mapping. `check_process` raises in a forked process.
+    is deleted meanwhile would come back without its mapping. `check_process` raises in a forked process. Of
+    texts, `max_text_length` characters are fingerprinted. The other parameters are those of `Dedup.enrich`.
     """
 
     def __init__(
@@ -179,54 +78,130 @@ class Enricher:
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
         max_text_length: int,
+        backfill: bool = False,
+        on_rejected: OnRejected | None = None,
+        on_assigned: OnAssigned | None = None,
     ) -> None:
-        self.forest = forest
-        self.unnamed_index = WritableIndex(fields=fields or Fields())
-        self.check_index = check_index
         self.batch_size = batch_size
+        self._forest = forest
+        self._unnamed_index = WritableIndex(fields=fields or Fields())
         self._check_process = check_process
+        self._check_index = check_index
         self._max_text_length = max_text_length
+        self._backfill = backfill
+        self._on_rejected = on_rejected or log_rejected
+        self._on_assigned = on_assigned or self._log_cut
+        self._failure: Exception | None = None
+        self._process = os.getpid()
+        self._position = 0
+        self._names: set[str] = set()
+
+    def begin(self) -> None:
+        """Begin, in this process; raises `ClientForked` in one that was forked from one that has begun."""
+        self._check_process()
+        self._process = os.getpid()
 
     def enrich(
-        self,
-        actions: Iterable[BulkAction],
-        *,
-        backfill: bool,
-        on_rejected: OnRejected | None,
-        on_assigned: OnAssigned | None,
-        flush_interval_s: float | None = None,
+        self, actions: Iterable[BulkAction], *, flush_interval_s: float | None = None
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
-        run = self.begin(backfill=backfill)
+        self.begin()
         ahead = SerialThread("esdedup-ahead")
         found = batches(actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s)
-        ready: EnrichedBatch | None = None
+        ready: list[_Outcome] | None = None
         is_more = True
         while is_more:
             failure: Exception | None = None
-            following: EnrichedBatch | Future[EnrichedBatch] | None = None
+            following: list[_Outcome] | Future[list[_Outcome]] | None = None
             try:
                 # Empty: the next one would have to be waited for.
                 is_more = (batch := next(found, None)) is not None
                 if batch:
-                    enrich = functools.partial(run.enrich, batch)
+                    enrich = functools.partial(self.enrich_batch, batch)
                     following = enrich() if ready is None else ahead.begin(enrich)
             except Exception as error:  # raised after the actions that came before it
                 failure = error
             if ready is not None:
-                yield from run.results(ready, on_rejected, on_assigned)
+                yield from self.results(ready)
             if failure is not None:
                 raise failure
             ready = following.result() if isinstance(following, Future) else following
-        run.end()
+        self.end()
 
-    def begin(self, *, backfill: bool) -> EnrichRun:
-        """Begin with some actions, which follow batch by batch; raises `ClientForked` in a forked process."""
-        self._check_process()
-        return EnrichRun(self, backfill=backfill)
+    def enrich_batch(self, batch: list[BulkAction]) -> list[_Outcome]:
+        """Assign the articles of the next batch, and return what becomes of its actions, for `results`."""
+        read: list[tuple[_Read, WritableIndex]] = []
+        try:
+            # Of an index that cannot be written to, what came before it is known all the same.
+            read.extend(self._read(batch))
+            assigned = self._assign([action for action, _ in read if isinstance(action, ArticleAction)])
+        except Exception as error:  # raised after what is said of the rejected ones
+            self._failure = error
+            return [*(each for each, _ in read if isinstance(each, ArticleRejected)), error]
+        return [self._outcome(action, index, assigned) for action, index in read]
 
-    def log_cut(self, article: ArticleAction, _: Assignment) -> None:
-        """Log an article of which only the beginning is fingerprinted."""
+    def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
+        """Yield the actions of a batch that go on; raise why there are no more."""
+        # The caller may have forked meanwhile: the rest belongs to the parent.
+        refuse_fork(self._process)
+        for outcome in outcomes:
+            if isinstance(outcome, ArticleRejected):
+                self._on_rejected(outcome)
+                continue
+            if isinstance(outcome, Exception):
+                raise outcome
+            action, decided = outcome
+            if decided is not None:
+                self._on_assigned(decided.article, decided.assignment)
+            yield action
+            refuse_fork(self._process)
+            if (name := index_of(action)) is not None:
+                self._names.add(name)
+
+    def end(self) -> None:
+        """Check the indices once more: the last batch may be half written by now."""
+        for name in sorted(self._names):
+            check_again(self._check_index, name)
+
+    def _read(self, batch: list[BulkAction]) -> Iterator[tuple[_Read, WritableIndex]]:
+        named_index = functools.cache(self._check_index)
+        for given in batch:
+            self._position += 1
+            name = index_of(given)
+            index = self._unnamed_index if name is None else named_index(name)
+            read: _Read
+            try:
+                read = read_action(
+                    given,
+                    index.fields,
+                    position=self._position,
+                    routed_index=name if index.is_routed_by_root else None,
+                    backfill=self._backfill,
+                )
+            except ArticleRejected as error:
+                read = error.bare()
+            yield read, index
+
+    def _assign(self, articles: Sequence[ArticleAction]) -> Iterator[ArticleDecision]:
+        """Assign articles, unless some before them could not be: that would change their order."""
+        if self._failure is not None:
+            raise self._failure
+        return iter(self._forest.assign(articles) if articles else ())
+
+    def _outcome(self, action: _Read, index: WritableIndex, assigned: Iterator[ArticleDecision]) -> _Outcome:
+        if isinstance(action, ArticleRejected):
+            return action
+        if isinstance(action, ArticleAction):
+            decided = next(assigned)
+            try:
+                return with_addition(action.action, decided.addition(index), index.fields), decided
+            except ArticleRejected as error:
+                return error.bare()
+        now_ms = int(time.time() * 1000)
+        redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+        return action if redated is None else with_addition(action, redated, index.fields), None
+
+    def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
         if article.is_cut:
             cut = "%s: only the first %s characters of its text are fingerprinted"
             log.warning(cut, article.name, f"{self._max_text_length:,}")

@@ -12,9 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.actions import ArticleAction, LocalDecision
 from esdedup.ingest.arrive import OnLearned, learn
-from esdedup.ingest.assigner import Assigner, BatchDecision, LocalDecision
+from esdedup.ingest.assigner import Assigner, BatchDecision
 from esdedup.ingest.batches import BATCH_SIZE
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides

@@ -175,14 +175,13 @@ class RemoteDecision:
 
     article: ArticleAction
     assignment: Assignment
-    _addition: Addition
-    _rejected: str | None = None
+    _answer: Addition | ArticleRejected
 
     def addition(self, index: WritableIndex) -> Addition:  # noqa: ARG002
         """Return what is added to its action; raises `ArticleRejected` if the sidecar has rejected it."""
-        if self._rejected is not None:
-            raise ArticleRejected(self.article.name, self._rejected)
-        return self._addition
+        if isinstance(self._answer, ArticleRejected):
+            raise self._answer
+        return self._answer
 
 
 class RemoteOwner:
@@ -258,7 +257,7 @@ class RemoteOwner:
             # There, an article without an id is called by another number.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
-            return RemoteDecision(article, _UNDECIDED, Addition({}), reason or detail)
+            return RemoteDecision(article, _UNDECIDED, ArticleRejected(article.name, reason or detail))
         parts = {part: item[key] for key, part in _PARTS.items() if key in item}
         dedup = next((each for each in parts.values() if each is not None), None)
         if dedup is None:

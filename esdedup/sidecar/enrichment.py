@@ -16,8 +16,15 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
-from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, name_of, read_document, redating
-from esdedup.ingest.assigner import LocalDecision
+from esdedup.ingest.actions import (
+    Addition,
+    ArticleAction,
+    LocalDecision,
+    forged_parts,
+    name_of,
+    read_document,
+    redating,
+)
 from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.metrics import ArticleKind, Metrics

@@ -13,8 +13,8 @@ from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.forest import Assignment
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import BatchDecision, LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.assigner import BatchDecision
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
 from esdedup.serving.refusals import Refused

@@ -7,7 +7,7 @@ import pytest
 from esdedup.ingest.actions import (
     Addition,
     ArticleAction,
-    addition,
+    LocalDecision,
     lone_root,
     read_action,
     redating,
@@ -15,6 +15,7 @@ from esdedup.ingest.actions import (
 )
 
 from esdedup import ArticleRejected, Fields
+from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.fields import partition_of
 from esdedup.forest import NO_TIME, Assignment, Kind
@@ -37,16 +38,10 @@ def enrich(
 ) -> dict[str, Any]:
     of_page = {"page": "a" * 16}
     article = article_action(action, fields)
-    added = addition(
-        article,
-        assignment,
-        of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page},
-        alphanumerics=5,
-        profile="classic-2",
-        nonce="n",
-        index=action.get("_index") if isinstance(action, dict) else None,
-        route_by_root=route_by_root,
-    )
+    fingerprint = of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page}
+    name = action.get("_index") if isinstance(action, dict) else None
+    index = WritableIndex(fields=fields, name=name, is_routed_by_root=route_by_root)
+    added = LocalDecision(article, assignment, fingerprint, 5, "classic-2").addition(index)
     return with_addition(article.action, added, fields)
 
 
@@ -151,7 +146,7 @@ def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
     for backfill, published_ms in ((False, arrived_ms), (True, dated_ms)):
         article = read_action({"text": "hello", FIELDS.time: dated_ms}, FIELDS, position=1, backfill=backfill)
         assert isinstance(article, ArticleAction)
-        added = addition(article, arrived, {}, alphanumerics=5, profile="classic-2", nonce="n")
+        added = LocalDecision(article, arrived, {}, 5, "classic-2").addition(WritableIndex(fields=FIELDS))
         values = added.parts["source"]
         assert values is not None
         assert values["published"] == published_ms

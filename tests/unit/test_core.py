@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import Assigner, LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher, ForestOwner
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.remote_owner import RemoteOwner
@@ -188,6 +188,8 @@ class InMemory:
 
 
 def enriched(forest: ForestOwner) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
+    rejected: list[ArticleRejected] = []
+    assigned: list[str] = []
     enricher = Enricher(
         forest,
         fields=None,
@@ -195,14 +197,11 @@ def enriched(forest: ForestOwner) -> tuple[list[dict[str, Any]], list[ArticleRej
         check_index=lambda name: WritableIndex(fields=Fields(), name=name),
         batch_size=20,
         max_text_length=VERIFIED.max_text_length,
-    )
-    rejected: list[ArticleRejected] = []
-    assigned: list[str] = []
-    actions = enricher.enrich(
-        ({"_index": "plain", "_id": each["id"], "_source": {"text": each["text"]}} for each in ARTICLES),
-        backfill=False,
         on_rejected=rejected.append,
         on_assigned=lambda article, _: assigned.append(article.name),
+    )
+    actions = enricher.enrich(
+        {"_index": "plain", "_id": each["id"], "_source": {"text": each["text"]}} for each in ARTICLES
     )
     return list(actions), rejected, assigned
 

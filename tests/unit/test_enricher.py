@@ -57,6 +57,7 @@ def enriched(
     *,
     flush_interval_s: float | None = None,
 ) -> Iterator[dict[str, Any]]:
+    on_rejected = (list[ArticleRejected]() if rejected is None else rejected).append
     enricher = Enricher(
         forest,
         fields=None,
@@ -64,11 +65,9 @@ def enriched(
         check_index=lambda _: WritableIndex(fields=Fields()),
         batch_size=2,
         max_text_length=100,
+        on_rejected=on_rejected,
     )
-    on_rejected = (list[ArticleRejected]() if rejected is None else rejected).append
-    return enricher.enrich(
-        actions, backfill=False, on_rejected=on_rejected, on_assigned=None, flush_interval_s=flush_interval_s
-    )
+    return enricher.enrich(actions, flush_interval_s=flush_interval_s)
 
 
 def texts(*names: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import pytest
 from esdedup.ingest.actions import (
     Addition,
     ArticleAction,
-    addition,
+    LocalDecision,
     forged_parts,
     read_action,
     redating,
@@ -23,6 +23,7 @@ from esdedup.ingest.actions import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
@@ -65,15 +66,14 @@ def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
     given = {**item.meta, "_op_type": item.operation, "_source": document}
     article = read_action(given, Fields(), position=1)
     if isinstance(article, ArticleAction):
-        added = addition(
+        decided = LocalDecision(
             article,
             Assignment(Kind.NEW_ROOT, "f" * 32, "r" * 32, 7, 1_700_000_000_000, b""),
             {"fingerprint": "f" * 32, "bands": ["b"]},
-            alphanumerics=9,
-            profile="verified-3",
-            nonce="n",
-            route_by_root=route_by_root,
+            9,
+            "verified-3",
         )
+        added = decided.addition(WritableIndex(fields=Fields(), is_routed_by_root=route_by_root))
     else:
         redated = redating(article, fields=Fields(), now_ms=2_000_000_000_000, backfill=True)
         added = Addition({**forged_parts(document, Fields()), **(redated.parts if redated else {})})

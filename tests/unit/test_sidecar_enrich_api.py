@@ -11,8 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner

@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction, read_action, redating, with_addition
-from esdedup.ingest.assigner import LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision, read_action, redating, with_addition
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable

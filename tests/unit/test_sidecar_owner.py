@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import BatchDecision, LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.assigner import BatchDecision
 from esdedup.ingest.owner import Owner
 
 from esdedup.elastic.forest.expiry import Expired

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import Assigner, LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -185,7 +185,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
         max_text_length=VERIFIED.max_text_length,
     )
     actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]
-    plain, padded = enricher.enrich(actions, backfill=False, on_rejected=None, on_assigned=None)
+    plain, padded = enricher.enrich(actions)
     assert padded["_source"]["dedup"]["length"] == plain["_source"]["dedup"]["length"] == 61
 
 

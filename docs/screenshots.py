@@ -1,7 +1,7 @@
 """Takes the screenshots of the documents: ``make screenshots``.
 
 It starts an Elasticsearch of its own, feeds it the sample corpus as if its last article had just come, and
-photographs the pages, wide and narrow, in English and Chinese.
+photographs the pages that documents show: in English all, wide and narrow; in Chinese the list and an article.
 """
 
 import contextlib
@@ -26,6 +26,8 @@ COMMAND = str(Path(sys.executable).parent / "esdedup")
 INDEX = "news"
 ARTICLES = 3_000
 WIDE, NARROW = (1280, 940), (390, 844)
+# With the middle of the files' names.
+SIZES = ((WIDE, ""), (NARROW, "-narrow"))
 # By the interface's language: the end of the files' names, what is searched, and the words of a large story.
 LANGUAGES = {"en-GB": ("", "rain", "budget"), "zh-CN": (".zh", "医院", "学校")}
 
@@ -80,7 +82,7 @@ def story(reader: Reader, words: str) -> tuple[str, str]:
 
 
 def photograph(browser: Browser, address: str, reader: Reader) -> None:
-    """Photograph a list, an article and a comparison in each language."""
+    """Photograph a list and an article in each language, in English also narrow, and a comparison."""
 
     def open_page(size: tuple[int, int], locale: str) -> Page:
         width, height = size
@@ -89,7 +91,7 @@ def photograph(browser: Browser, address: str, reader: Reader) -> None:
 
     for locale, (suffix, words, story_words) in LANGUAGES.items():
         first, other = story(reader, story_words)
-        for size, kind in ((WIDE, ""), (NARROW, "-narrow")):
+        for size, kind in SIZES if not suffix else SIZES[:1]:
             page = open_page(size, locale)
             page.goto(f"{address}/?q={words}&sort=newest")
             if size is WIDE:
@@ -99,10 +101,11 @@ def photograph(browser: Browser, address: str, reader: Reader) -> None:
             page.locator("#similar").evaluate("section => section.scrollIntoView()")
             page.screenshot(path=FOLDER / f"article{kind}{suffix}.png")
             page.close()
-        page = open_page(WIDE, locale)
-        page.goto(f"{address}/compare?one={first}&other={other}")
-        page.screenshot(path=FOLDER / f"comparison{suffix}.png")
-        page.close()
+        if not suffix:
+            page = open_page(WIDE, locale)
+            page.goto(f"{address}/compare?one={first}&other={other}")
+            page.screenshot(path=FOLDER / "comparison.png")
+            page.close()
 
 
 def main() -> None:

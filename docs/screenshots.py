@@ -1,7 +1,7 @@
 """Takes the screenshots of the documents: ``make screenshots``.
 
 It starts an Elasticsearch of its own, feeds it the sample corpus as if its last article had just come, and
-photographs the pages that documents show: in English all, wide and narrow; in Chinese the list and an article.
+photographs the pages that documents show: wide and narrow, and two of them in Chinese.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""`esdedup cluster` and `esdedup fingerprint`, and the help of every command."""
+"""`esdedup cluster` and `esdedup fingerprint`: help, threads, and texts at which the core fails."""
 
 import dataclasses
 import gzip
@@ -10,11 +10,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.learn import LOOK_AHEAD_PAGES
 
 from esdedup import Fields, sample
 from esdedup.cli.app import _Commands
-from tests.acceptance.conftest import Run
+from tests.acceptance.conftest import LONG, Run, lines
+from tests.support.faults import PLACE, fail_at
+from tests.support.names import Names
+from tests.support.pages import pages
 
 
 @pytest.fixture
@@ -252,3 +256,60 @@ def test_a_full_disk(run_process: Run, corpus: Path) -> None:
         ["bash", "-c", f"'{esdedup}' fingerprint <&-"], check=False, capture_output=True, text=True
     )
     assert (closed.returncode, "standard input is closed" in closed.stderr) == (2, True)
+
+
+ARTICLES = lines(
+    {"id": "1", "text": LONG},
+    {"id": "2", "text": f"{LONG} amid grumbleweed"},
+    {"id": "3", "text": f"Another one, {LONG}"},
+)
+SAID = f"standard input:2 (id '2'): its text met a fault in esdedup; please report it: {PLACE}"
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_at(monkeypatch, "grumbleweed", when_parsed=True)
+
+
+@pytest.mark.usefixtures("failing")
+def test_articles_at_which_the_core_fails_are_named_and_the_others_clustered(run: Run) -> None:
+    done = run("cluster", "-", stdin=ARTICLES)
+    assert (done.code, len(done.out.splitlines()), SAID in done.err) == (1, 2, True)
+
+
+@pytest.mark.usefixtures("failing")
+def test_articles_at_which_the_core_fails_are_named_and_the_others_indexed(
+    run: Run, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    run("setup", index, url=elasticsearch_url)
+    options = ("--index", index, "--forest", forest, "--json")
+    done = run("index", "-", *options, stdin=ARTICLES, url=elasticsearch_url)
+    assert (done.code, done.json["indexed"], done.json["failed"]) == (1, 2, 1)
+    assert SAID in done.err
+
+
+# Each has boilerplate that is learned meanwhile, so the order in which pages are judged counts.
+PAGES = lines(*pages(300))
+
+
+def test_clusters_are_the_same_in_several_threads(run: Run) -> None:
+    alone = run("cluster", "-", stdin=PAGES)
+    assert run("cluster", "-", "--workers", 4, stdin=PAGES).out == alone.out
+    assert len(alone.out.splitlines()) == 300
+    assert run("cluster", "-", "--workers", 0, stdin=PAGES).code == 2
+
+
+def test_indexed_articles_are_the_same_in_several_threads(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    found = []
+    for workers in (1, 4):
+        index, forest = index_name("articles"), index_name("forest")
+        run("setup", index, url=elasticsearch_url)
+        how = ("--index", index, "--forest", forest, "--workers", workers, "--json")
+        assert json.loads(run("index", "-", *how, stdin=PAGES, url=elasticsearch_url).out)["indexed"] == 300
+        es.indices.refresh(index=index)
+        hits = sorted(helpers.scan(es, index=index), key=lambda hit: hit["_id"])
+        found.append([{**hit["_source"]["dedup"], "seen": 0, "published": 0} for hit in hits])
+    assert found[0] == found[1]

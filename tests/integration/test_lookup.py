@@ -1,19 +1,39 @@
-"""What the forest says of a text that is not indexed is what it says when the text arrives."""
+"""What the forest, and its owner, say of a text that is not indexed is what happens when it arrives."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import AsyncElasticsearch, Elasticsearch
+from esdedup.ingest.owner import Owner
 
-from esdedup import ArticleRejected, Dedup, ForestError, ForestMismatch, Profile, SettingError
+from esdedup import (
+    ArticleRejected,
+    AsyncReader,
+    Dedup,
+    ForestError,
+    ForestMismatch,
+    Reader,
+    SettingError,
+)
+from esdedup.elastic import execute as executing
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
+from esdedup.elastic.requests import ReadDocument, ReadMappings, Search
 from esdedup.fields import Fields
-from esdedup.fingerprint.profile import CLASSIC, VERIFIED
-from esdedup.forest import Kind
-from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, roots
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.forest import Assignment, Kind
+from esdedup.reading.reader import asking_owner
+from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, owner_of, roots
+from tests.support.learned import Pace, contents, learned
 from tests.support.names import Names
+from tests.support.pages import pages
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
@@ -130,3 +150,176 @@ def test_what_is_refused(es: Elasticsearch, unchanged: tuple[str, str], read: Re
         read("similar_to_text", index, None, of={"forest": forest})
     with pytest.raises(ArticleRejected, match="lone surrogate"):
         read("similar_to_text", index, "\ud800", of={"forest": forest})
+
+
+COPIES = [{**each, "_id": f"again-{each['_id']}"} for each in ARTICLES[::20]]
+
+
+@pytest.fixture
+def names(index_name: Names) -> tuple[str, str]:
+    return index_name("articles"), index_name("forest")
+
+
+@pytest.fixture
+def dedup(es: Elasticsearch, names: tuple[str, str]) -> Iterator[Dedup]:
+    index, forest = names
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        yield dedup
+
+
+def fed(dedup: Dedup, index: str, article: dict[str, Any]) -> Assignment:
+    """Return what is decided for an article."""
+    found: list[Assignment] = []
+    list(dedup.enrich([{"_index": index, **article}], on_assigned=lambda _, each: found.append(each)))
+    (assignment,) = found
+    return assignment
+
+
+def looked_up(owner: Owner, article: dict[str, Any]) -> Assignment:
+    found = owner.look_up(article["text"], None)
+    assert found is not None
+    return found
+
+
+def same(found: Assignment, decided: Assignment) -> bool:
+    # The clock goes on.
+    return found._replace(time_ms=0) == decided._replace(time_ms=0)
+
+
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda each: each.label)
+def test_it_says_what_it_decides_then(es: Elasticsearch, names: tuple[str, str], profile: Profile) -> None:
+    """No article has been indexed from which anybody else could know it."""
+    index, forest = names
+    kinds = set()
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        dedup.setup(index)
+        list(dedup.enrich({"_index": index, **each} for each in ARTICLES[:200]))
+        for article in [*ARTICLES[200:240], *COPIES, {"_id": "none", "text": "?!"}]:
+            found = looked_up(owner_of(dedup), article)
+            assert same(found, looked_up(owner_of(dedup), article))
+            assert same(found, fed(dedup, index, article))
+            kinds.add(found.kind.value)
+    assert kinds == {"new_root", "joined", "known", "without_fingerprint"}
+
+
+def test_it_judges_boilerplate_as_it_does_then(es: Elasticsearch, names: tuple[str, str]) -> None:
+    index, forest = names
+    with Pace().kept(), Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        for page in pages(60):
+            article = {"_id": page["id"], "text": page["text"]}
+            found = looked_up(owner_of(dedup), article) if dedup_is_open(dedup) else None
+            decided = fed(dedup, index, article)
+            assert found is None or same(found, decided)
+        es.indices.refresh(index=forest)
+        assert contents(owner_of(dedup)._store.boilerplate) == learned(es, forest)  # type: ignore[union-attr]
+
+
+def dedup_is_open(dedup: Dedup) -> bool:
+    return owner_of(dedup).is_open
+
+
+def log_of(es: Elasticsearch, forest: str) -> list[tuple[str, int]]:
+    es.indices.refresh(index=forest)
+    hits = es.search(index=forest, query=EVERY_LOG, size=1_000, sort="log", seq_no_primary_term=True)
+    return [(hit["_id"], hit["_seq_no"]) for hit in hits["hits"]["hits"]]
+
+
+def test_asking_the_owner_changes_nothing(
+    es: Elasticsearch, dedup: Dedup, names: tuple[str, str], unchanged: tuple[str, str]
+) -> None:
+    """Nor does it disturb who feeds meanwhile."""
+    index, forest = names
+    owner, asked, is_over = owner_of(dedup), [0], threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            for article in ARTICLES[::7]:
+                asked[0] += owner.look_up(article["text"], None) is not None
+
+    asking = threading.Thread(target=ask)
+    feed(es, dedup, index, ARTICLES[:10])
+    asking.start()
+    try:
+        for at in range(10, len(ARTICLES), 29):
+            feed(es, dedup, index, ARTICLES[at : at + 29])
+    finally:
+        is_over.set()
+        asking.join()
+    assert asked[0] > 50
+    before, state = log_of(es, forest), owner._store.state  # type: ignore[union-attr]
+    held = owner.contents()
+    for article in ARTICLES[:30]:
+        looked_up(owner, article)
+    assert (log_of(es, forest), owner._store.state, owner.contents()) == (before, state, held)  # type: ignore[union-attr]
+    assert roots(es, index) == roots(es, unchanged[0])
+    assert learned(es, forest) == learned(es, unchanged[1])
+
+
+def test_readers_ask_it(
+    es: Elasticsearch, elasticsearch_url: str, dedup: Dedup, names: tuple[str, str]
+) -> None:
+    index, forest = names
+    text = ARTICLES[5]["text"]
+    feed(es, dedup, index, ARTICLES[:20])
+    (root,) = {root for id_, root in roots(es, index).items() if id_ == ARTICLES[5]["_id"]}
+
+    async def ask() -> tuple[str | None, bool]:
+        async with AsyncElasticsearch(elasticsearch_url) as client:
+            page = await AsyncReader.like(dedup.reader, client).similar_to_text(index, text)
+            return page.root, page.root_exact
+
+    def answers() -> list[tuple[str | None, bool]]:
+        found = [reader.similar_to_text(index, text) for reader in (dedup.reader, Reader(es, forest=forest))]
+        return [*((page.root, page.root_exact) for page in found), asyncio.run(ask())]
+
+    assert answers() == [(root, True), (root, False), (root, True)]
+    # The articles are gone: the forest knows.
+    es.delete(index=index, id=ARTICLES[5]["_id"], refresh=True)
+    assert dedup.reader.similar_to_text(index, text).root == root
+    dedup.close()
+    assert [is_exact for _, is_exact in answers()] == [False] * 3
+    # That did not open it.
+    assert not owner_of(dedup).is_open
+
+
+def test_who_has_lost_the_forest_says_nothing(
+    es: Elasticsearch, dedup: Dedup, names: tuple[str, str]
+) -> None:
+    index, forest = names
+    feed(es, dedup, index, ARTICLES[:20])
+    es.indices.delete(index=forest)
+    owner = owner_of(dedup)
+    owner._store.writer._lease._renewed_at -= 1_000  # type: ignore[union-attr]
+    assert owner.look_up(ARTICLES[0]["text"], None) is None
+    assert owner.look_up(ARTICLES[0]["text"], None) is None
+
+
+class Forbidden(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", [ReadMappings, ReadDocument, Search], ids=lambda each: each.__name__)
+def test_it_is_not_asked_for_somebody_who_may_not_read_the_forest(
+    dedup: Dedup, es: Elasticsearch, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    index, forest = names
+    feed(es, dedup, index, ARTICLES[:20])
+    asked: list[str] = []
+    call = executing._call
+
+    def refusing(client: Any, request: Any) -> Any:
+        if isinstance(request, kind) and request.index == forest:
+            raise Forbidden
+        return call(client, request)
+
+    reader = asking_owner(Reader(es, forest=forest), lambda text, _: asked.append(text))
+    reader.similar_to_text(index, ARTICLES[0]["text"])
+    assert asked == [ARTICLES[0]["text"]]
+    monkeypatch.setattr(executing, "_call", refusing)
+    with pytest.raises(Forbidden):
+        asking_owner(Reader(es, forest=forest), lambda text, _: asked.append(text)).similar_to_text(
+            index, ARTICLES[1]["text"]
+        )
+    assert len(asked) == 1

@@ -1,7 +1,9 @@
 """Reading unusual indices: aliases, mixed mappings, repeated ids, very many sources or matches."""
 
+import html
 import itertools
 import random
+import re
 from typing import Any
 
 import pytest
@@ -230,3 +232,29 @@ def test_the_order_by_count_with_very_many_matches(es: Elasticsearch, index_name
         expected = expected_list(documents, query, sort=sort)
         page = list_tuned(es, tuning, index, query=query.query, sort=sort, size=30)
         assert [row.id for row in page.rows] == [row[0] for row in expected.rows[:30]]
+
+
+TEXT = "The harbour council voted on Monday to move the ferry. It goes to the northern pier from May on."
+
+
+def test_the_pages_hide_what_is_not_compared(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    texts = {"1": TEXT, "2": f"<style>Buy now!</style>{TEXT}<!-- Buy now! --><i title='Buy now!'></i>"}
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        actions = [{"_index": index, "_id": each, "_source": {"text": text}} for each, text in texts.items()]
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+        similar = dedup.similar(index, "1").rows
+    assert [(each.id, each.resemblance) for each in similar] == [("2", 1.0)]
+    pages: list[tuple[str, dict[str, Any]]] = [
+        ("/article", {"id": "2"}),
+        ("/compare", {"one": "1", "other": "2"}),
+        ("/compare", {"one": "2", "other": "1"}),
+    ]
+    for path, options in pages:
+        page = request(elasticsearch_url, index, path, **options)
+        assert page.status == 200
+        assert TEXT in html.unescape(re.sub("<[^>]*>", "", page.body))
+        assert "Buy now" not in page.body

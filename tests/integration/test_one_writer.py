@@ -1,4 +1,4 @@
-"""One process at a time writes to a forest, whatever happens to it; and what a block refuses it."""
+"""One process at a time writes to a forest: what the next owner is told, and the last one cannot do."""
 
 import dataclasses
 import io
@@ -6,25 +6,38 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, ForestBusy, ForestLost, IndexBlocked, Maintenance
+from esdedup import Dedup, ForestBusy, ForestLost, IndexBlocked, IndexNotReady, Maintenance
 from esdedup.cli import main
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.lease import Lease
+from esdedup.elastic.forest.lease import LEASE_ID, Lease
+from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.fingerprint.profile import VERIFIED, Profile
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.forest import Forest
 from tests.support import exploring, stream
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.feeder import Feeder, Job, Point
-from tests.support.forests import ARTICLES, a_leaf, expire_lease, feed, nodes, renewing_threads, write
+from tests.support.forests import (
+    ARTICLES,
+    TEXT,
+    a_leaf,
+    expire_lease,
+    feed,
+    nodes,
+    renewing_threads,
+    write,
+)
 from tests.support.names import Names
 
 TTL_S = 1.5
-TEXT = {"text": "Somebody else's article about a ferry that left the harbour"}
+FERRY = {"text": "Somebody else's article about a ferry that left the harbour"}
 
 STOPS = {
     "between batches": Point(signal=signal.SIGSTOP, matching="/_search", number=3),
@@ -67,7 +80,7 @@ def test_a_process_that_stops_too_long_writes_nothing_any_more(
     )
     with Feeder(job) as stopped, Dedup(es, forest=job.forest, profile=job.profile, wait_s=20) as rival:
         stopped.wait_for_stop()
-        list(rival.enrich([{"_id": "1", **TEXT}]))
+        list(rival.enrich([{"_id": "1", **FERRY}]))
         before = stream.versions(es, job.forest)
         aliases = es.indices.get_alias(index=job.forest)
 
@@ -86,7 +99,7 @@ def test_a_process_that_stops_too_long_writes_nothing_any_more(
         assert stream.versions(es, job.forest) == before
         assert es.indices.get_alias(index=job.forest) == aliases
         # And it has not thrown out the owner.
-        (action,) = rival.enrich([{"_id": "2", **TEXT}])
+        (action,) = rival.enrich([{"_id": "2", **FERRY}])
         assert action["_source"]["dedup"]["root"] in stream.nodes(es, job.forest)
 
 
@@ -135,16 +148,16 @@ def test_a_loss_is_reported_even_if_the_forest_is_free_again(es: Elasticsearch, 
     """The renewing thread notices first; the feeder must not take the forest again without an error."""
     others = renewing_threads()
     with Dedup(es, forest=job.forest, profile=job.profile, lease_ttl_s=TTL_S) as feeder:
-        list(feeder.enrich([{"_id": "1", **TEXT}]))
+        list(feeder.enrich([{"_id": "1", **FERRY}]))
         (renewing,) = renewing_threads() - others
         expire_lease(es, job.forest)
         with Dedup(es, forest=job.forest, profile=job.profile) as rival:
-            list(rival.enrich([{"_id": "2", **TEXT}]))
+            list(rival.enrich([{"_id": "2", **FERRY}]))
         renewing.join(30)
         assert not renewing.is_alive()
         with pytest.raises(ForestLost, match="has released it"):
-            list(feeder.enrich([{"_id": "3", **TEXT}]))
-        (action,) = feeder.enrich([{"_id": "3", **TEXT}])
+            list(feeder.enrich([{"_id": "3", **FERRY}]))
+        (action,) = feeder.enrich([{"_id": "3", **FERRY}])
         assert action["_source"]["dedup"]["seq"] == 3
 
 
@@ -240,3 +253,78 @@ def test_blocked_articles_end_a_repair_at_once(
         Maintenance(es, forest=forest).repair([index])
     assert refused.value.index == index
     assert pauses == []
+
+
+def test_a_second_writer_is_refused_with_the_owner(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    with Dedup(es, forest=forest) as first:
+        list(first.enrich([{"_id": "1", "text": TEXT}]))
+        with pytest.raises(ForestBusy, match=r"process \d+ on .* has owned it since") as refused:
+            list(Dedup(es, forest=forest).enrich([{"_id": "2", "text": TEXT}]))
+        assert (refused.value.forest, refused.value.owner.pid) == (forest, os.getpid())
+        # Reading never needs the forest.
+        with pytest.raises(IndexNotReady):
+            Dedup(es, forest=forest).list(index_name("none"))
+    with Dedup(es, forest=forest) as second:
+        assert len(list(second.enrich([{"_id": "2", "text": TEXT}]))) == 1
+
+
+def test_a_process_that_died_gives_way_at_once(
+    es: Elasticsearch, index_name: Names, elasticsearch_url: str
+) -> None:
+    forest = index_name("forest")
+    program = f"""
+import os, signal
+from elasticsearch import Elasticsearch
+from esdedup import Dedup
+from esdedup.elastic.client import connect
+dedup = Dedup(connect({elasticsearch_url!r}), forest={forest!r})
+for action in dedup.enrich([{{"_id": "1", "text": {TEXT!r}}}]):
+    print(action["_source"]["dedup"]["root"], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    died = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert died.returncode == -9
+    started = time.monotonic()
+    with Dedup(es, forest=forest) as dedup:
+        (again,) = dedup.enrich([{"_id": "2", "text": TEXT}])
+    assert time.monotonic() - started < 15
+    assert again["_source"]["dedup"]["root"] == died.stdout.strip()
+    assert again["_source"]["dedup"]["seq"] == 2
+
+
+def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, lookup="search")
+    Forest(stale).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
+    # As if its time were over: another process may take the forest now.
+    lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
+    es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
+    owner = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
+    with pytest.raises(ForestLost, match="lost the forest"):
+        Forest(stale).assign(as_batch([Arrival("f" * 16, 0)]), now_ms=NOW_MS)
+    with pytest.raises(ForestLost):
+        stale.begin()
+    (known,) = Forest(owner).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
+    assert known.kind.value == "known"
+    es.indices.refresh(index=forest)
+    assert es.count(index=forest, query={"exists": {"field": "seq"}})["count"] == 1
+    owner.close()
+    stale.close()
+
+
+def test_a_process_that_lost_the_forest_may_take_it_again(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    dedup = Dedup(es, forest=forest)
+    list(dedup.enrich([{"_id": "1", "text": TEXT}]))
+    lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
+    es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
+    with Dedup(es, forest=forest) as other:
+        list(other.enrich([{"_id": "2", "text": TEXT}]))
+    with pytest.raises(ForestLost):
+        list(dedup.enrich([{"_id": "3", "text": TEXT}]))
+    (again,) = dedup.enrich([{"_id": "3", "text": TEXT}])
+    assert again["_source"]["dedup"]["seq"] == 3
+    dedup.close()

@@ -48,7 +48,7 @@ MUTANTS = [
         "core/src/boilerplate/memory.rs",
         "page >= self.former_from",
         "page > self.former_from",
-        ("unit/test_boilerplate.py", "unit/test_learning.py"),
+        ("unit/test_boilerplate.py", "unit/test_learner.py"),
     ),
     Mutant(
         "an override for all sites beats the one for a page's own site",
@@ -173,7 +173,7 @@ MUTANTS = [
         "ingest/dates.py",
         "is_unset = 0 <= dated_ms < DAY_MS",
         "is_unset = 0 < dated_ms < DAY_MS",
-        ("unit/test_dates.py",),
+        ("unit/test_actions.py",),
     ),
     Mutant(
         "an upsert without a text may bring a root of its own",

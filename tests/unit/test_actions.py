@@ -1,6 +1,9 @@
+"""Actions: which are articles, what is added to them, and when an article counts as published."""
+
 import contextlib
 import json
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,13 +16,15 @@ from esdedup.ingest.actions import (
     redating,
     with_addition,
 )
+from esdedup.ingest.dates import DateCheck, published_ms
 
 from esdedup import ArticleRejected, Fields
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.fields import partition_of
-from esdedup.forest import NO_TIME, Assignment, Kind
-from esdedup.times import DAY_MS
+from esdedup.forest import Assignment, Kind
+from esdedup.forest.model import NO_TIME
+from esdedup.times import DAY_MS, time_ms
 
 FIELDS = Fields()
 JOINED = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, 1_000, b"")
@@ -109,14 +114,14 @@ def test_each_part_of_an_update_counts_as_published_at_its_own_date() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_788_800_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     dated = {"text": "hello", FIELDS.time: dated_ms}
-    for doc, upsert, published_ms in (
+    for doc, upsert, expected_ms in (
         ({"text": "hello"}, dated, [None, dated_ms]),
         (dated, {"text": "hello"}, [dated_ms, arrived_ms]),
     ):
         action = {"_op_type": "update", "_id": "1", "doc": doc, "upsert": upsert}
         assert article_action(action).dated_ms == dated_ms
         source = enrich(action, arrived)["_source"]
-        assert [source[part]["dedup"].get("published") for part in ("doc", "upsert")] == published_ms
+        assert [source[part]["dedup"].get("published") for part in ("doc", "upsert")] == expected_ms
 
 
 @pytest.mark.parametrize(
@@ -143,13 +148,13 @@ def test_an_article_knows_how_it_was_read() -> None:
 def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
-    for backfill, published_ms in ((False, arrived_ms), (True, dated_ms)):
+    for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
         article = read_action({"text": "hello", FIELDS.time: dated_ms}, FIELDS, position=1, backfill=backfill)
         assert isinstance(article, ArticleAction)
         added = LocalDecision(article, arrived, {}, 5, "classic-2").addition(WritableIndex(fields=FIELDS))
         values = added.parts["source"]
         assert values is not None
-        assert values["published"] == published_ms
+        assert values["published"] == expected_ms
 
 
 @pytest.mark.parametrize("flat", [True, False])
@@ -317,3 +322,63 @@ def test_partitions_are_about_equal() -> None:
     assert 50 < min(counts.values()) <= max(counts.values()) < 150
     # Written into articles: another value would part the roots of old ones otherwise.
     assert [partition_of(root) for root in ("r" * 16, "0" * 32, "~abc")] == [28, 31, 234]
+
+
+CHECKED_AT_MS = time_ms("2026-11-21T08:00:00Z") or 0
+TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("dated_ms", "live", "backfill"),
+    [
+        (CHECKED_AT_MS - 60_000, True, True),
+        (CHECKED_AT_MS + DAY_MS, True, True),
+        (CHECKED_AT_MS + DAY_MS + 1, False, False),
+        (time_ms("2099-01-01"), False, False),
+        (CHECKED_AT_MS - TEN_YEARS_MS, True, True),
+        (CHECKED_AT_MS - TEN_YEARS_MS - 1, False, True),
+        (time_ms("1969-12-31T23:59:59Z"), False, True),
+        # An unset clock, in any zone behind that of Greenwich.
+        (0, False, False),
+        (DAY_MS - 1, False, False),
+        (DAY_MS, False, True),
+        (time_ms("0001-01-01"), False, True),
+    ],
+)
+def test_a_date_is_believed_or_the_arrival_counts(dated_ms: int, live: bool, backfill: bool) -> None:
+    for is_backfill, is_believed in ((False, live), (True, backfill)):
+        published = published_ms(dated_ms, arrived_ms=CHECKED_AT_MS, backfill=is_backfill)
+        assert published == (dated_ms if is_believed else CHECKED_AT_MS)
+
+
+def test_without_a_date_the_arrival_counts() -> None:
+    assert published_ms(None, arrived_ms=CHECKED_AT_MS, backfill=False) == CHECKED_AT_MS
+    # Before the forest has a time, even a date is one that it did not believe.
+    assert published_ms(CHECKED_AT_MS, arrived_ms=NO_TIME, backfill=True) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("21.11.2026 8 Uhr", "of the form 00.00.0000 0 aaa, cannot be read"),
+        (1_795_248_000, "of the form 0000000000, lies in January 1970 (are these seconds?)"),
+        ("1795248000", "of the form 0000000000, lies in January 1970 (are these seconds?)"),
+        (["x"], "of the form list, cannot be read"),
+        (None, None),
+    ],
+)
+def test_a_date_that_cannot_be_right(value: object, wrong: str | None) -> None:
+    said: list[str] = []
+    undated = DateCheck(said.append)
+    assert undated.sees("f:1", value, field="date")
+    assert undated.sees("f:2", value, field="date")
+    if wrong is None:
+        assert said == []
+    else:
+        (message,) = said
+        assert message.startswith(f"f:1: its date in 'date', {wrong}. ISO 8601,")
+
+
+@pytest.mark.parametrize("value", ["2026-11-21", "Sat, 21 Nov 2026 08:00:00 GMT", 1_795_248_000_000, -1])
+def test_a_date_that_can_be_right(value: object) -> None:
+    assert not DateCheck(pytest.fail).sees("f:1", value, field="date")

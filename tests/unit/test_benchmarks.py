@@ -1,15 +1,30 @@
-"""The benchmarks can be imported, and measure functions that exist."""
+"""The benchmarks: what they measure with, and the documents that quote their results."""
 
+import collections
+import dataclasses
+import itertools
+import re
 import subprocess
 import sys
+from datetime import timedelta
+from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
 
+from benchmarks import detectors, render, results, scripts
+from benchmarks.articles import Articles
 from benchmarks.detectors import hashed_by
-from benchmarks.processes import STEPS
-from esdedup import Profile, sample
+from benchmarks.processes import STEPS, machine
+from benchmarks.results import ROOT, Measured, Result
+from benchmarks.signatures import NOW_MS, Held
+from esdedup import CLASSIC, VERIFIED, Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
+from esdedup.forest import Aging, Forest, Kind
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 
 def test_every_step_that_is_timed_exists() -> None:
@@ -92,3 +107,176 @@ def test_every_benchmark_can_be_imported() -> None:
     command = [sys.executable, "-m", "benchmarks", "--help"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert "elastic-classic" in " ".join(shown.stdout.split())
+
+
+# Shares, rates, sizes and durations.
+FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
+# In other documents these are thresholds, and bounds that a test holds.
+DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
+QUOTING = {
+    ROOT / "README.md": (FIGURE, DECIMAL),
+    ROOT / "benchmarks/README.md": (FIGURE, DECIMAL),
+    **dict.fromkeys(sorted(ROOT.glob("docs/**/*.md")), (FIGURE,)),
+    **dict.fromkeys((ROOT / "docs/quality.md", ROOT / "docs/costs.md"), (FIGURE, DECIMAL)),
+}
+# Versions, the level of intervals, and values of an option and of a query.
+NOT_MEASURED = {"3.11", "8.19", "95%", "0.01", "50%"}
+MEASURED = Measured(
+    on="2026-01-02",
+    machine="a machine",
+    system="a system",
+    versions={"numpy": "2"},
+    code="c0de",
+    took_s=7,
+    seeds=2,
+)
+
+
+def quality(**precisions: str) -> Result:
+    rows = [
+        {
+            "set": name,
+            "method": "verified (default)",
+            "threshold": "",
+            "precision": precision,
+            "recall": "0.5",
+            "of edited pairs": "0.4",
+        }
+        for name, precision in precisions.items()
+    ]
+    return Result(measured=MEASURED, tables={"quality": rows})
+
+
+def test_the_documents_are_made_from_the_file_of_results() -> None:
+    kept = results.load(results.QUOTED)
+    assert render.DOCUMENT.read_text() == render.document(kept)
+    for path in render.QUOTING:
+        assert path.read_text() == render.quoted(path.read_text(), kept)
+
+
+@pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
+def test_a_document_quotes_no_figure_that_is_not_in_the_file_of_results(path: Path) -> None:
+    held = " ".join(
+        cell
+        for result in results.load(results.QUOTED).values()
+        for rows in result.tables.values()
+        for row in rows
+        for cell in row.values()
+    )
+    for pattern in QUOTING[path]:
+        found = set(pattern.findall(path.read_text()))
+        assert found <= {*pattern.findall(held), *NOT_MEASURED}, found
+
+
+def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
+    kept = {"quality": quality(zh_news="0.99 (0.9-1.0)")}
+    results.save(kept, tmp_path / "results.json")
+    assert results.load(tmp_path / "results.json") == kept
+    assert results.load(tmp_path / "none.json") == {}
+
+
+def test_results_of_other_code_or_another_machine_are_measured_again() -> None:
+    measured = dataclasses.replace(MEASURED, code=results.code(), machine=machine())
+    assert results.is_current(Result(measured=measured, tables={}))
+    older, another = dataclasses.replace(measured, code="0"), dataclasses.replace(measured, machine="another")
+    assert not results.is_current(Result(measured=older, tables={}))
+    assert not results.is_current(Result(measured=another, tables={}))
+
+
+def test_a_block_of_a_document_is_made_anew() -> None:
+    text = "before\n<!-- results: quality -->\nold\n<!-- end of results -->\nafter\n"
+    shown = render.quoted(text, {"quality": quality(zh_news="0.99", en_pages="0.93")})
+    assert shown.startswith("before\n<!-- results: quality -->\n| method |")
+    assert "| `verified` (default) | precision | 0.99 | 0.93 |" in shown
+    assert shown.endswith("|\n<!-- end of results -->\nafter\n")
+    assert render.quoted(shown, {"quality": quality(zh_news="0.99", en_pages="0.93")}) == shown
+
+
+def test_all_results_say_how_they_were_measured() -> None:
+    shown = render.document({"quality": quality(zh_news="0.99")})
+    assert "`python -m benchmarks quality`, 2026-01-02, in 7 s, code c0de." in shown
+    assert "a machine; a system; numpy 2." in shown
+
+
+HELD, BATCH = 5_000, 1_000
+
+
+@pytest.fixture(scope="module")
+def articles() -> Articles:
+    return {each["id"]: each for each in list(sample.articles())[:600]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
+def test_arrivals_are_copies_near_copies_and_between_two_roots(profile: Profile) -> None:
+    random = np.random.default_rng(1)
+    held = Held.random(profile, HELD, random)
+    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
+    forest = Forest(store)
+    first = forest.assign(held.arrivals(0, HELD), now_ms=NOW_MS)
+    assert {each.kind for each in first} == {Kind.NEW_ROOT}
+    batch = held.batch(BATCH, random)
+    index = NeighbourIndex(store.relation)
+    index.add(held.signatures.tobytes())
+    with mock.patch.object(store, "commit", wraps=store.commit) as commit:
+        assigned = forest.assign(held.arrivals_after(batch, 0), now_ms=NOW_MS)
+    kinds = collections.Counter(each.kind for each in assigned)
+    assert 50 <= kinds[Kind.KNOWN] <= 60
+    assert 190 <= kinds[Kind.JOINED] <= 210
+    # All that is held is a root.
+    near_counts = collections.Counter(index.find_pairs(batch)[0].tolist())
+    assert sum(count > 1 for count in near_counts.values()) >= 2
+    # Nearly everything that is seen again was last seen more than an hour before.
+    assert len(commit.call_args.args[0].written) > 1_150
+
+
+@pytest.mark.slow
+def test_another_hash_function_gives_other_bits_and_the_same_clusters(articles: Articles) -> None:
+    texts = [each["text"] for each in articles.values()]
+    own = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+    with hashed_by(3):
+        other = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+        roots = detectors.clustered(articles, VERIFIED)
+    assert not (own["sketch"] == other["sketch"]).any()
+    np.testing.assert_array_equal(Fingerprinter(VERIFIED).fingerprint(texts).signatures, own)
+    again = detectors.clustered(articles, VERIFIED)
+    # Nearly the same: estimates differ, and so may the minhashes that two texts share.
+    both = len(set(zip(roots.values(), again.values(), strict=True)))
+    assert both == pytest.approx(len(set(again.values())), rel=0.1)
+
+
+@pytest.mark.slow
+def test_words_are_hashed_by_others_too() -> None:
+    texts = ["The ferry to the island is full again this summer."]
+    own = Fingerprinter(CLASSIC).fingerprint(texts).signatures[0]
+    with hashed_by(1):
+        assert Fingerprinter(CLASSIC).fingerprint(texts).signatures[0] != own
+
+
+@pytest.mark.slow
+def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
+    random = np.random.default_rng(1)
+    words = ["".join(letters) for letters in itertools.product("abcdef", repeat=4)]
+
+    def sentences(count: int) -> str:
+        return " ".join(" ".join(random.choice(words, 8)) + "." for _ in range(count))
+
+    disclaimer = sentences(12)
+    pages: Articles = {
+        str(page): {"text": f"{sentences(4)} {disclaimer}", "lang": "en"} for page in range(200)
+    }
+    never, one, two = (
+        len(set(cluster(pages, VERIFIED).values()))
+        for cluster in (detectors.never_learning, detectors.clustered, detectors.in_two_looks)
+    )
+    assert never < 20 < one < two == 200
+
+
+@pytest.mark.slow
+def test_there_are_texts_in_27_languages_with_one_letter_exchanged() -> None:
+    assert len(scripts.LANGUAGES) == 27
+    for language in scripts.LANGUAGES:
+        texts, others = scripts.texts_with_typos(language, 1)
+        for text, other in zip(texts, others, strict=True):
+            assert len(text) >= 800
+            assert sum(one != two for one, two in zip(text, other, strict=True)) == 1

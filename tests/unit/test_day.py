@@ -1,8 +1,11 @@
-"""A small day of generated pages: what it is made of, what clusters come of it, and what stays limited."""
+"""The generated day and month: how articles arrive, what clusters come of them, and what stays limited."""
 
+import dataclasses
 import itertools
 import random
 from collections import Counter
+from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,10 @@ from esdedup.ingest.arrive import arrive
 from benchmarks.day.crawl import RETENTION, CrawledPage, Design, Page, Recent, crawl
 from benchmarks.day.stories import Language, Version, original, tell
 from benchmarks.day.table import Truth
+from benchmarks.month.arrivals import BEGINNING, HOT_DAY, Arrival, Month
+from benchmarks.month.owner import Fed
+from benchmarks.month.table import TABLE, Day, draw, flatness
+from esdedup.elastic.forest.store import Contents
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging, Forest
@@ -102,3 +109,83 @@ def test_pages_with_nothing_but_a_title_are_alone_once_their_site_is_learned() -
     lost = [text(Version(title=language.phrase(chance, 5, 12), paragraphs=())) for _ in range(200)]
     found = assigned(before + lost, [0] * 400, ["a.example"] * 400)[200:]
     assert max(Counter(root for root in found if root is not None).values(), default=0) <= 3
+
+
+A_DAY, DAYS = 300, HOT_DAY + 2
+
+
+@pytest.fixture(scope="module")
+def days() -> list[list[Arrival]]:
+    return list(Month(A_DAY).days(DAYS))
+
+
+def test_arrivals_are_the_same_each_time_and_in_their_order(days: list[list[Arrival]]) -> None:
+    assert list(Month(A_DAY).days(3)) == days[:3]
+    flat = list(itertools.chain.from_iterable(days))
+    assert [each.when for each in flat] == sorted(each.when for each in flat)
+    assert len({each.article["id"] for each in flat}) == len(flat)
+    for number, arrivals in enumerate(days):
+        assert {(each.when - BEGINNING) // timedelta(days=1) for each in arrivals} == {number}
+
+
+def test_days_are_alike_but_for_the_hot_story_and_have_a_rhythm(days: list[list[Arrival]]) -> None:
+    counts = [len(each) for each in days]
+    usual = counts[3:HOT_DAY]
+    assert all(0.7 * A_DAY < each < 1.4 * A_DAY for each in usual)
+    assert sum(counts[HOT_DAY : HOT_DAY + 2]) > 2 * 1.05 * sum(usual) / len(usual)
+    hours = Counter(each.when.hour for each in itertools.chain.from_iterable(days))
+    assert sum(hours[each] for each in range(8, 12)) > 2 * sum(hours[each] for each in range(4))
+
+
+def test_some_pages_are_fetched_again_as_they_were(days: list[list[Arrival]]) -> None:
+    texts = Counter(each.article["text"] for each in itertools.chain.from_iterable(days))
+    again = sum(count - 1 for count in texts.values())
+    assert 0.005 < again / texts.total() < 0.04
+
+
+def day(number: int, **changes: float) -> Day:
+    contents = Contents(
+        nodes=int(changes.get("nodes", 1_000)),
+        pages=0,
+        memory_bytes=int(changes.get("memory", 5e6)),
+        learned_bytes=2_000_000,
+        passages=7,
+    )
+    batches_s = [changes.get("batch_s", 0.5)] * 4
+    fed = Fed(
+        articles=100,
+        batches_s=batches_s,
+        expiring_s=0.0,
+        expired=5,
+        contents=contents,
+        resident_bytes=100_000_000,
+    )
+    return Day(
+        table=TABLE,
+        number=number,
+        fed=fed,
+        opening_s=1.5 if number == 3 else None,
+        forest_bytes=int(changes.get("disk", 9e6)),
+        documents=1_000,
+        deleted=100,
+    )
+
+
+def test_flatness_compares_the_later_days_with_the_earlier_ones_after_the_first_retention() -> None:
+    flat = [day(number) for number in range(30)]
+    assert [row.ratio for row in flatness(flat)] == [1.0] * 5
+    growing = [
+        day(number, nodes=number, memory=2e6 + number, disk=number, batch_s=number) for number in range(1, 31)
+    ]
+    ratios = {row.case.split(",")[0]: row.ratio or 0.0 for row in flatness(growing)}
+    assert min(ratio for what, ratio in ratios.items() if what != "articles") > 1.4
+    assert ratios["articles"] < 0.7
+    # What comes before the first retention is over does not count.
+    first = [dataclasses.replace(each, forest_bytes=0) if each.number < 7 else each for each in flat]
+    assert [row.ratio for row in flatness(first)] == [1.0] * 5
+    assert list(flatness(flat[:9])) == []
+
+
+def test_the_picture_is_drawn_from_the_rows_of_the_table(tmp_path: Path) -> None:
+    draw([day(number).cells() for number in range(30)], tmp_path / "month.svg")
+    assert "<svg" in (tmp_path / "month.svg").read_text()

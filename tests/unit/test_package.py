@@ -1,4 +1,4 @@
-"""How the package starts, its errors, and its JSON files."""
+"""How the package starts, its errors and JSON files, and the faults that measure its tests."""
 
 import inspect
 import pickle
@@ -21,6 +21,7 @@ from esdedup.elastic.forest.meta import FORMAT
 from esdedup.elastic.mappings import article_index, dedup_properties, forest_index
 from esdedup.fields import Fields
 from esdedup.node import DEFAULT_VERSION
+from tests.support.mutants import MUTANTS, Mutant
 
 HEAVY = ("aiohttp", "elasticsearch", "fastapi", "jieba", "numpy", "opencc", "pydantic", "rich", "rjieba")
 
@@ -214,3 +215,12 @@ def test_mappings_are_read_from_the_package() -> None:
     assert root == {"type": "keyword", "eager_global_ordinals": True}
     assert "near" in article_index(Fields(dedup="near"))["mappings"]["properties"]
     assert forest_index(meta={"format": 1})["mappings"]["_meta"] == {"esdedup": {"format": 1}}
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.fault)
+def test_the_code_that_a_fault_replaces_stands_once(mutant: Mutant) -> None:
+    assert (ROOT / mutant.path).read_text("utf-8").count(mutant.old) == 1
+    assert all((ROOT / "tests" / each).exists() for each in mutant.likely)

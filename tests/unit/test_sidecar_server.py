@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn import Server
 
+from esdedup.serving.connections import listen
 from esdedup.serving.framing import framing_fault
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.server import config
@@ -299,3 +301,13 @@ def test_what_is_wrong_with_a_first_line_is_found(head: bytes, fault: str) -> No
 )
 def test_what_is_right_or_not_known_yet_is_taken(request_bytes: bytes) -> None:
     assert all(framing_fault(request_bytes[:end]) is None for end in range(len(request_bytes) + 1))
+
+
+def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
+    """What uvicorn sends in two parts would take up to 40 ms longer."""
+    with (
+        listen("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname(), timeout=10),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

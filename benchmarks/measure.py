@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.assigner import arrive
 
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.signatures import NOW_MS, Held, random_ones

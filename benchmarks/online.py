@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import mmh3
 from datasketch import MinHash, MinHashLSH
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.assigner import arrive
 from esdedup.ingest.batches import BATCH_SIZE
 from gaoya.minhash import MinHashStringIndex
 from rensa import RMinHash, RMinHashDeduplicator

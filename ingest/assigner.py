@@ -1,21 +1,22 @@
-"""`Assigner`: articles are fingerprinted, assigned by a forest, and told what is written into them."""
+"""Texts arrive at a forest, and `Assigner` says of articles what is written into them."""
 
 import base64
 import dataclasses
+import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from esdedup.ingest.actions import ArticleAction, LocalDecision
-from esdedup.ingest.arrive import arrive
 
-from esdedup.boilerplate.overrides import Overrides
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.stored import page_name
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Arrivals, Assignment, Forest
+from esdedup.fingerprint.signature import Fingerprints
+from esdedup.forest import Aging, Arrivals, Assignment, Decision, Forest
 from esdedup.forest.forest import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
@@ -26,6 +27,28 @@ log = logging.getLogger("esdedup")
 
 # So many articles are decided while those before them are written.
 _PART = 512
+
+
+def arrive(
+    texts: Sequence[str],
+    *,
+    times_ms: Sequence[int | None],
+    fingerprinter: Fingerprinter,
+    forest: Forest,
+    now_ms: int,
+    overrides: Overrides = NO_OVERRIDES,
+    sites: Iterable[str | None] = itertools.repeat(None),
+    articles: Iterable[str | None] = itertools.repeat(None),
+) -> tuple[Fingerprints, Decision]:
+    """Return the fingerprints and assignments of raw texts, in their order; see `Forest.decide`.
+
+    The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and ids of
+    articles come one per text; None if not known.
+    """
+    passage_filter = forest.begin(overrides=overrides, sites=sites, articles=articles)
+    fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
+    arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
+    return fingerprints, forest.decide(arrivals, now_ms=now_ms)
 
 
 class BatchDecision(NamedTuple):

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import pydantic
-from esdedup.ingest.arrive import OnLearned, arrive, learn
+from esdedup.ingest.assigner import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dates import DateCheck
 from esdedup.ingest.files import FileArticle, with_texts
+from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed

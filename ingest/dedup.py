@@ -9,10 +9,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
-from esdedup.ingest.arrive import OnLearned, valid_pages
 from esdedup.ingest.batches import BATCH_SIZE, check_batch_size, check_flush_interval
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
-from esdedup.ingest.learn import refuse_to_keep
+from esdedup.ingest.learn import OnLearned, refuse_to_keep, valid_pages
 from esdedup.ingest.owner import EXPIRE_EVERY_S, LEASE_TTL_S, Owner, OwnerSettings
 from esdedup.ingest.remote_owner import PATIENCE_S, RemoteOwner, SidecarConnection
 

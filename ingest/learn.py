@@ -1,27 +1,97 @@
-"""What is boilerplate, as files say: pages that teach it before others are assigned, and overrides."""
+"""What is boilerplate: pages teach it, before they or others are assigned; and overrides in a file."""
 
 import itertools
+import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import pydantic
-from esdedup.ingest.arrive import OnLearned
+from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import name_of
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
-from esdedup.errors import ArticleRejected, SettingError
-from esdedup.fields import Fields
+from esdedup.errors import ArticleRejected, SettingError, TextFailed
+from esdedup.fields import Fields, refuse_surrogates
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
+from esdedup.forest import Forest
 from esdedup.sites import RawPage
+
+log = logging.getLogger("esdedup")
 
 LOOK_AHEAD_PAGES = 40_000
 """How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
 unless they are very long: by the end of a longer look, its beginning would be forgotten."""
 
 FileArticles = Iterable[FileArticle | ArticleRejected]
+OnLearned = Callable[[int, int], None]
+"""Called after each batch of pages with how many of them had not been seen before, and how many had."""
+
+
+def learn(
+    texts: Iterable[RawPage],
+    *,
+    fingerprinter: Fingerprinter,
+    open_forest: Callable[[], AbstractContextManager[Forest]],
+    overrides: Overrides = NO_OVERRIDES,
+    batch_size: int = BATCH_SIZE,
+    on_learned: OnLearned = lambda *_: None,
+) -> int:
+    """Learn from raw texts batch by batch, and assign none; return how many had not been seen before.
+
+    `open_forest` is called for each batch, and at the end; it returns the forest that learns.
+    """
+    new, has_begun = 0, False
+    for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
+        has_begun = True
+        with open_forest() as forest:
+            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, overrides=overrides)
+        new += new_here
+        on_learned(new_here, len(batch) - new_here)
+    # Also if all had been seen before: an earlier call may have been interrupted just here.
+    if has_begun:
+        with open_forest() as forest:
+            forest.end_look()
+    return new
+
+
+def _learn_batch(
+    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, overrides: Overrides
+) -> int:
+    passage_filter = forest.begin(
+        overrides=overrides, sites=(each.site for each in batch), articles=(each.article for each in batch)
+    )
+    faults: list[str] = []
+    for parsed in fingerprinter.parsed([each.text for each in batch]):
+        passage_filter(parsed.passages, parsed.pages)
+        faults += parsed.core.faults
+    for page, fault in zip(batch, faults, strict=True):
+        if fault:
+            log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
+    return forest.learn()
+
+
+def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:
+    """Yield the texts that can be read."""
+    for position, each in enumerate(texts, 1):
+        if isinstance(each, ArticleRejected):
+            on_rejected(each)
+            continue
+        page = each if isinstance(each, RawPage) else RawPage(cast(str, each))
+        name, text = f"text {position}", cast(object, page.text)
+        if not isinstance(text, str):
+            on_rejected(ArticleRejected(name, f"is a {type(text).__name__}, not a string"))
+            continue
+        try:
+            refuse_surrogates(text, name=name)
+        except ArticleRejected as rejected:
+            on_rejected(rejected.bare())
+        else:
+            yield page
 
 
 class LearningSummary(pydantic.BaseModel, frozen=True):

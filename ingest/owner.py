@@ -13,9 +13,9 @@ from pathlib import Path
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction, LocalDecision
-from esdedup.ingest.arrive import OnLearned, learn
 from esdedup.ingest.assigner import Assigner, BatchDecision
 from esdedup.ingest.batches import BATCH_SIZE
+from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.client import is_inherited

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
-from esdedup.ingest.arrive import arrive, learn
+from esdedup.ingest.assigner import arrive
+from esdedup.ingest.learn import learn
 
 from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.assigner import arrive
 
 from benchmarks.day.crawl import RETENTION, CrawledPage, Design, Page, Recent, crawl
 from benchmarks.day.stories import Language, Version, original, tell

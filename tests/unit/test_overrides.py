@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.assigner import arrive
 
 from esdedup import VERIFIED, Override, Overrides, SettingError
 from esdedup.boilerplate.boilerplate import Boilerplate

@@ -87,11 +87,7 @@ class Fields:
 
 
 def fields_given(given: object) -> Fields | None:
-    """Return the names of fields that an object has as ``text_field`` and so on; None if it has none of them.
-
-    Raises:
-        SettingError: The names contradict each other.
-    """
+    """Return the names of fields that an object has as ``text_field`` and so on; None if it has none."""
     names = {each.name: getattr(given, f"{each.name}_field") for each in dataclasses.fields(Fields)}
     names = {role: name for role, name in names.items() if name is not None}
     return Fields(**names) if names else None
@@ -162,13 +158,7 @@ def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
 def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     """Return the text of an article; a list of strings is one text of several lines.
 
-    Args:
-        article: Its fields.
-        fields: Their names.
-        name: How the error names the article.
-
-    Raises:
-        ArticleRejected: The text is missing, or neither a string nor a list of them.
+    Raises `ArticleRejected`, with the article's name, if the text is missing or something else.
     """
     value = value_of(article, fields.text)
     if value is None:
@@ -191,14 +181,9 @@ def as_text(value: object) -> str | None:
 
 
 def refuse_surrogates(text: str, *, name: str) -> None:
-    """Check that a text can be encoded as UTF-8, as other readers of the index require.
+    """Raise `ArticleRejected`, with the article's name, if a text cannot be encoded as UTF-8.
 
-    Args:
-        text: A string from JSON.
-        name: How the error names the article.
-
-    Raises:
-        ArticleRejected: It contains a lone surrogate.
+    Other readers of the index require that; a string from JSON may contain a lone surrogate.
     """
     if text.isascii():
         return

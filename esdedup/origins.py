@@ -28,12 +28,8 @@ def is_known_host(host: str, names: Collection[str] = ()) -> bool:
 def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, goal: str | None) -> bool:
     """Return whether a page of another site sends a request, other than by a link to us.
 
-    Args:
-        method: The method in capitals.
-        host: The header `Host`.
-        origin: The header `Origin`; older browsers send only this one, programs send none.
-        site: The header `Sec-Fetch-Site`.
-        goal: The header `Sec-Fetch-Dest`.
+    `site` and `goal` are the headers `Sec-Fetch-Site` and `Sec-Fetch-Dest`; older browsers send only
+    `Origin`, programs none of them.
     """
     if method in {"GET", "HEAD"}:
         return site == "cross-site" and goal != "document"
@@ -43,11 +39,7 @@ def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, 
 
 
 def origin_of(given: str) -> str:
-    """Return an origin as browsers write it.
-
-    Raises:
-        SettingError: It is none.
-    """
+    """Return an origin as browsers write it; raises `SettingError` if it is none."""
     origin = given.strip().lower().removesuffix("/")
     if origin != _ANY and not _ORIGIN.fullmatch(origin):
         raise SettingError(

@@ -102,15 +102,13 @@ def read_action(
     `position` is the action's number in the run, from 1, for messages on an article without an id;
     `routed_index` the name of its index if that is routed by root.
 
-    Returns:
-        The action with its article; or the action if there is nothing to assign: a deletion, or an update
-        without the text. What an update would change in the dedup object is left out; an action without
-        such is returned as it was given.
+    Returns the action with its article; or the action if there is nothing to assign: a deletion, or an update
+    without the text. What an update would change in the dedup object is left out; an action without such is
+    returned as it was given.
 
-    Raises:
-        ArticleRejected: It is not a bulk action; its text is missing; it cannot be stored; an update has
-            one text for an article that exists and another for one that does not; or it updates a text in
-            an index that is routed by root.
+    Raises `ArticleRejected` if it is not a bulk action; its text is missing; it cannot be stored; an update
+    has one text for an article that exists and another for one that does not; or it updates a text in an
+    index that is routed by root.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):

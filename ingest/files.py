@@ -64,10 +64,7 @@ def read_articles(
     """Yield the articles of files in order, and a rejection for each that cannot be read; see `read_records`.
 
     A repeated id is rejected, because one of its two articles would overwrite the other; some millions of
-    ids are remembered for this, see `SeenIds`.
-
-    Raises:
-        FieldsNotFound: None of the first articles has a text, or none has an id.
+    ids are remembered for this, see `SeenIds`. Raises as `check_fields`.
     """
     fields = fields or Fields()
     is_only_id = id_field not in dataclasses.asdict(fields).values()
@@ -147,8 +144,7 @@ def check_fields(
 ) -> Iterator[Record | ArticleRejected]:
     """Yield what is given, after a look at the first articles; rejections do not wait for it.
 
-    Raises:
-        FieldsNotFound: None of them has a text, or none has an id.
+    Raises `FieldsNotFound` if none of them has a text, or none has an id.
     """
     head: list[Record] = []
     size_bytes = 0

@@ -28,11 +28,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Check that Elasticsearch, and the client that writes to it, can take a JSON value.
+    """Raise `ArticleRejected` if Elasticsearch, or the client that writes to it, cannot take a JSON value.
 
-    Raises:
-        ArticleRejected: It is nested too deeply; a name of a field is not a string; or a string in it cannot
-            be encoded as UTF-8.
+    It may be nested too deeply, or have a name of a field that is no string, or a lone surrogate.
     """
     if (strings := _strings_in_flat(value)) is not None:
         refuse_surrogates("".join(strings), name=name)

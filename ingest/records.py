@@ -88,11 +88,8 @@ def check_readable(paths: Iterable[Path]) -> None:
 def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Record | ArticleRejected]:
     """Yield the articles of a file in order, and a rejection for each that cannot be read.
 
-    If the file fails, or its compressed data is cut off, the rest of it is one rejection.
-
-    Args:
-        path: ``-`` is standard input.
-        on_bytes: Called with the number of bytes read from disk since the last call.
+    If the file fails, or its compressed data is cut off, the rest of it is one rejection. ``-`` is standard
+    input. `on_bytes` is called with the number of bytes read from disk since the last call.
     """
     name, lines = name_of(path), None
     try:

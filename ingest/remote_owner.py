@@ -86,7 +86,10 @@ class SidecarConnection:
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
     def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
-        """Return what a sidecar answers to a request that may be repeated; raises as `RemoteOwner.assign`."""
+        """Return what a sidecar answers to a request that may be repeated.
+
+        Raises `SidecarUnavailable` if none takes it in time, and `SidecarError` if one refuses it.
+        """
         patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
         end_s = time.monotonic() + self._patience_s
         try:
@@ -202,12 +205,7 @@ class RemoteOwner:
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[RemoteDecision]:
-        """Return the articles with what was decided for them.
-
-        Raises:
-            SidecarUnavailable: No sidecar takes them.
-            SidecarError: A sidecar refuses them, or answers something else.
-        """
+        """Return the articles with what was decided for them; raises `SidecarError` if no sidecar does."""
         body = b"".join(self._lines(each) for each in articles)
         # Of one call all or none are.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}

@@ -1,17 +1,19 @@
 """The command `esdedup` as a whole: its commands, its errors and its exit codes."""
 
+import importlib
 import logging
 import os
 import platform
 import sys
 from collections.abc import Iterator
 from importlib import metadata
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from esdedup.cli.advice import advice
-from esdedup.cli.command import LazyGroup, require_extra
+from esdedup.cli.command import require_extra
 from esdedup.cli.messages import VisibleFormatter, say
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
@@ -20,28 +22,41 @@ _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
 DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
 
 
-class _Commands(LazyGroup):
-    places = {  # noqa: RUF012 - declared by LazyGroup
-        "node": ("node", "app"),
-        "setup": ("feed", "setup"),
-        "index": ("feed", "index"),
-        "learn": ("feed", "learn"),
-        "list": ("read", "list_rows"),
-        "similar": ("read", "similar"),
-        "serve": ("serve", "serve"),
-        "sidecar": ("sidecar", "sidecar"),
-        "explain": ("explain", "explain"),
-        "show": ("read", "show"),
-        "stats": ("maintenance", "stats"),
-        "expire": ("maintenance", "expire"),
-        "verify": ("maintenance", "verify"),
-        "rebuild": ("maintenance", "rebuild"),
-        "cluster": ("cluster", "cluster"),
-        "fingerprint": ("fingerprint", "fingerprint"),
-        "weights": ("cluster", "weights"),
-        "plan": ("plan", "plan_command"),
-        "demo": ("demo", "demo"),
-    }
+# Of each command: its module here, and its name there.
+_PLACES = {
+    "node": ("node", "app"),
+    "setup": ("feed", "setup"),
+    "index": ("feed", "index"),
+    "learn": ("feed", "learn"),
+    "list": ("read", "list_rows"),
+    "similar": ("read", "similar"),
+    "serve": ("serve", "serve"),
+    "sidecar": ("sidecar", "sidecar"),
+    "explain": ("explain", "explain"),
+    "show": ("read", "show"),
+    "stats": ("maintenance", "stats"),
+    "expire": ("maintenance", "expire"),
+    "verify": ("maintenance", "verify"),
+    "rebuild": ("maintenance", "rebuild"),
+    "cluster": ("cluster", "cluster"),
+    "fingerprint": ("fingerprint", "fingerprint"),
+    "weights": ("cluster", "weights"),
+    "plan": ("plan", "plan_command"),
+    "demo": ("demo", "demo"),
+}
+
+
+class _Commands(TyperGroup):
+    """Imports a command when it is called or described."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
+        return list(_PLACES)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002
+        if cmd_name not in _PLACES:
+            return None
+        module, name = _PLACES[cmd_name]
+        return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
 
 
 app = typer.Typer(

@@ -27,15 +27,8 @@ _FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
 def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, options: Sequence[str]) -> str:
     """Start a sidecar, after stopping an earlier one; return its address when it takes articles.
 
-    Args:
-        data: The embedded server's directory; the sidecar's address and log are kept there.
-        server_url: The server's address.
-        server_pid: The sidecar ends when this process ends.
-        port: 0 takes a free one.
-        options: Others of the command.
-
-    Raises:
-        NodeError: It does not start, or an earlier one does not end.
+    Its address and log are kept in `data`, the embedded server's directory. It ends when the process of
+    `server_pid` ends. `options` are others of the command.
     """
     from esdedup.node import private
 
@@ -85,8 +78,7 @@ def end_with(pid: int) -> None:
 def stop_sidecar(data: Path) -> None:
     """Stop the sidecar that was started from that directory, if it still runs.
 
-    Raises:
-        NodeError: It does not end, or another user may have written the file that names it.
+    Raises `NodeError` if it does not end, or another user may have written the file that names it.
     """
     from esdedup.node import private, processes
 

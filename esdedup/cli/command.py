@@ -1,4 +1,4 @@
-"""Commands whose options come in groups, a group that imports a command when it is called, and extras."""
+"""Commands whose options come in groups, and the extras that some need."""
 
 import copy
 import dataclasses
@@ -7,11 +7,10 @@ import importlib.util
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
 from typer.models import OptionInfo
 
 from esdedup.errors import SettingError
@@ -60,10 +59,7 @@ def command(
 ) -> Callable[[Callable[..., None]], typer.Typer]:
     """Make a function a command; its docstring is the help, and in a section `Options` that of its options.
 
-    Args:
-        name: The command's name.
-        example: One line that shows its use.
-        app: The application to add it to. None: one of its own, for a `LazyGroup`.
+    `example` is a line that shows its use. It is added to `app`, else to an application of its own.
     """
     if app is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -73,24 +69,6 @@ def command(
         return app
 
     return register
-
-
-class LazyGroup(TyperGroup):
-    """A group of commands, each imported when it is called or described."""
-
-    # For each command: a module of this package, and the command's name in it.
-    places: ClassVar[Mapping[str, tuple[str, str]]] = {}
-
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
-        """Return the names of all commands, in the order of `places`."""
-        return list(self.places)
-
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002
-        """Import a command; None if there is none of that name."""
-        if cmd_name not in self.places:
-            return None
-        module, name = self.places[cmd_name]
-        return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
 
 
 def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -164,14 +164,13 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
 def _show(client: Elasticsearch) -> str | None:
     """Show the largest clusters, and one of them; return its root."""
     reader = Reader(client, forest=_FOREST)
-    screen = output.console()
-    screen.print("\n[bold]The list with dedup[/bold], most similar articles first")
+    output.show("\n[bold]The list with dedup[/bold], most similar articles first")
     page = reader.list(_INDEX, sort="similar-desc", size=_ROWS)
     output.print_page(page)
     if not page.rows:
         return None
     head = page.rows[0]
-    screen.print(f"\n[bold]Who else published {escape(head.id)}[/bold]")
+    output.show(f"\n[bold]Who else published {escape(head.id)}[/bold]")
     output.print_similar(reader.similar(_INDEX, head.id, size=_ROWS))
     return head.root
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.files import read_text
-from esdedup.cli.output import left_out_lines, passage, print_stage, printable
+from esdedup.cli.output import left_out_lines, passage, print_stage, printable, show
 from esdedup.ingest.records import check_readable
 from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
 from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
@@ -70,11 +70,9 @@ def explain(
 
 def _print_explanation(found: Explanation) -> None:
     """Print each stage of the comparison of two texts."""
-    screen = output.console()
     texts = {"A": found.one, "B": found.other}
-    screen.print(f"profile {found.profile}\n")
+    show(f"profile {found.profile}\n")
     print_stage(
-        screen,
         "1 The texts",
         [(name, line) for name, text in texts.items() for line in _text_lines(text, found.min_letters)],
     )
@@ -85,39 +83,36 @@ def _print_explanation(found: Explanation) -> None:
         for line in left_out_lines(text.left_out)
     ]
     if marked:
-        print_stage(screen, "  Left out of them", marked)
+        print_stage("  Left out of them", marked)
     represented = [
         (f"{name}{place}", each.simhash, _passage(each))
         for name, text in texts.items()
         for place, each in enumerate(text.representatives, 1)
     ]
-    print_stage(screen, "2 Their representatives", represented or [("", "", "none")])
+    print_stage("2 Their representatives", represented or [("", "", "none")])
     print_stage(
-        screen,
         f"3 Representatives in common: pairs that differ in at most {found.max_distance_bits} of 64 bits",
         _pairs(found),
     )
-    print_stage(screen, "4 The whole texts", _whole_texts(found))
-    print_stage(screen, "5 The decision for these two texts alone", [("", RULES[found.rule])])
+    print_stage("4 The whole texts", _whole_texts(found))
+    print_stage("5 The decision for these two texts alone", [("", RULES[found.rule])])
 
 
 def _print_verdict(found: IndexedExplanation) -> None:
     """Print the comparison of the texts, the state of both articles, and the outcome."""
     _print_explanation(found.comparison)
-    screen = output.console()
     for name, article in (("A", found.one), ("B", found.other)):
         print_stage(
-            screen,
             f"6 In the index: {name} is {printable(article.id)} in {article.index}",
             _article_lines(article, found),
         )
     if found.forest_missing is not None:
-        print_stage(screen, "The forest", [("", found.forest_missing)])
+        print_stage("The forest", [("", found.forest_missing)])
     elif found.learned_missing is not None:
-        print_stage(screen, "What is boilerplate is not known", [("", found.learned_missing)])
+        print_stage("What is boilerplate is not known", [("", found.learned_missing)])
     if found.retention_days is not None:
-        screen.print(f"The forest is {escape(found.forest)}; nodes live {found.retention_days:g} days.")
-    screen.print(escape(verdict(found)))
+        show(f"The forest is {escape(found.forest)}; nodes live {found.retention_days:g} days.")
+    show(escape(verdict(found)))
 
 
 def _measured(whole_texts: WholeTextComparison) -> str:

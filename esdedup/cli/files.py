@@ -26,9 +26,7 @@ _ONE_A_FILE = (
 def read_text(path: Path, fields: Fields) -> RawPage:
     """Read a text from a file, or from an article in it, with the article's site.
 
-    Raises:
-        ArticleRejected: The file is too long or not UTF-8, or its article has no text.
-        SettingError: The file cannot be read, or has several articles.
+    Raises `ArticleRejected` or, if the file cannot be read or has several articles, `SettingError`.
     """
     name, text = name_of(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
@@ -50,12 +48,7 @@ def read_text(path: Path, fields: Fields) -> RawPage:
 
 
 def read_plain_text(path: Path) -> str:
-    """Read a file as it is, without looking for an article in it.
-
-    Raises:
-        ArticleRejected: The file is too long, or not UTF-8.
-        SettingError: The file cannot be read.
-    """
+    """Read a file as it is, without looking for an article in it; raises as `read_text`."""
     name = name_of(path)
     if path == STANDARD_INPUT and sys.stdin is None:
         raise SettingError("standard input is closed")
@@ -80,8 +73,7 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
     """Open the output, by default standard output; a file appears under its name only when it is complete.
 
-    Raises:
-        SettingError: It cannot be written to, or is one of the inputs.
+    Raises `SettingError` if it cannot be written to, or is one of the inputs.
     """
     if path is None:
         yield sys.stdout

@@ -99,22 +99,21 @@ def _described(text: str, site: str | None, explainer: Explainer) -> _Descriptio
 
 
 def _print_description(min_letters: int, found: _Description) -> None:
-    screen = output.console()
-    screen.print(f"profile      {found.profile}")
+    output.show(f"profile      {found.profile}")
     for line in [] if found.left_out is None else output.left_out_lines(found.left_out):
-        screen.print(f"left out     {line}", markup=False, emoji=False)
+        output.show(f"left out     {line}", markup=False)
     if found.fingerprint is None:
-        screen.print(
+        output.show(
             "fingerprint  none: what remains of the text has no words, or fewer than "
             f"{min_letters} letters and digits"
         )
         return
-    screen.print(f"fingerprint  {found.fingerprint}")
+    output.show(f"fingerprint  {found.fingerprint}")
     for each in found.representatives:
         shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
         # Printed as it is: no emoji for `:cat:`, and a final backslash stays.
-        screen.print(shown.rstrip(), markup=False, emoji=False)
-    screen.print(f"bands        {' '.join(found.bands)}")
+        output.show(shown.rstrip(), markup=False)
+    output.show(f"bands        {' '.join(found.bands)}")
     if found.features:
         rows = [(f"{each.weight:.3f}", each.count, each.word) for each in found.features]
-        output.print_table(screen, "features", ("weight", "count", "word"), rows, numbers=(0, 1))
+        output.print_table("features", ("weight", "count", "word"), rows, numbers=(0, 1))

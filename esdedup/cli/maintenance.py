@@ -10,7 +10,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
-from esdedup.cli.output import passage, print_stage, printable
+from esdedup.cli.output import passage, print_stage, printable, show
 from esdedup.errors import SettingError
 from esdedup.maintenance import (
     BoilerplateBySite,
@@ -187,42 +187,41 @@ def rebuild(
 
 def _print_stats(forest: str, stats: Stats) -> None:
     """Print the statistics of a forest."""
-    screen = output.console()
-    screen.print(
+    show(
         f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
         f"{stats.seq:,} arrivals"
     )
-    screen.print(
+    show(
         f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes per node; "
         f"{stats.expired:,} have expired and can be deleted"
     )
     growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
-    screen.print(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
+    show(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
     if stats.not_enriched:
-        screen.print(
+        show(
             f"{stats.not_enriched:,} articles are not enriched yet: index them again with `esdedup index`, "
             "or through `Dedup.enrich`"
         )
-    screen.print(_learned(stats.learned))
+    show(_learned(stats.learned))
     days = [(each.day, each.made, each.last_needed) for each in stats.days]
-    screen.print(f"a key has {stats.nodes_a_key:,} nodes on average\n")
+    show(f"a key has {stats.nodes_a_key:,} nodes on average\n")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
         ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
         ("nodes by day", ("day", "made", "last needed"), days),
     ):
-        output.print_table(screen, title, names, rows, numbers=range(1, len(names)))
+        output.print_table(title, names, rows, numbers=range(1, len(names)))
     if stats.implausible_trees:
         title = (
             f"{stats.implausible_trees:,} clusters with more than {stats.most_plausible_leaves:,} live "
             "leaves: more distinct texts than one story plausibly has"
         )
         cells = [(each.root, f"{each.leaves:,}", *_shared_cells(each.shared)) for each in stats.implausible]
-        print_stage(screen, title, cells)
+        print_stage(title, cells)
     if stats.shared_by_trees:
         shared = [_shared_cells(each) for each in stats.shared_by_trees]
-        print_stage(screen, "representatives that unrelated clusters share", shared)
+        print_stage("representatives that unrelated clusters share", shared)
 
 
 def _learned(learned: LearnedStats | None) -> str:

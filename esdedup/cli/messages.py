@@ -18,11 +18,9 @@ def _escape(character: str) -> str:
 
 
 def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
-    r"""Return a text with what could steer a terminal written out, such as ``\x1b``.
+    r"""Return a text with what could steer a terminal written out, such as ``\x1b``; lines and tabs remain.
 
-    Options:
-        text: Any text; its lines and tabs remain.
-        written: Returns how to write a character.
+    `written` returns how to write a character.
     """
     return _UNSAFE.sub(lambda found: written(found[0]), text)
 

@@ -67,6 +67,11 @@ def console(*, stderr: bool = False) -> Console:
     return _VisibleConsole(stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
+def show(renderable: RenderableType, *, markup: bool = True, wrap: bool = True) -> None:
+    """Print to standard output; without `markup`, also brackets and ``:cat:`` as they are."""
+    console().print(renderable, markup=markup, emoji=markup, soft_wrap=not wrap)
+
+
 def file_progress(what: str, total_bytes: int | None) -> _Bar:
     """Show a progress bar over the bytes read, on a terminal only; yields a function that adds bytes."""
     return _progress(what, total_bytes, TaskProgressColumn(), DownloadColumn())
@@ -142,25 +147,22 @@ def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **other
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
     """Print a title, then each name with its count."""
-    screen = console()
-    screen.print(f"[italic]{escape(title)}[/italic]")
-    rows = [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]
-    screen.print(_grid(rows, numbers=(1,)))
+    show(f"[italic]{escape(title)}[/italic]")
+    show(_grid([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()], numbers=(1,)))
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
     """Print named values, one below the other; a long one is wrapped."""
-    console().print(_grid(list(facts.items())))
+    show(_grid(list(facts.items())))
 
 
-def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
+def print_stage(title: str, lines: Sequence[tuple[str, ...]]) -> None:
     """Print a heading and rows with the same number of cells; a long last cell is wrapped."""
-    screen.print(f"[bold]{escape(title)}[/bold]")
-    screen.print(Padding(_grid(lines), (0, 0, 1, 2), expand=False))
+    show(f"[bold]{escape(title)}[/bold]")
+    show(Padding(_grid(lines), (0, 0, 1, 2), expand=False))
 
 
 def print_table(
-    screen: Console,
     title: str | None,
     names: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -173,7 +175,7 @@ def print_table(
         table.add_column(name, justify="right" if at in numbers else "left", no_wrap=at in numbers)
     for row in rows:
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row))
-    screen.print(table)
+    show(table)
 
 
 def _grid(rows: Sequence[tuple[str, ...]], *, numbers: Collection[int] = ()) -> Table:
@@ -201,27 +203,24 @@ def passage(text: str) -> str:
 
 def print_page(page: Page) -> None:
     """Print a page of the list as a table."""
-    screen = console()
-    _print_rows(screen, "similar", [(f"+{row.similar}" if row.similar else "", row) for row in page.rows])
+    _print_rows("similar", [(f"+{row.similar}" if row.similar else "", row) for row in page.rows])
     about = "" if page.total_rows_exact else "about "
     pages = max(1, -(-page.total_rows // page.size))
-    screen.print(
+    show(
         f"page {page.page} of {about}{pages:,}: {about}{page.total_rows:,} rows "
         f"for {page.total_articles:,} articles, by {page.sort}"
     )
     if page.not_enriched:
-        screen.print(
+        show(
             f"{page.not_enriched:,} more articles match, but are not enriched yet and in no row: index them "
             "again with `esdedup index`, or through `Dedup.enrich`"
         )
-    _print_doubts(screen, page.rows)
+    _print_doubts(page.rows)
     if not page.order_exact:
-        screen.print("Order by the number of similar articles is approximate: the index has several shards.")
+        show("Order by the number of similar articles is approximate: the index has several shards.")
     if page.cut_short:
-        screen.print(
-            "Few of the articles belong in this list. The search for more goes on with the next page."
-        )
-    _print_next(screen, page.next)
+        show("Few of the articles belong in this list. The search for more goes on with the next page.")
+    _print_next(page.next)
 
 
 def print_similar(page: SimilarPage) -> None:
@@ -273,9 +272,9 @@ def _likeness(article: SimilarArticle) -> str:
     return "" if article.distance_bits is None else f"{article.distance_bits} bits"
 
 
-def _print_next(screen: Console, cursor: str | None) -> None:
+def _print_next(cursor: str | None) -> None:
     if cursor is not None:
-        screen.print(f"next page: --after {cursor}", soft_wrap=True)
+        show(f"next page: --after {cursor}", wrap=False)
 
 
 def _print_found(
@@ -287,21 +286,16 @@ def _print_found(
     justify: Literal["left", "right"] = "right",
 ) -> None:
     """Print articles after a cell each, if there are any, then lines."""
-    screen = console()
     if rows:
-        _print_rows(screen, name, rows, justify=justify)
-    _print_doubts(screen, [article for _, article in rows])
+        _print_rows(name, rows, justify=justify)
+    _print_doubts([article for _, article in rows])
     for line in lines:
-        screen.print(line)
-    _print_next(screen, cursor)
+        show(line)
+    _print_next(cursor)
 
 
 def _print_rows(
-    screen: Console,
-    name: str,
-    rows: Sequence[tuple[str, Article]],
-    *,
-    justify: Literal["left", "right"] = "right",
+    name: str, rows: Sequence[tuple[str, Article]], *, justify: Literal["left", "right"] = "right"
 ) -> None:
     """Print articles after a cell each; on a narrow screen titles are cut, ids never."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
@@ -311,12 +305,12 @@ def _print_rows(
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
     # The first column is as wide as its widest heading; then gaps and edges.
     taken = sum(map(len, ("articles", "2026-01-01 00:00?", 4 * "   ", "  "))) + _SOURCE_WIDTH + longest_id
-    width = max(_MIN_TITLE_WIDTH, screen.width - taken)
+    width = max(_MIN_TITLE_WIDTH, console().width - taken)
     table.add_column("title", max_width=width, no_wrap=True, overflow="ellipsis")
     table.add_column("id", no_wrap=True, overflow="fold")
     for cell, article in rows:
         table.add_row(cell, *_article_cells(article))
-    screen.print(table)
+    show(table)
 
 
 def _article_cells(article: Article) -> tuple[str, ...]:
@@ -331,10 +325,10 @@ def _is_doubtful(article: Article) -> bool:
     return article.arrived_at is not None and article.published_at is not None
 
 
-def _print_doubts(screen: Console, articles: Sequence[Article]) -> None:
+def _print_doubts(articles: Sequence[Article]) -> None:
     """Explain the mark at dates that are not believed, if there are any."""
     if any(map(_is_doubtful, articles)):
-        screen.print(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")
+        show(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")
 
 
 def _moment(published_at: object) -> str:

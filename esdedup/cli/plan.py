@@ -1,41 +1,24 @@
 """`esdedup plan`: what a stream of articles needs."""
 
 import dataclasses
-import functools
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from esdedup.cli import options, output
-from esdedup.cli.command import command
+from esdedup.cli.command import OptionGroup, command
 from esdedup.errors import SettingError
 from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
 from esdedup.plan.figures import Figure, figures
 from esdedup.plan.model import Plan, Workload, plan
 
-_of_workload = functools.partial(typer.Option, rich_help_panel="Workload")
-_Number = Annotated[float, _of_workload()]
 _GB = 1e9
 
 
-@command("plan", example="esdedup plan --articles-a-day 1e6 --retention-days 30")
-def plan_command(
-    *,
-    articles_a_day: Annotated[float, _of_workload(min=1)] = Workload.articles_a_day,
-    reprints: _Number = Workload.reprints,
-    edited: _Number = Workload.edited,
-    retention_days: _Number = Workload.retention_days,
-    mean_length: _Number = Workload.mean_length,
-    peak: _Number = Workload.peak,
-    owner_memory_gb: Annotated[float, _of_workload(min=0.001)] = Workload.owner_bytes / _GB,
-    costs: Path | None = None,
-    json: options.Json = False,
-    fingerprinting: options.Fingerprinting,
-) -> None:
-    """Calculate nodes, memory, disk, cores and requests, and how many forests a stream of articles needs.
-
-    All figures are calculated from unit costs, which were measured: on the machine that is named with them.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WorkloadOptions(OptionGroup, panel="Workload"):
+    """The fields of `Workload` as options.
 
     Options:
         articles_a_day: How many articles come.
@@ -45,19 +28,39 @@ def plan_command(
         mean_length: Characters of an article, on average.
         peak: Articles a second at the peak over those on average.
         owner_memory_gb: The memory that the owner of one forest may take.
+    """
+
+    articles_a_day: Annotated[float, typer.Option(min=1)] = Workload.articles_a_day
+    reprints: float = Workload.reprints
+    edited: float = Workload.edited
+    retention_days: float = Workload.retention_days
+    mean_length: float = Workload.mean_length
+    peak: float = Workload.peak
+    owner_memory_gb: Annotated[float, typer.Option(min=0.001)] = Workload.owner_bytes / _GB
+
+    def workload(self) -> Workload:
+        """Return them as the plan takes them."""
+        values = vars(self) | {"owner_bytes": self.owner_memory_gb * _GB}
+        return Workload(**{each.name: values[each.name] for each in dataclasses.fields(Workload)})
+
+
+@command("plan", example="esdedup plan --articles-a-day 1e6 --retention-days 30")
+def plan_command(
+    *,
+    stream: WorkloadOptions,
+    costs: Path | None = None,
+    json: options.Json = False,
+    fingerprinting: options.Fingerprinting,
+) -> None:
+    """Calculate nodes, memory, disk, cores and requests, and how many forests a stream of articles needs.
+
+    All figures are calculated from unit costs, which were measured: on the machine that is named with them.
+
+    Options:
         costs: Plan with the unit costs in this file, as `python -m benchmarks unit-costs --costs FILE` in the
             sources of esdedup writes it. Default: those of the package.
     """
-    profile = fingerprinting.profile()
-    workload = Workload(
-        articles_a_day=articles_a_day,
-        reprints=reprints,
-        edited=edited,
-        retention_days=retention_days,
-        mean_length=mean_length,
-        peak=peak,
-        owner_bytes=owner_memory_gb * _GB,
-    )
+    profile, workload = fingerprinting.profile(), stream.workload()
     found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
     planned = plan(workload, profile, found.of(profile, name=name), found.learned)
     if json:
@@ -94,25 +97,22 @@ def _for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
 
 def _print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
     """Print a plan, and the costs of that name that it was calculated from."""
-    screen, workload = output.console(), plan.workload
-    screen.print(
+    workload = plan.workload
+    output.show(
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "
         f"({workload.edited:.0%} of these edited), "
         f"{workload.mean_length:,.0f} characters, kept {workload.retention_days:g} days; "
         f"{plan.profile.label}, {plan.costs.layout}\n"
     )
     output.print_table(
-        screen,
         "calculated",
         ("", "", "from"),
         [(each.title, _shown(each), each.basis) for each in figures(plan)],
     )
-    output.print_table(screen, "measured unit costs", ("", ""), _costs(plan))
-    screen.print(f"measured on {_where(costs.measured)} ({name})", highlight=False, markup=False)
+    output.print_table("measured unit costs", ("", ""), _costs(plan))
+    output.show(f"measured on {_where(costs.measured)} ({name})", markup=False)
     if not plan.profile.keep_boilerplate:
-        screen.print(
-            f"what boilerplate takes, on {_where(costs.learned.measured)}", highlight=False, markup=False
-        )
+        output.show(f"what boilerplate takes, on {_where(costs.learned.measured)}", markup=False)
 
 
 def _costs(plan: Plan) -> list[tuple[str, ...]]:

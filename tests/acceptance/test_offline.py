@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.learn import LOOK_AHEAD_PAGES
 
 from esdedup import Fields, sample
-from esdedup.cli.app import _Commands
+from esdedup.cli.app import _PLACES
 from tests.acceptance.conftest import LONG, Run, lines
 from tests.support.faults import PLACE, fail_at
 from tests.support.names import Names
@@ -194,7 +194,7 @@ def test_every_command_explains_itself_with_an_example(run: Run, command: tuple[
 
 def test_every_module_of_commands_can_be_the_first_of_a_process() -> None:
     """None needs what only another one imports."""
-    modules = sorted({module for module, _ in _Commands.places.values()})
+    modules = sorted({module for module, _ in _PLACES.values()})
     program = """if True:
         import importlib, os, sys
         # Of others' packages, what takes long.

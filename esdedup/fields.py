@@ -11,16 +11,6 @@ import mmh3
 from esdedup.errors import ArticleRejected, SettingError
 
 
-class _InDedup:
-    """The full name of a field in the object that esdedup writes."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, fields: "Fields", owner: type) -> str:
-        return f"{fields.dedup}.{self._name}"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fields:
     """The names of an article's fields; a dot separates an object from a field in it.
@@ -71,19 +61,40 @@ class Fields:
         """Return whether a key of an article names the dedup object, or by a dotted name what is in it."""
         return is_in_object(key, self.dedup)
 
-    # The full names of what esdedup writes. The root's id:
-    root = _InDedup()
-    fingerprint = _InDedup()
-    # All that is compared of the text.
-    signature = _InDedup()
-    # The order of arrival.
-    seq = _InDedup()
-    # The time of publication, or of arrival if that is not believed.
-    published = _InDedup()
-    # The number of letters and digits in the visible text.
-    length = _InDedup()
-    # The root's partition, see `partition_of`.
-    partition = _InDedup()
+    @property
+    def root(self) -> str:
+        """The full name of the field with the root's id."""
+        return f"{self.dedup}.root"
+
+    @property
+    def fingerprint(self) -> str:
+        """The full name of the field with the fingerprint."""
+        return f"{self.dedup}.fingerprint"
+
+    @property
+    def signature(self) -> str:
+        """The full name of the field with all that is compared of the text."""
+        return f"{self.dedup}.signature"
+
+    @property
+    def seq(self) -> str:
+        """The full name of the field with the order of arrival."""
+        return f"{self.dedup}.seq"
+
+    @property
+    def published(self) -> str:
+        """The full name of the field with the time of publication, or of arrival if that is not believed."""
+        return f"{self.dedup}.published"
+
+    @property
+    def length(self) -> str:
+        """The full name of the field with the number of letters and digits in the visible text."""
+        return f"{self.dedup}.length"
+
+    @property
+    def partition(self) -> str:
+        """The full name of the field with the root's partition, see `partition_of`."""
+        return f"{self.dedup}.partition"
 
 
 def fields_given(given: object) -> Fields | None:

@@ -101,7 +101,7 @@ demo: $(DEMO_SET) $(PACKAGE)
 
 # Makes the client for TypeScript anew from the description of the API, and compiles it.
 client: env
-	$(BIN)/python -m docs.openapi clients/typescript/openapi.json
+	$(BIN)/python -m docs.made_from_code clients/typescript/openapi.json
 	cd clients/typescript && npm ci && npm run generate && npm run build
 
 # Photographs the pages for the documents, on a node of its own.

@@ -1,13 +1,20 @@
-"""Makes the tables of documents that say what the code says: ``python -m docs.made_from_code``."""
+"""Makes what says the same as the code: ``python -m docs.made_from_code`` the tables of documents.
+
+With a file's name behind it, it writes the description of the API there, for generators of clients.
+"""
 
 import itertools
+import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
+from esdedup.web import api_description
 
 DOCUMENT = Path(__file__).parent / "sidecar.md"
 _BLOCK = re.compile(r"(<!-- made from the code: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -46,5 +53,19 @@ def _metrics() -> Iterator[str]:
 
 BLOCKS = {"settings": _settings, "metrics": _metrics}
 
+_EXAMPLES = frozenset(("example", "examples"))
+
+
+def without_examples(part: Any) -> Any:
+    """Return a part of a description without the examples in it, which generators repeat as comments."""
+    if isinstance(part, dict):
+        return {name: without_examples(each) for name, each in part.items() if name not in _EXAMPLES}
+    return list(map(without_examples, part)) if isinstance(part, list) else part
+
+
 if __name__ == "__main__":
-    DOCUMENT.write_text(made(DOCUMENT.read_text("utf-8")), "utf-8")
+    if sys.argv[1:]:
+        described = without_examples(api_description())
+        Path(sys.argv[1]).write_text(json.dumps(described, indent=1) + "\n", "utf-8")
+    else:
+        DOCUMENT.write_text(made(DOCUMENT.read_text("utf-8")), "utf-8")

@@ -16,7 +16,7 @@ from esdedup.text.left_out import left_out
 from tests.acceptance.conftest import Result, Run, lines
 from tests.support.asgi import request
 from tests.support.names import new_names
-from tests.support.site_pages import (
+from tests.support.pages import (
     ENOUGH,
     HARBOUR,
     MAIL,

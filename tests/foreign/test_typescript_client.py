@@ -16,7 +16,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from playwright.sync_api import Browser, Page, expect
 
-from docs.openapi import without_examples
+from docs.made_from_code import without_examples
 from esdedup import Dedup, Reader
 from esdedup.web import api_description
 from tests.support.browsing import served, watched

@@ -10,7 +10,7 @@ from esdedup import CLASSIC, Dedup, Fields, ForestMissing, LeftOut, Override, Ov
 from tests.support.asgi import request
 from tests.support.forests import Read, feed, roots
 from tests.support.names import Names, new_names
-from tests.support.site_pages import (
+from tests.support.pages import (
     HARBOUR,
     MAIL,
     MENU,

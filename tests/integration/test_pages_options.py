@@ -20,7 +20,7 @@ from esdedup.reading.versions import TimeOrder
 from tests.support.asgi import Request, Response, request, requests
 from tests.support.forests import feed
 from tests.support.names import Names, new_names
-from tests.support.site_pages import article
+from tests.support.pages import article
 
 Fed = tuple[str, str]
 # As many as it takes for a cluster of several pages.

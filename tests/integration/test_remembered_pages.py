@@ -14,7 +14,7 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.maintenance import ViolationKind
 from tests.support.forests import ARTICLES, feed, pages, roots
 from tests.support.names import Names
-from tests.support.site_pages import ENOUGH, HARBOUR, MAIL, RIGHTS, stored_page
+from tests.support.pages import ENOUGH, HARBOUR, MAIL, RIGHTS, stored_page
 
 Change = Callable[[Fingerprints], Fingerprints]
 

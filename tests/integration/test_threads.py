@@ -17,8 +17,8 @@ from esdedup import AsyncReader, Dedup, ForestBusy, Maintenance, Reader, Setting
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.forest import Forest, Nodes
+from tests.support.faults import Interrupted, Interrupts
 from tests.support.forests import ARTICLES, LOOKUPS, feed, owner_of
-from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
 THREADS = 6

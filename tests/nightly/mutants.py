@@ -1,4 +1,4 @@
-"""Makes each fault of `tests/support/mutants.py` in this checkout, and shows whether the tests notice.
+"""Makes thirty small faults in this checkout, one at a time, and shows whether the tests notice.
 
 `python -m tests.nightly.mutants` runs for each fault the files that are likely to notice it. If they do not,
 it runs all tests, unless `--likely` is given. Both end at the first failure. The checkout is changed and
@@ -6,14 +6,256 @@ restored: nothing may be uncommitted, and nothing else should run there.
 """
 
 import argparse
+import dataclasses
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support import server
-from tests.support.mutants import MUTANTS, Mutant
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A small change to one file that makes a fault."""
+
+    # What goes wrong, in a few words.
+    fault: str
+    # The file, from the root of the checkout.
+    path: str
+    # The code that is replaced, which stands there once; and by what.
+    old: str
+    new: str
+    # The files of tests (below tests/) that are likely to notice, run first.
+    likely: Sequence[str]
+
+
+MUTANTS = [
+    # text/ and fingerprint/
+    Mutant(
+        "characters of the first supplementary plane lose their upper half in the id of a page",
+        "core/src/tokens.rs",
+        "if code < 0x10000 {",
+        "if code < 0x20000 {",
+        ("unit/test_fingerprinter.py", "unit/test_core.py"),
+    ),
+    Mutant(
+        "a short text agrees with a long article that contains it",
+        "core/src/forest/agreement.rs",
+        "u64::from(longer) <= self.contained_letters",
+        "u64::from(longer) <= u64::MAX",
+        ("unit/test_profile.py",),
+    ),
+    Mutant(
+        "of keywords that weigh the same, those are kept that the process has met first",
+        "esdedup/fingerprint/by_words.py",
+        "np.lexsort((vocabulary.hashes[rows], -weights, texts))",
+        "np.lexsort((rows, -weights, texts))",
+        ("unit/test_words.py", "unit/test_fingerprinter.py"),
+    ),
+    # boilerplate/
+    Mutant(
+        "the first page of the former period is forgotten a period too early",
+        "core/src/boilerplate/memory.rs",
+        "page >= self.former_from",
+        "page > self.former_from",
+        ("unit/test_boilerplate.py", "unit/test_learner.py"),
+    ),
+    Mutant(
+        "an override for all sites beats the one for a page's own site",
+        "core/src/boilerplate/judge.rs",
+        "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
+        "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
+        ("unit/test_overrides.py", "unit/test_boilerplate.py"),
+    ),
+    # neighbours/
+    Mutant(
+        "a simhash that is found by two of its blocks counts twice, so its key is saturated too early",
+        "core/src/forest/index.rs",
+        "                numbers.dedup();\n",
+        "",
+        ("unit/test_nodes.py", "contract/test_verified.py"),
+    ),
+    # forest/
+    Mutant(
+        "of two roots that an arrival resembles equally, the one found first wins, not the earliest",
+        "core/src/forest/laws.rs",
+        "-self.node(*root).seq);",
+        "-i64::from(*root));",
+        ("unit/test_nodes.py", "contract/test_store.py"),
+    ),
+    Mutant(
+        "a representative stays saturated by nodes that were made before the retention",
+        "core/src/forest/laws.rs",
+        "own.filter(counts).count() >= most",
+        "own.count() >= most",
+        ("unit/test_nodes.py", "contract/test_verified.py"),
+    ),
+    Mutant(
+        "an article's date that is less than a day ahead does not move the forest's time",
+        "core/src/forest/laws.rs",
+        "time_ms <= now_ms.saturating_add(DAY_MS)",
+        "time_ms <= now_ms",
+        ("integration/test_clocks.py",),
+    ),
+    # elastic/
+    Mutant(
+        "a silent owner is waited for as long as the next one's own lease lasts, not as long as his",
+        "esdedup/elastic/forest/lease.py",
+        "silent_s(before.token, version) > before.ttl_s",
+        "silent_s(before.token, version) > self._ttl_s",
+        ("integration/test_lease.py",),
+    ),
+    Mutant(
+        "candidates beyond the first page of hits are missed",
+        "esdedup/elastic/forest/candidates.py",
+        "len(hits) >= size",
+        "len(hits) > size",
+        ("integration/test_frequent_keys.py", "contract/test_store.py"),
+    ),
+    Mutant(
+        "what is written while nodes are loaded into memory is missing there",
+        "esdedup/elastic/forest/loading.py",
+        "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
+        "            pass\n",
+        ("integration/test_memory_nodes.py",),
+    ),
+    Mutant(
+        "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
+        "esdedup/elastic/bulk.py",
+        "elif len(articles) > 1 and _may_be_divided(result):",
+        "elif len(articles) > 1 and not result and _may_be_divided(result):",
+        ("unit/test_bulk.py",),
+    ),
+    # reading/
+    Mutant(
+        "a cursor of a list of articles is taken for one of a list of clusters",
+        "esdedup/reading/list_request.py",
+        "self.only, self.dedup]",
+        "self.only]",
+        ("unit/test_reading.py",),
+    ),
+    Mutant(
+        "articles without a source are one source too many on a page that the others fill",
+        "esdedup/reading/sources.py",
+        "len(names) == with_name < last",
+        "len(names) == with_name <= last",
+        ("integration/test_lists.py",),
+    ),
+    Mutant(
+        "an order by the smallest counts is called exact though no shard proves it",
+        "esdedup/reading/sorts.py",
+        "if not is_exact and self._is_descending and buckets:",
+        "if not is_exact and buckets:",
+        ("integration/test_odd_indices.py", "integration/test_lists.py"),
+    ),
+    Mutant(
+        "an article that arrived at the very moment of the last visit counts as new",
+        "esdedup/reading/queries.py",
+        '{"gt": moment_ms, "format": "epoch_millis"}',
+        '{"gte": moment_ms, "format": "epoch_millis"}',
+        ("integration/test_row_details.py",),
+    ),
+    # web/
+    Mutant(
+        "an article's address is a link unless it is a script or data: relative, or of any other scheme",
+        "esdedup/web/formats.py",
+        'scheme.lower() in {"http", "https"}',
+        'scheme.lower() not in {"javascript", "data"}',
+        ("unit/test_web.py",),
+    ),
+    Mutant(
+        "the API counts an article's own source among the sources though it is to be left out",
+        "esdedup/web/api.py",
+        "reader.sources(site.index, **asked.options)",
+        'reader.sources(site.index, **asked.options | {"other_sources": False})',
+        ("integration/test_pages_options.py",),
+    ),
+    Mutant(
+        "a title that begins with an at sign is a formula in a spreadsheet",
+        "esdedup/web/downloads.py",
+        '_FORMULA = ("=", "+", "-", "@", "\\t", "\\r", "\\n")',
+        '_FORMULA = ("=", "+", "-", "\\t", "\\r", "\\n")',
+        ("integration/test_downloads.py",),
+    ),
+    # ingest/
+    Mutant(
+        "in a backfill, a date of 0 is believed",
+        "ingest/dates.py",
+        "is_unset = 0 <= dated_ms < DAY_MS",
+        "is_unset = 0 < dated_ms < DAY_MS",
+        ("unit/test_actions.py",),
+    ),
+    Mutant(
+        "an upsert without a text may bring a root of its own",
+        "ingest/actions.py",
+        'for part in ("doc", "upsert")\n        if isinstance(',
+        'for part in ("doc",)\n        if isinstance(',
+        ("unit/test_actions.py",),
+    ),
+    Mutant(
+        "if a stream that is flushed by time fails, it seems to have ended",
+        "ingest/batches.py",
+        "            raise self._error\n",
+        "            return\n",
+        ("unit/test_batches.py",),
+    ),
+    # sidecar/
+    Mutant(
+        "a body that comes in parts counts several times among all bodies, and is refused too early",
+        "esdedup/serving/limits.py",
+        "self._admit_more(size - of.held_bytes)",
+        "self._admit_more(size)",
+        ("unit/test_sidecar_guards.py",),
+    ),
+    Mutant(
+        "an answer with refused items says that nothing has failed",
+        "esdedup/sidecar/bulk.py",
+        'values | {"errors": True, "items": items}',
+        'values | {"items": items}',
+        ("unit/test_sidecar_bulk.py",),
+    ),
+    Mutant(
+        "a bulk request whose answer was lost is sent to the next node, and articles are written twice",
+        "esdedup/sidecar/upstream.py",
+        "if method not in _IDEMPOTENT or begun:",
+        "if begun:",
+        ("unit/test_sidecar_proxy.py",),
+    ),
+    Mutant(
+        "who was refused once may write when he asks again within a minute",
+        "esdedup/sidecar/auth.py",
+        "for each in unknown if granted[each]}",
+        "for each in unknown}",
+        ("unit/test_sidecar_enrichment.py",),
+    ),
+    # maintenance/
+    Mutant(
+        "bands that two articles have exchanged pass the verification",
+        "esdedup/maintenance/article_audit.py",
+        "for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):",
+        "for group in filter(None, [findable]):",
+        ("integration/test_maintenance.py",),
+    ),
+    Mutant(
+        "a rebuild replaces a forest by one of another forest's articles, and adopts their roots",
+        "esdedup/maintenance/records.py",
+        "if known <= most_known * len(sample):",
+        "if known < most_known * len(sample):",
+        ("integration/test_maintenance.py",),
+    ),
+    # cli/
+    Mutant(
+        "a verification that was to repair ends with 0 though violations are left",
+        "esdedup/cli/maintenance.py",
+        "    if found:\n",
+        "    if found and not repair:\n",
+        ("acceptance/test_maintenance.py",),
+    ),
+]
+
 
 ROOT = Path(__file__).parents[2]
 _EVERYTHING = ("tests", "--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")

@@ -13,10 +13,8 @@ from pathlib import Path
 from esdedup import Dedup
 from esdedup.elastic.client import connect
 from tests.soak.articles import articles
-from tests.soak.feeders import Job
-from tests.soak.feeding import FeederProcess, Refused
-from tests.soak.memory import Memory, is_flat, shown
-from tests.soak.outcome import Indices, Outcome, outcome_of
+from tests.soak.feeders import FeederProcess, Job, Refused
+from tests.soak.outcome import Indices, Memory, Outcome, is_flat, outcome_of, shown
 from tests.soak.stage import Happened, Server, Stage
 
 _SAMPLE_S, _TELL_S = 2.0, 10.0

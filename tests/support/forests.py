@@ -3,15 +3,17 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.owner import Owner
 
-from esdedup import Dedup, Maintenance, Profile, sample
+from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, Maintenance, Profile, sample
 from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
@@ -205,3 +207,13 @@ def stories(count: int) -> list[list[str]]:
                 found.append(versions)
                 break
     return found
+
+
+def clustering(rejected: list[ArticleRejected]) -> Clustering:
+    return Clustering(
+        profile=VERIFIED,
+        fields=Fields(),
+        use_time=False,
+        retention=timedelta(days=30),
+        on_rejected=rejected.append,
+    )

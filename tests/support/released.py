@@ -25,7 +25,7 @@ from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
 from tests.support import server
-from tests.support.site_pages import ENOUGH, HARBOUR, VALLEY, page
+from tests.support.pages import ENOUGH, HARBOUR, VALLEY, page
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 # What a server gives an index by itself.

@@ -40,8 +40,8 @@ from esdedup.sites import RawPage
 from esdedup.text.left_out import LocatedPassages
 from esdedup.text.normalise import normal_beginnings, visible_text
 from esdedup.text.parsed import ParsedTexts
-from tests.support.clusterings import clustering
 from tests.support.faults import PLACE, fail_at
+from tests.support.forests import clustering
 from tests.support.pages import pages
 from tests.unit.test_sidecar_enrich_api import Sidecar
 

@@ -29,8 +29,8 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.sites import RawPage
 from esdedup.text.parsed import Passages
-from tests.support.clusterings import clustering
-from tests.support.interrupts import Interrupted, Interrupts
+from tests.support.faults import Interrupted, Interrupts
+from tests.support.forests import clustering
 from tests.support.learned import contents
 from tests.support.pages import pages
 

@@ -21,7 +21,7 @@ from esdedup.elastic.forest.meta import FORMAT
 from esdedup.elastic.mappings import article_index, dedup_properties, forest_index
 from esdedup.fields import Fields
 from esdedup.node import DEFAULT_VERSION
-from tests.support.mutants import MUTANTS, Mutant
+from tests.nightly.mutants import MUTANTS, Mutant
 
 HEAVY = ("aiohttp", "elasticsearch", "fastapi", "jieba", "numpy", "opencc", "pydantic", "rich", "rjieba")
 

@@ -28,7 +28,7 @@ from esdedup.forest import Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import PerText, UnitCosts
-from esdedup.plan.model import BATCH, kept_bytes
+from esdedup.plan.model import BATCH
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FOREST = "benchmark-plan"
@@ -79,7 +79,7 @@ def _rows(table: str, run: Run, count: int) -> list[Row]:
         finally:
             client.options(ignore_status=404).indices.delete(index=_FOREST)
     deciding_us = in_new_process(_deciding_us, count)
-    kept, us = kept_bytes(costs, nodes=count, lone_pages=0), costs.deciding.us(count)
+    kept, us = count * costs.node_bytes, costs.deciding.us(count)
     opening = kept + costs.opening_bytes + count * costs.opening_bytes_a_node
     found = [
         ("memory of nodes and pages", kept / _MEGABYTE, opened.kept_bytes / _MEGABYTE, "MB"),

@@ -3,7 +3,6 @@
 import bisect
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
 from typing import Literal
 
 from esdedup.errors import SettingError
@@ -82,7 +81,7 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Load:
-    """What one forest gets, or all of them."""
+    """What one forest gets, or all of them, at the end of the first retention."""
 
     articles_a_second: float
     nodes_a_day: float
@@ -95,21 +94,6 @@ class Load:
     def documents(self) -> int:
         """Documents in the forest's index."""
         return self.nodes + self.pages
-
-    @classmethod
-    def of(cls, workload: Workload, profile: Profile, *, forests: int = 1) -> "Load":
-        """Return what each of so many forests gets at the end of the first retention, if all get the same."""
-        articles = workload.articles_a_day / forests
-        copies = articles * workload.reprints * (1 - workload.edited)
-        life_days = workload.retention_days + _LATE_DAYS
-        pages_a_day = 0.0 if profile.keep_boilerplate else copies
-        return cls(
-            articles_a_second=articles / _DAY_S,
-            nodes_a_day=articles - copies,
-            pages_a_day=pages_a_day,
-            nodes=math.ceil((articles - copies) * life_days),
-            pages=math.ceil(pages_a_day * life_days),
-        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,19 +121,52 @@ class OwnerMemory:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a workload needs, with unit costs; all of it is calculated from these."""
+    """What a workload needs, with unit costs, if it is shared equally by so many forests."""
 
     workload: Workload
     profile: Profile
     costs: UnitCosts
+    # What learned boilerplate takes at most.
     learned: LearnedCosts
-    # How many forests, and what asks for more than one.
-    forests: int
-    why: Why
-    # Of all forests, and of each of them.
-    load: Load
-    load_each: Load
-    memory_each: OwnerMemory
+    forests: int = 1
+    # What asks for more than one.
+    why: Why = "one owner is enough"
+
+    @property
+    def load(self) -> Load:
+        """What all forests get."""
+        return self._load_of(1)
+
+    @property
+    def load_each(self) -> Load:
+        """What each forest gets."""
+        return self._load_of(self.forests)
+
+    @property
+    def memory_each(self) -> OwnerMemory:
+        """What each owner takes."""
+        load, costs = self.load_each, self.costs
+        return OwnerMemory(
+            process=costs.process_bytes,
+            learned=0.0 if self.profile.keep_boilerplate else self.learned.memory_bytes,
+            nodes=load.nodes * costs.node_bytes,
+            pages=load.pages * _LONE_PAGE_BYTES,
+            passing=costs.opening_bytes + load.nodes * costs.opening_bytes_a_node,
+        )
+
+    @property
+    def limit(self) -> Why | None:
+        """What each owner has too little of; None if it has enough of everything."""
+        load, workload = self.load_each, self.workload
+        if load.articles_a_second * workload.peak * self.owner_us > MOST_BUSY * 1e6:
+            return "decisions a second"
+        if self.memory_each.peak > workload.owner_bytes:
+            return "memory of an owner"
+        if load.nodes > _MOST_ROWS // (1 if self.profile.agreement is None else REPRESENTATIVES):
+            return "rows in memory"
+        if load.documents > MAX_DOCUMENTS * (1 - _MOST_DELETED):
+            return "documents in a shard"
+        return None
 
     @property
     def peak_a_second(self) -> float:
@@ -159,12 +176,17 @@ class Plan:
     @property
     def fingerprint_us(self) -> float:
         """Processor time to fingerprint an article."""
-        return _fingerprint_us(self.workload, self.profile, self.costs)
+        costs = self.costs
+        by_length = costs.whole if self.profile.keep_boilerplate else costs.without_boilerplate
+        return by_length.us(self._length)
 
     @property
     def owner_us(self) -> float:
         """Processor time of the owner of one of the forests for an article, its fingerprint included."""
-        return _owner_us(self.workload, self.profile, self.costs, self.load_each.nodes)
+        costs = self.costs
+        looking_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
+        deciding_us = costs.deciding.us(self.load_each.nodes)
+        return self.fingerprint_us + looking_us + deciding_us + costs.server.us_a_commit
 
     @property
     def owner_a_second(self) -> float:
@@ -213,6 +235,23 @@ class Plan:
         refreshed = _REFRESHED * self.workload.reprints * self.load.articles_a_second
         return (new + refreshed) * self.workload.peak + new
 
+    @property
+    def _length(self) -> float:
+        return min(self.workload.mean_length, self.profile.max_text_length)
+
+    def _load_of(self, forests: int) -> Load:
+        articles = self.workload.articles_a_day / forests
+        copies = articles * self.workload.reprints * (1 - self.workload.edited)
+        life_days = self.workload.retention_days + _LATE_DAYS
+        pages_a_day = 0.0 if self.profile.keep_boilerplate else copies
+        return Load(
+            articles_a_second=articles / _DAY_S,
+            nodes_a_day=articles - copies,
+            pages_a_day=pages_a_day,
+            nodes=math.ceil((articles - copies) * life_days),
+            pages=math.ceil(pages_a_day * life_days),
+        )
+
 
 def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> Plan:
     """Plan for a workload, with the costs of its profile, and what learned boilerplate takes at most.
@@ -221,84 +260,23 @@ def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: Learne
         SettingError: An owner may have less memory than it takes without a node; or there would be more
             forests than anybody can run.
     """
-    nothing = Load(articles_a_second=0, nodes_a_day=0, pages_a_day=0, nodes=0, pages=0)
-    empty = _memory(nothing, profile, costs, learned)
-    if workload.owner_bytes < empty.peak:
+    one = Plan(workload=workload, profile=profile, costs=costs, learned=learned)
+    memory = one.memory_each
+    empty_bytes = memory.process + memory.learned + costs.opening_bytes
+    if workload.owner_bytes < empty_bytes:
         raise SettingError(
-            f"an owner may take {workload.owner_bytes / 1e9:,.1f} GB, and takes {empty.peak / 1e9:,.1f} GB "
+            f"an owner may take {workload.owner_bytes / 1e9:,.1f} GB, and takes {empty_bytes / 1e9:,.1f} GB "
             "without a node; allow it more"
         )
-    needed = dict(_forests_needed(workload, profile, costs, learned))
-    why, forests = max(needed.items(), key=lambda each: each[1])
+
+    def limit(forests: int) -> Why | None:
+        return dataclasses.replace(one, forests=forests).limit
+
+    numbers = range(1, _MOST_FORESTS + 1)
+    forests = 1 + bisect.bisect_left(numbers, True, key=lambda number: limit(number) is None)
+    why = None if forests == 1 else limit(forests - 1)
     if forests > _MOST_FORESTS:
         raise SettingError(
             f"{forests:,} forests would be needed, because of {why}: this workload is too large"
         )
-    load_each = Load.of(workload, profile, forests=forests)
-    return Plan(
-        workload=workload,
-        profile=profile,
-        costs=costs,
-        learned=learned,
-        forests=forests,
-        why=why if forests > 1 else "one owner is enough",
-        load=Load.of(workload, profile),
-        load_each=load_each,
-        memory_each=_memory(load_each, profile, costs, learned),
-    )
-
-
-def _forests_needed(
-    workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts
-) -> Iterator[tuple[Why, int]]:
-    """Yield, for each thing that limits an owner, how many forests it asks for."""
-
-    def least(fits: Callable[[Load], bool]) -> int:
-        """Return the least number of equal forests that fit; one more than the most if none does."""
-        numbers = range(1, _MOST_FORESTS + 1)
-        return 1 + bisect.bisect_left(
-            numbers, True, key=lambda forests: fits(Load.of(workload, profile, forests=forests))
-        )
-
-    def is_fast_enough(each: Load) -> bool:
-        us = _owner_us(workload, profile, costs, each.nodes)
-        return each.articles_a_second * workload.peak * us <= MOST_BUSY * 1e6
-
-    def fits_in_memory(each: Load) -> bool:
-        return _memory(each, profile, costs, learned).peak <= workload.owner_bytes
-
-    most_rows = _MOST_ROWS // (1 if profile.agreement is None else REPRESENTATIVES)
-    yield "decisions a second", least(is_fast_enough)
-    yield "memory of an owner", least(fits_in_memory)
-    yield "rows in memory", least(lambda each: each.nodes <= most_rows)
-    yield "documents in a shard", least(lambda each: each.documents <= MAX_DOCUMENTS * (1 - _MOST_DELETED))
-
-
-def _owner_us(workload: Workload, profile: Profile, costs: UnitCosts, nodes: int) -> float:
-    looking_us = 0.0 if profile.keep_boilerplate else costs.omitting.us(_length(workload, profile))
-    fingerprint_us = _fingerprint_us(workload, profile, costs)
-    return fingerprint_us + looking_us + costs.deciding.us(nodes) + costs.server.us_a_commit
-
-
-def _fingerprint_us(workload: Workload, profile: Profile, costs: UnitCosts) -> float:
-    by_length = costs.whole if profile.keep_boilerplate else costs.without_boilerplate
-    return by_length.us(_length(workload, profile))
-
-
-def kept_bytes(costs: UnitCosts, *, nodes: int, lone_pages: int) -> float:
-    """Return the memory of an owner's nodes, and of the pages that are remembered besides theirs."""
-    return nodes * costs.node_bytes + lone_pages * _LONE_PAGE_BYTES
-
-
-def _memory(load: Load, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> OwnerMemory:
-    return OwnerMemory(
-        process=costs.process_bytes,
-        learned=0.0 if profile.keep_boilerplate else learned.memory_bytes,
-        nodes=load.nodes * costs.node_bytes,
-        pages=load.pages * _LONE_PAGE_BYTES,
-        passing=costs.opening_bytes + load.nodes * costs.opening_bytes_a_node,
-    )
-
-
-def _length(workload: Workload, profile: Profile) -> float:
-    return min(workload.mean_length, profile.max_text_length)
+    return one if why is None else dataclasses.replace(one, forests=forests, why=why)

@@ -1,6 +1,7 @@
 """Who may send requests, and how much may be in progress: bodies by size, requests by number and time."""
 
 import asyncio
+import dataclasses
 import math
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
@@ -16,61 +17,42 @@ HOLD = "esdedup.hold"
 """Where the scope of a request has what is called with the size of its unpacked body."""
 
 
+@dataclasses.dataclass(eq=False)
 class Limits:
-    """Limits what is in progress."""
+    """Limits what an application has in progress."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        answer: Answer,
-        max_requests: int,
-        busy: Problem,
-        timeout_s: float,
-        max_body_bytes: float = math.inf,
-        max_bodies_bytes: float = math.inf,
-        is_free: Callable[[Scope], bool] = lambda _: False,
-        measured: Callable[[Scope], AbstractContextManager[None]] = lambda _: nullcontext(),
-        on_held: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        """Limit an application.
-
-        Args:
-            app: The application.
-            answer: Gives a refusal its shape.
-            max_requests: In progress.
-            busy: What further ones are told.
-            timeout_s: Of one request.
-            max_body_bytes: Of one request.
-            max_bodies_bytes: Of all requests in progress.
-            is_free: Whether a request is answered however much is going on.
-            measured: Is around each other request.
-            on_held: Called with how many bytes more, or less, the bodies in progress have.
-        """
-        self._app = app
-        self._answer = answer
-        self._max_requests = max_requests
-        self._busy = busy
-        self._timeout_s = timeout_s
-        self._max_body_bytes = max_body_bytes
-        self._max_bodies_bytes = max_bodies_bytes
-        self._is_free = is_free
-        self._measured = measured
-        self._on_held = on_held
-        self._in_progress = 0
-        self._bodies_bytes = 0
+    app: ASGIApp
+    _: dataclasses.KW_ONLY
+    # Gives a refusal its shape.
+    answer: Answer
+    max_requests: int
+    # What further ones are told.
+    busy: Problem
+    # Of one request.
+    timeout_s: float
+    max_body_bytes: float = math.inf
+    # Of all requests in progress.
+    max_bodies_bytes: float = math.inf
+    # Whether a request is answered however much is going on.
+    is_free: Callable[[Scope], bool] = lambda _: False
+    # Is around each other request.
+    measured: Callable[[Scope], AbstractContextManager[None]] = lambda _: nullcontext()
+    # Called with how many bytes more, or less, the bodies in progress have.
+    on_held: Callable[[int], None] = lambda _: None
+    _in_progress: int = dataclasses.field(default=0, init=False)
+    _bodies_bytes: int = dataclasses.field(default=0, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer within the limits."""
-        if scope["type"] != "http" or self._is_free(scope):
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or self.is_free(scope):
+            await self.app(scope, receive, send)
             return
-        with self._measured(scope):
-            await self._limited(_Exchange(scope, receive, send, self._answer))
+        with self.measured(scope):
+            await self._limited(_Exchange(scope, receive, send, self.answer))
 
     async def _limited(self, exchange: "_Exchange") -> None:
-        if self._in_progress >= self._max_requests:
-            await exchange.refuse(self._busy)
+        if self._in_progress >= self.max_requests:
+            await exchange.refuse(self.busy)
             return
         try:
             self._admit(exchange.announced_bytes, of=exchange)
@@ -80,12 +62,12 @@ class Limits:
         self._in_progress += 1
         scope = {**exchange.scope, HOLD: lambda size: self._hold_unpacked(exchange, size)}
         try:
-            async with asyncio.timeout(self._timeout_s) as clock:
-                await self._app(scope, lambda: self._receive(exchange), exchange.send)
+            async with asyncio.timeout(self.timeout_s) as clock:
+                await self.app(scope, lambda: self._receive(exchange), exchange.send)
         except TimeoutError:
             if not clock.expired():
                 raise
-            late = f"no answer within {self._timeout_s:,.0f} seconds"
+            late = f"no answer within {self.timeout_s:,.0f} seconds"
             await exchange.refuse(Problem.of(504, "late", late))
         except asyncio.CancelledError:
             # The server does that when the time is over that requests have after SIGTERM.
@@ -113,9 +95,9 @@ class Limits:
 
     def _admit(self, size: int, *, of: "_Exchange") -> None:
         """Raise `Refused` if the body of a request may not have so many bytes."""
-        if size > self._max_body_bytes:
+        if size > self.max_body_bytes:
             raise Refused(
-                f"the request is larger than {self._max_body_bytes:,} bytes: send fewer articles at once",
+                f"the request is larger than {self.max_body_bytes:,} bytes: send fewer articles at once",
                 status=413,
                 kind="body_too_large",
             )
@@ -123,10 +105,10 @@ class Limits:
 
     def _admit_more(self, size: int) -> None:
         """Raise `Refused` if the bodies of all requests together may not have so many bytes more."""
-        if self._bodies_bytes + size > self._max_bodies_bytes:
+        if self._bodies_bytes + size > self.max_bodies_bytes:
             raise Refused(
                 f"the requests in progress have {self._bodies_bytes:,} bytes, and together no more than "
-                f"{self._max_bodies_bytes:,} may: try again",
+                f"{self.max_bodies_bytes:,} may: try again",
                 status=429,
                 kind="bodies",
             )
@@ -139,20 +121,21 @@ class Limits:
     def _hold(self, exchange: "_Exchange", size: int) -> None:
         exchange.held_bytes += size
         self._bodies_bytes += size
-        self._on_held(size)
+        self.on_held(size)
 
 
+@dataclasses.dataclass(eq=False)
 class _Exchange:
     """A request and its answer."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-        self.scope = scope
-        self.receive = receive
-        self._send = send
-        self._answer = answer
-        # Of the body, as far as it has been read.
-        self.held_bytes = 0
-        self._has_begun = self.is_refused = False
+    scope: Scope
+    receive: Receive
+    _send: Send
+    _answer: Answer
+    # Of the body, as far as it has been read.
+    held_bytes: int = 0
+    is_refused: bool = False
+    _has_begun: bool = False
 
     @property
     def announced_bytes(self) -> int:
@@ -177,6 +160,7 @@ class _Exchange:
         await response(self.scope, self.receive, self._send)
 
 
+@dataclasses.dataclass(eq=False)
 class Guard:
     """Refuses requests for another host, and requests that a page of another site has made.
 
@@ -185,53 +169,38 @@ class Guard:
     the type ``text/plain`` to any address that it reaches, this machine's included.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: Collection[str],
-        answer: Answer,
-        naming: str,
-        foreign: str,
-        origins: Collection[str] = (),
-        readable: str = "/",
-        is_open: Callable[[Scope], bool] = lambda _: False,
-    ) -> None:
-        """Guard an application.
+    app: ASGIApp
+    _: dataclasses.KW_ONLY
+    # The names under which it is reached, besides localhost and addresses.
+    hosts: Collection[str]
+    # Gives a refusal its shape.
+    answer: Answer
+    # What is to be done about a name that is unknown, and what pages of other sites are told.
+    naming: str
+    foreign: str
+    # The other sites whose pages may read answers all the same, from paths that begin so.
+    origins: Collection[str] = ()
+    readable: str = "/"
+    # Whether anybody may send a request.
+    is_open: Callable[[Scope], bool] = lambda _: False
 
-        Args:
-            app: The application.
-            hosts: The names under which it is reached, besides localhost and addresses.
-            answer: Gives a refusal its shape.
-            naming: What is to be done about a name that is unknown, for the message.
-            foreign: What pages of other sites are told.
-            origins: The other sites whose pages may read answers all the same.
-            readable: The beginning of the paths that these may read.
-            is_open: Says of a request whether anybody may send it.
-        """
-        self._app = app
-        self._hosts = frozenset(host.lower() for host in hosts)
-        self._answer = answer
-        self._naming = naming
-        self._foreign = foreign
-        self._origins = origins
-        self._readable = readable
-        self._is_open = is_open
+    def __post_init__(self) -> None:
+        self.hosts = frozenset(host.lower() for host in self.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, unless the request is refused."""
-        refusal = self._refusal(scope) if scope["type"] == "http" and not self._is_open(scope) else None
-        app = self._app if refusal is None else self._answer(scope, refusal)
+        refusal = self._refusal(scope) if scope["type"] == "http" and not self.is_open(scope) else None
+        app = self.app if refusal is None else self.answer(scope, refusal)
         await app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not is_known_host(host, self._hosts):
-            return Problem.of(421, "host", f"this server is not known as {host!r}; {self._naming}")
-        if scope["path"].startswith(self._readable) and is_allowed(origin, self._origins):
+        if not is_known_host(host, self.hosts):
+            return Problem.of(421, "host", f"this server is not known as {host!r}; {self.naming}")
+        if scope["path"].startswith(self.readable) and is_allowed(origin, self.origins):
             return None
         site, goal = headers.get("sec-fetch-site"), headers.get("sec-fetch-dest")
         if is_foreign(scope["method"], host=host, origin=origin, site=site, goal=goal):
-            return Problem.of(403, "foreign_page", self._foreign)
+            return Problem.of(403, "foreign_page", self.foreign)
         return None

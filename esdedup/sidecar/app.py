@@ -27,7 +27,7 @@ from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.limits import Guard, Limits
 from esdedup.serving.problems import Answer, Problem, handle_errors
-from esdedup.sidecar.auth import PATH, CallerRefused, ElasticAnswer, Rights, TokenGuard
+from esdedup.sidecar.auth import CallerRefused, Rights, TokenGuard
 from esdedup.sidecar.batcher import BatchLimits
 from esdedup.sidecar.bulk import BulkRoute, refused_answer
 from esdedup.sidecar.bulk_request import RequestRefused
@@ -52,7 +52,7 @@ from esdedup.sidecar.owner import OwnerThread
 from esdedup.sidecar.proxy import Proxy, UnreadWrites
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.settings import Settings
-from esdedup.sidecar.upstream import Headers, Upstream
+from esdedup.sidecar.upstream import Upstream
 
 OPENAPI_PATH = "/v1/openapi.json"
 
@@ -164,15 +164,6 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         metrics=metrics,
     )
 
-    async def ask() -> None:
-        # Whatever it answers: without credentials a secured one refuses.
-        async with upstream.send("HEAD", b"/", ()):
-            pass
-
-    async def ask_rights(headers: Headers, body: bytes) -> ElasticAnswer:
-        async with upstream.send("POST", PATH, headers, body) as given:
-            return ElasticAnswer(given.status, given.headers, await given.read())
-
     client = client_of(settings.url, **_login(settings))
     overrides = read_overrides(settings.overrides_file, keep_boilerplate=settings.keep_boilerplate)
     owner = OwnerThread(
@@ -204,8 +195,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     enrichment = Enrichment(
         forest=settings.forest,
         find=indices.find,
-        may_write=Rights(ask_rights).may_write,
+        may_write=Rights(upstream.ask).may_write,
         assigning=owner.assigning,
+        ownership=lambda: owner.ownership,
         metrics=metrics,
     )
     answer = counting(metrics)
@@ -213,13 +205,17 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         upstream,
         answer=answer,
         own=[
-            health_routes(settings.forest, lambda: owner.ownership, ask=ask, metrics=metrics),
+            health_routes(
+                settings.forest,
+                lambda: owner.ownership,
+                # Whatever it answers: without credentials a secured one refuses.
+                ask=lambda: upstream.ask("HEAD", b"/"),
+                metrics=metrics,
+            ),
             enrich_routes(
                 enrichment,
                 fields=fields,
-                forest=settings.forest,
                 profile=profile.label,
-                ownership=lambda: owner.ownership,
                 max_body_bytes=settings.max_body_bytes,
             ),
         ],
@@ -229,8 +225,6 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
             BulkRoute(
                 upstream,
                 enrichment,
-                ownership=lambda: owner.ownership,
-                metrics=metrics,
                 max_body_bytes=settings.max_body_bytes,
                 passes_rejected=settings.rejected == "pass",
             ),

@@ -21,7 +21,7 @@ from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Answer, Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.own_paths import METRICS, is_probe
-from esdedup.sidecar.upstream import Header, Headers, end_to_end
+from esdedup.sidecar.upstream import Header, Headers, WholeAnswer, end_to_end
 
 TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name
 """Elasticsearch needs ``Authorization`` for itself; clients in every language send headers of any name."""
@@ -29,28 +29,29 @@ _RAW_TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 _BEARER = b"bearer "
 
 
+@dataclasses.dataclass(eq=False)
 class TokenGuard:
-    """Refuses requests without the token, and takes it out of all others."""
+    """Refuses requests without the token, if there is one, and takes it out of all others."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None, answer: Answer) -> None:
-        self._app = app
-        self._token = None if token is None else token.encode()
-        self._answer = answer
+    app: ASGIApp
+    _: dataclasses.KW_ONLY
+    token: str | None
+    answer: Answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, unless the request is refused."""
-        app = self._app
+        app = self.app
         if scope["type"] == "http":
             refusal = self._refusal(scope)
             # It is for us: neither Elasticsearch nor its logs shall see it.
             kept = [header for header in scope["headers"] if header[0] != _RAW_TOKEN_HEADER]
             scope = {**scope, "headers": kept}
             if refusal is not None:
-                app = self._answer(scope, refusal)
+                app = self.answer(scope, refusal)
         await app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Problem | None:
-        if self._token is None or is_probe(scope):
+        if self.token is None or is_probe(scope):
             return None
         sent = [value for name, value in scope["headers"] if name == _RAW_TOKEN_HEADER]
         if scope["path"] == METRICS:
@@ -61,16 +62,15 @@ class TokenGuard:
                 if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER
             ]
         # All are compared, so that the time tells nothing.
-        matches = [secrets.compare_digest(each.strip(), self._token) for each in sent]
+        matches = [secrets.compare_digest(each.strip(), self.token.encode()) for each in sent]
         if any(matches):
             return None
         wrong = "is not the token of this server" if sent else "is missing"
         return Problem.of(401, "token", f"the header {TOKEN_HEADER} {wrong}")
 
 
-PATH = b"/_security/user/_has_privileges"
-"""Where Elasticsearch says which privileges a caller has."""
-
+# Where Elasticsearch says which privileges a caller has.
+_PATH = b"/_security/user/_has_privileges"
 # The least that is needed to write an article.
 _PRIVILEGE = "create_doc"
 # How long a right counts. What is refused is asked again each time: it may be granted meanwhile.
@@ -81,15 +81,6 @@ RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
 _MOST_KNOWN = 10_000
 # What Elasticsearch says if it has no security, or if that is switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
-
-
-@dataclasses.dataclass(frozen=True)
-class ElasticAnswer:
-    """What Elasticsearch has answered."""
-
-    status: int
-    headers: Headers
-    body: bytes
 
 
 def caller_of(headers: Headers) -> bytes:
@@ -108,7 +99,7 @@ class CallerRefused(Refused):
         answer: What it said, for the caller.
     """
 
-    def __init__(self, answer: ElasticAnswer) -> None:
+    def __init__(self, answer: WholeAnswer) -> None:
         said = f"Elasticsearch refuses the caller with status {answer.status}"
         super().__init__(said, status=answer.status, kind="caller_refused")
         self.answer = answer
@@ -123,8 +114,8 @@ class CallerRefused(Refused):
 class Rights:
     """Knows for a short time who may write where."""
 
-    def __init__(self, ask: Callable[[Headers, bytes], Awaitable[ElasticAnswer]]) -> None:
-        """Ask by a function that sends a `POST` with these headers and this body to `PATH`."""
+    def __init__(self, ask: Callable[[str, bytes, Headers, bytes], Awaitable[WholeAnswer]]) -> None:
+        """Ask by `Upstream.ask`."""
         self._ask = ask
         # By caller and index: until when it counts.
         self._granted: dict[tuple[bytes, str], float] = {}
@@ -152,6 +143,8 @@ class Rights:
 
     async def _granted_now(self, credentials: Headers, indices: Sequence[str]) -> Mapping[str, bool]:
         answer = await self._ask(
+            "POST",
+            _PATH,
             [*credentials, (b"content-type", b"application/json")],
             orjson.dumps({"index": [{"names": indices, "privileges": [_PRIVILEGE]}]}),
         )

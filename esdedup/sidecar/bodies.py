@@ -6,19 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import orjson
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
 
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.limits import HOLD
 from esdedup.sidecar.bulk_request import RequestRefused
-
-
-def caller_address(scope: Scope) -> str:
-    """Return the address of the machine that a request came from; empty if the server does not know it."""
-    client = scope.get("client")
-    return client[0] if client else ""
-
 
 _JSON = frozenset(
     (
@@ -73,14 +67,15 @@ _FIRST_PIECE_BYTES = 4_096
 _MOST_MEMBERS = 10_000
 
 
-async def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int) -> bytes:
-    """Return a body that may be packed, as the header `Content-Encoding` says, if it says anything.
+async def unpacked(body: bytes, *, scope: Scope, most_bytes: int) -> bytes:
+    """Return the body of a request, which may be packed as its header `Content-Encoding` says.
 
     Raises:
         RequestRefused: It is packed otherwise, damaged, or too large.
         EsdedupError: As what counts it in the scope raises.
     """
-    encoding = encoding.strip().lower()
+    # Of several encodings, no two servers make the same.
+    encoding = ", ".join(Headers(scope=scope).getlist("content-encoding")).strip().lower()
     if encoding in {"", "identity"}:
         return body
     if encoding not in _UNPACKED_BY:
@@ -156,21 +151,8 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UNSAID_TO_US = _UNSAID | {"application/octet-stream"}
 
 
-async def read_body(request: Request, *, max_body_bytes: int) -> bytes:
-    """Return the body of a request, unpacked.
-
-    Raises:
-        ClientDisconnect: The caller has left.
-        RequestRefused: It is packed otherwise, damaged, or too large.
-    """
-    encoding = ", ".join(request.headers.getlist("content-encoding"))
-    return await unpacked(
-        await request.body(), scope=request.scope, encoding=encoding, most_bytes=max_body_bytes
-    )
-
-
-async def read_object(request: Request, *, max_body_bytes: int) -> tuple[bytes, dict[str, Any]]:
-    """Return the body of a request, unpacked, and the JSON object in it; errors as for `read_body`."""
+async def read_object(request: Request, *, most_bytes: int) -> tuple[bytes, dict[str, Any]]:
+    """Return the body of a request, unpacked, and the JSON object in it; errors as for `unpacked`."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in _UNSAID_TO_US and not media_type.endswith(("/json", "+json")):
         raise RequestRefused(
@@ -178,7 +160,8 @@ async def read_object(request: Request, *, max_body_bytes: int) -> tuple[bytes, 
             "unsupported_media_type",
             f"the body is said to be {media_type:.100}: send JSON, with Content-Type: application/json",
         )
-    body = (await read_body(request, max_body_bytes=max_body_bytes)).removeprefix(_UTF8_MARK)
+    body = await unpacked(await request.body(), scope=request.scope, most_bytes=most_bytes)
+    body = body.removeprefix(_UTF8_MARK)
     parsed = await in_thread_if_large(len(body), lambda: _parsed(body))
     if not isinstance(parsed, dict):
         raise RequestRefused(400, "invalid_request", "the body is not a JSON object")

@@ -5,21 +5,23 @@ saw are put between its own, in the order of the request.
 """
 
 import asyncio
+import dataclasses
 import json
 import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerError
-from esdedup.sidecar.bodies import caller_address, in_thread_if_large, json_content_type, unpacked
+from esdedup.sidecar.bodies import in_thread_if_large, json_content_type, unpacked
 from esdedup.sidecar.bulk_request import (
     ARTICLE_REJECTED,
     ArticlePath,
@@ -33,11 +35,9 @@ from esdedup.sidecar.bulk_request import (
     without,
 )
 from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
-from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import error_body
-from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.proxy import Proxy, target_of
-from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.upstream import WholeAnswer
 
 log = logging.getLogger("esdedup")
 
@@ -50,36 +50,16 @@ _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type")
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
 
 
-class BulkRoute(BaseRoute):
+@dataclasses.dataclass(eq=False)
+class BulkRoute(Proxy):
     """Matches requests that write articles; a single document is a bulk of one item."""
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        enrichment: Enrichment,
-        *,
-        ownership: Callable[[], Ownership],
-        metrics: Metrics,
-        max_body_bytes: int,
-        passes_rejected: bool = False,
-    ) -> None:
-        """Enrich, and send on.
-
-        Args:
-            upstream: Where requests go on to.
-            enrichment: Says what becomes of each item.
-            ownership: Returns whether this process owns the forest: if not, requests are refused unread.
-            metrics: Counts what Elasticsearch makes of articles.
-            max_body_bytes: Of a body that is unpacked.
-            passes_rejected: Send articles on that can get no root, instead of refusing them.
-        """
-        self._upstream = upstream
-        self._proxy = Proxy(upstream)
-        self._enrichment = enrichment
-        self._ownership = ownership
-        self._metrics = metrics
-        self._max_body_bytes = max_body_bytes
-        self._passes_rejected = passes_rejected
+    enrichment: Enrichment
+    _: dataclasses.KW_ONLY
+    # Of a body that is unpacked.
+    max_body_bytes: int
+    # Send articles on that can get no root, instead of refusing them.
+    passes_rejected: bool = False
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
@@ -88,127 +68,92 @@ class BulkRoute(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        self._ownership().require()
-        request = _Request(scope, await Request(scope, receive).body())
-        items = await request.items(max_body_bytes=self._max_body_bytes)
-        address = caller_address(scope)
-        outcomes = await self._enrichment.enrich(items, headers=scope["headers"], address=address)
+        self.enrichment.ownership().require()
+        raw_body, came_s = await Request(scope, receive).body(), time.perf_counter()
+        path: ArticlePath = scope["article_path"]
+        is_bulk = path.operation == "bulk"
+        content_type = json_content_type(_header(scope, "content-type"), usual=_NDJSON if is_bulk else _JSON)
+        body = await unpacked(raw_body, scope=scope, most_bytes=self.max_body_bytes)
+        if is_bulk:
+            items = await in_thread_if_large(len(body), lambda: read_bulk(body, index=path.index))
+        else:
+            items = [read_document(path, scope["query_string"], body)]
+        outcomes = await self.enrichment.enrich(items, scope)
         outcomes = [self._after_refusal(*each) for each in zip(items, outcomes, strict=True)]
         if not any(isinstance(each, Change | Rejection) for each in outcomes):
-            await self._proxy.send_on(scope, receive, send, body=request.raw_body)
-        elif request.path.operation == "bulk":
-            await self._bulk(request, items, outcomes, receive, send)
+            await self.send_on(scope, receive, send, body=raw_body)
+            return
+        written = _with_headers(scope, _OF_BODY, ("content-type", content_type))
+        if not is_bulk:
+            await self._document(written, items[0], outcomes[0], receive, send)
+            return
+        kept = [each for each in zip(items, outcomes, strict=True) if not isinstance(each[1], Rejection)]
+        body = await in_thread_if_large(len(body), lambda: b"".join([_lines(*each) for each in kept]))
+        refused = {
+            at: refused_item(items[at], each.reason, status=each.status)
+            for at, each in enumerate(outcomes)
+            if isinstance(each, Rejection)
+        }
+        if refused:
+            response = await self._with_refused(written, body, refused, count=len(items), came_s=came_s)
+            await response(scope, receive, send)
         else:
-            await self._document(request, items[0], outcomes[0], receive, send)
+            statuses = ItemStatuses()
+            await self.send_on(written, receive, send, body=body, watch=statuses.read)
+            self.enrichment.metrics.items(statuses.counts)
 
     def _after_refusal(self, item: BulkItem, outcome: Outcome) -> Outcome:
         """Log an article that gets no root; return what becomes of it."""
         if not isinstance(outcome, Rejection):
             return outcome
         log.warning("an article gets no root: %s", outcome.reason)
-        return outcome.passed(item) if self._passes_rejected else outcome
+        return outcome.passed(item) if self.passes_rejected else outcome
 
-    async def _bulk(
-        self,
-        request: "_Request",
-        items: Sequence[BulkItem],
-        outcomes: Sequence[Outcome],
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        kept = [each for each in zip(items, outcomes, strict=True) if not isinstance(each[1], Rejection)]
-        statuses = ItemStatuses()
-        body = await in_thread_if_large(
-            len(request.raw_body), lambda: b"".join([_lines(*each) for each in kept])
-        )
-        if len(kept) == len(items):
-            await self._proxy.send_on(request.rewritten(), receive, send, body=body, watch=statuses.read)
-            self._metrics.items(statuses.counts)
-            return
-        refused = {
-            at: refused_item(items[at], each.reason, status=each.status)
-            for at, each in enumerate(outcomes)
-            if isinstance(each, Rejection)
-        }
-        accept, query = request.header(b"accept"), request.scope["query_string"]
+    async def _with_refused(
+        self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
+    ) -> Response:
+        """Return the answer to a request of so many items: `body` has those that are not refused."""
+        accept, query = _header(scope, "accept"), scope["query_string"]
         require_json(accept, query)
         media_type = json_type(accept)
-        if kept:
-            scope = request.rewritten(whole_answer(query), accept=media_type)
-            async with self._upstream.send(
-                scope["method"], target_of(scope), scope["headers"], body
-            ) as given:
-                status, answered = given.status, await given.read()
-                headers = [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
+        if len(refused) < count:
+            scope = _with_headers(scope, _OF_ACCEPT, ("accept", media_type))
+            target = target_of({**scope, "query_string": whole_answer(query)})
+            given = await self.upstream.ask(scope["method"], target, scope["headers"], body)
         else:
-            status, headers = 200, [_PRODUCT]
-            took_ms = round(1000 * (time.perf_counter() - request.came_s))
-            answered = b'{"took":%d,"items":[]}' % took_ms
-        if status == 200:
+            took_ms = round(1000 * (time.perf_counter() - came_s))
+            given = WholeAnswer(200, [_PRODUCT], b'{"took":%d,"items":[]}' % took_ms)
+        answered = given.body
+        if given.status == 200:
+            statuses = ItemStatuses()
             statuses.read(answered)
-            self._metrics.items(statuses.counts)
-            answered = await asyncio.to_thread(merged, answered, refused, count=len(items))
-        response = Response(answered, status, media_type=media_type)
-        response.raw_headers += headers
-        await response(request.scope, receive, send)
+            self.enrichment.metrics.items(statuses.counts)
+            answered = await asyncio.to_thread(merged, answered, refused, count=count)
+        response = Response(answered, given.status, media_type=media_type)
+        response.raw_headers += [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
+        return response
 
     async def _document(
-        self, request: "_Request", item: BulkItem, outcome: Outcome, receive: Receive, send: Send
+        self, scope: Scope, item: BulkItem, outcome: Outcome, receive: Receive, send: Send
     ) -> None:
         if isinstance(outcome, Rejection):
             raise RequestRefused(outcome.status, ARTICLE_REJECTED, outcome.reason)
         assert isinstance(outcome, Change)
-        query = None
         if outcome.added.routing is not None:
-            query = routed(request.scope["query_string"], outcome.added.routing)
+            scope = {**scope, "query_string": routed(scope["query_string"], outcome.added.routing)}
         body = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
-        await self._proxy.send_on(request.rewritten(query), receive, send, body=body)
+        await self.send_on(scope, receive, send, body=body)
 
 
-class _Request:
-    """A request that writes articles, whose body has come whole."""
+def _header(scope: Scope, name: str) -> str | None:
+    """Return the last header of a name; None if there is none."""
+    return next(reversed(Headers(scope=scope).getlist(name)), None)
 
-    def __init__(self, scope: Scope, raw_body: bytes) -> None:
-        self.came_s = time.perf_counter()
-        self.scope = scope
-        self.path: ArticlePath = scope["article_path"]
-        self.raw_body = raw_body
-        usual = _NDJSON if self.path.operation == "bulk" else _JSON
-        self._content_type = json_content_type(self.header(b"content-type"), usual=usual)
 
-    async def items(self, *, max_body_bytes: int) -> list[BulkItem]:
-        """Read its items; raises `RequestRefused`."""
-        # Of several encodings, no two servers make the same.
-        encoding = ", ".join(self._values(b"content-encoding"))
-        body = await unpacked(self.raw_body, scope=self.scope, encoding=encoding, most_bytes=max_body_bytes)
-        if self.path.operation == "bulk":
-            return await in_thread_if_large(len(body), lambda: read_bulk(body, index=self.path.index))
-        return [read_document(self.path, self.scope["query_string"], body)]
-
-    def header(self, name: bytes) -> str | None:
-        """Return the last header of a name, in lower case; None if there is none."""
-        return next(reversed(self._values(name)), None)
-
-    def _values(self, name: bytes) -> list[str]:
-        return [value.decode("latin-1") for given, value in self.scope["headers"] if given.lower() == name]
-
-    def rewritten(self, query: bytes | None = None, *, accept: str | None = None) -> Scope:
-        """Return the request as it goes on with another body.
-
-        Args:
-            query: None: as it came.
-            accept: What is accepted instead, not compressed; None: what the caller accepts.
-        """
-        replaced = _OF_BODY if accept is None else _OF_BODY | _OF_ACCEPT
-        headers = [each for each in self.scope["headers"] if each[0].lower() not in replaced]
-        headers.append((b"content-type", self._content_type.encode("latin-1")))
-        if accept is not None:
-            headers.append((b"accept", accept.encode("latin-1")))
-        return {
-            **self.scope,
-            "headers": headers,
-            "query_string": self.scope["query_string"] if query is None else query,
-        }
+def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, str]) -> Scope:
+    """Return a request with one header instead of others."""
+    kept = [each for each in scope["headers"] if each[0].lower() not in dropped]
+    return {**scope, "headers": [*kept, tuple(each.encode("latin-1") for each in added)]}
 
 
 def _lines(item: BulkItem, outcome: Outcome) -> bytes:

@@ -1,7 +1,6 @@
 """Articles in, their roots out, for pipelines that write to Elasticsearch by themselves."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -12,11 +11,10 @@ from starlette.responses import Response
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
-from esdedup.sidecar.bodies import caller_address, read_body, read_object
+from esdedup.sidecar.bodies import read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, RequestRefused, read_bulk
 from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
 from esdedup.sidecar.own_paths import answer
-from esdedup.sidecar.owner import Ownership
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"
@@ -141,23 +139,12 @@ _ERRORS = described(
 
 
 def enrich_routes(
-    enrichment: Enrichment,
-    *,
-    fields: Fields | None,
-    forest: str,
-    profile: str,
-    ownership: Callable[[], Ownership],
-    max_body_bytes: int,
+    enrichment: Enrichment, *, fields: Fields | None, profile: str, max_body_bytes: int
 ) -> APIRouter:
     """Return the routes.
 
-    Args:
-        enrichment: Assigns the articles.
-        fields: Names of fields where no index is named; None: the usual ones.
-        forest: The name of the forest.
-        profile: The label of its profile.
-        ownership: Returns whether this process owns the forest: if not, requests are refused unread.
-        max_body_bytes: Of a body that is unpacked.
+    `fields` are their names where no index is named, `profile` is the label of the forest's profile, and
+    `max_body_bytes` of a body that is unpacked.
     """
     router = APIRouter(prefix=_PATH, tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
@@ -185,19 +172,15 @@ def enrich_routes(
         what the forest looks at: the text, the time, the link, the source. The same articles may be sent
         again: they get the same roots.
         """
-        ownership().require()
-        require(asked.forest, forest, "forest")
+        enrichment.ownership().require()
+        require(asked.forest, enrichment.forest, "forest")
         require(asked.profile, profile, "profile")
         own = fields_given(asked) or unset.fields
-        body = await read_body(request, max_body_bytes=max_body_bytes)
+        body = await unpacked(await request.body(), scope=request.scope, most_bytes=max_body_bytes)
         # Large ones take long. Meanwhile others have their turn.
         items = await asyncio.to_thread(read_bulk, body, index=asked.index)
         outcomes = await enrichment.enrich(
-            items,
-            headers=request.scope["headers"],
-            address=caller_address(request.scope),
-            unset=WritableIndex(fields=own),
-            backfill=asked.backfill,
+            items, request.scope, unset=WritableIndex(fields=own), backfill=asked.backfill
         )
         return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
 
@@ -216,13 +199,11 @@ def enrich_routes(
         A rejected article is answered with its error. Articles that come at the same time are decided
         together. `_id` is the id that the article will have.
         """
-        ownership().require()
-        body, given = await read_object(request, max_body_bytes=max_body_bytes)
+        enrichment.ownership().require()
+        body, given = await read_object(request, most_bytes=max_body_bytes)
         meta = {} if given.get("_id") is None else {"_id": given["_id"]}
         item = BulkItem(operation="index", index=index, meta=meta, header=b"", source=body)
-        (outcome,) = await enrichment.enrich(
-            [item], headers=request.scope["headers"], address=caller_address(request.scope), unset=unset
-        )
+        (outcome,) = await enrichment.enrich([item], request.scope, unset=unset)
         if isinstance(outcome, Rejection):
             return answer(request.scope, _problem(outcome))
         assert isinstance(outcome, Change)

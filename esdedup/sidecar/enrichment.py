@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import math
 import re
 import time
 from collections import Counter
@@ -11,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self
+
+from starlette.types import Scope
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
@@ -28,6 +29,7 @@ from esdedup.ingest.actions import (
 from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.metrics import ArticleKind, Metrics
+from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers
 
 # How long an answer counts: at most so long after `setup`, the articles of an index go unenriched.
@@ -47,9 +49,8 @@ class Indices:
     def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
         self._find = find
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
-        # And since when.
-        self._known: dict[str, tuple[Target, float]] = {}
-        self._asked: dict[str, asyncio.Future[Target]] = {}
+        # What is known, or asked at present.
+        self._known: dict[str, asyncio.Future[Target]] = {}
 
     async def __aenter__(self) -> Self:
         """Begin."""
@@ -69,24 +70,21 @@ class Indices:
         return dict(zip(wanted, await asyncio.gather(*map(self._find_one, wanted)), strict=True))
 
     async def _find_one(self, name: str) -> Target:
-        known, since_s = self._known.get(name, (None, -math.inf))
-        if time.monotonic() < since_s + _KNOWN_S:
-            return known
-        if name not in self._asked:
-            # Requests that come meanwhile wait for the same answer.
+        if name not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
             loop = asyncio.get_running_loop()
-            asked = self._asked[name] = asyncio.ensure_future(
-                loop.run_in_executor(self._threads, self._ask, name)
-            )
-            asked.add_done_callback(lambda _: self._asked.pop(name, None))
-        found = await asyncio.shield(self._asked[name])
-        if isinstance(found, IndexNotReady):
-            # One that was opened, or set up anew, takes articles at once.
-            return found
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[name] = found, time.monotonic()
-        return found
+            asked = self._known[name] = loop.run_in_executor(self._threads, self._ask, name)
+            asked.add_done_callback(lambda _: self._forget(name, asked))
+        # Requests that come meanwhile wait for the same answer.
+        return await asyncio.shield(self._known[name])
+
+    def _forget(self, name: str, asked: asyncio.Future[Target]) -> None:
+        """Forget what was asked: at once if no articles can be taken, for that may have changed."""
+        if asked.cancelled() or asked.exception() or isinstance(asked.result(), IndexNotReady):
+            self._known.pop(name, None)
+        else:
+            asyncio.get_running_loop().call_later(_KNOWN_S, self._known.pop, name, None)
 
     def _ask(self, name: str) -> Target:
         try:
@@ -145,42 +143,33 @@ Outcome = Change | Rejection | None
 """What becomes of an item. None: it writes no article where articles are kept, and goes on as it came."""
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Enrichment:
-    """Assigns the articles among items."""
+    """Assigns the articles among items, as long as this process owns the forest."""
 
-    def __init__(
-        self,
-        *,
-        forest: str,
-        find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]],
-        may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
-        assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
-        ],
-        metrics: Metrics,
-    ) -> None:
-        """Enrich by the methods of that name of `Indices`, `Rights` and `OwnerThread`."""
-        self._forest = forest
-        self._find = find
-        self._may_write = may_write
-        self._assigning = assigning
-        self._metrics = metrics
+    forest: str
+    # As the methods of `Indices`, `Rights` and `OwnerThread`.
+    find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
+    may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]]
+    assigning: Callable[
+        [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
+    ]
+    ownership: Callable[[], Ownership]
+    metrics: Metrics
 
     async def enrich(
         self,
         items: Sequence[BulkItem],
+        scope: Scope,
         *,
-        headers: Headers,
-        address: str = "",
         unset: WritableIndex | None = None,
         backfill: bool = False,
     ) -> list[Outcome]:
-        """Return what becomes of each item.
+        """Return what becomes of each item of a request.
 
         Args:
-            items: Of one request.
-            headers: Of that request.
-            address: Of the machine that it came from; with its credentials, a caller for the batcher.
+            items: All of them.
+            scope: Of the request: callers are told apart by their addresses and credentials.
             unset: Where articles go that name no index, which others write; those of an index that was not
                 set up are rejected then. None: all of these go on as they came.
             backfill: Whether old articles are expected.
@@ -189,6 +178,7 @@ class Enrichment:
             CallerRefused: Elasticsearch does not know the caller.
             EsdedupError: No article of the request could be assigned: see `OwnerThread.assigning`.
         """
+        headers = scope["headers"]
         named = frozenset(name for each in items if (name := _written(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
         if unset is None and not targets:
@@ -205,14 +195,15 @@ class Enrichment:
                 read.append((at, outcome))
             else:
                 outcomes[at] = outcome
-        caller = (address, caller_of(headers))
-        async with self._assigning([each.action for _, each in read], caller) as assigned:
+        # The server need not know the address.
+        caller = ((scope.get("client") or ("",))[0], caller_of(headers))
+        async with self.assigning([each.action for _, each in read], caller) as assigned:
             # While it is being written.
             for number, ((at, own), each) in enumerate(zip(read, assigned, strict=True)):
                 if number % _READ_AT_ONCE == 0:
                     await asyncio.sleep(0)
                 outcomes[at] = _changed(own, each)
-        self._metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
+        self.metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
         return outcomes
 
     async def _targets(
@@ -226,9 +217,9 @@ class Enrichment:
                 valid.add(name)
             elif is_required:
                 targets[name] = Rejection(f"no index can be called {name!r}")
-        found = await self._find(valid)
+        found = await self.find(valid)
         known = sorted(name for name, each in found.items() if each is not None)
-        allowed = await self._may_write(headers, known) if known else {}
+        allowed = await self.may_write(headers, known) if known else {}
         for name, each in found.items():
             if each is None:
                 if is_required:
@@ -237,7 +228,7 @@ class Enrichment:
                 targets[name] = Rejection(f"the caller may not write to the index [{name}]", 403)
             elif isinstance(each, IndexNotReady):
                 targets[name] = Rejection(str(each), 409 if is_required else 400)
-            elif (refusal := each.refusal(self._forest)) is not None:
+            elif (refusal := each.refusal(self.forest)) is not None:
                 targets[name] = Rejection(f"{refusal}: send it to a sidecar of that forest")
             else:
                 targets[name] = each

@@ -37,11 +37,11 @@ def target_of(scope: Scope) -> bytes:
     return path + b"?" + query if query else path
 
 
+@dataclasses.dataclass(eq=False)
 class Proxy(BaseRoute):
     """Sends a request on, and its answer back. Matches all: none is refused for its path or its method."""
 
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
+    upstream: Upstream
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match all requests over HTTP."""
@@ -71,7 +71,7 @@ class Proxy(BaseRoute):
         """
         has_begun = False
         try:
-            async with self._upstream.send(
+            async with self.upstream.send(
                 scope["method"], target_of(scope), scope["headers"], body
             ) as answer:
                 headers, parts = answer.headers, answer.stream()
@@ -188,15 +188,12 @@ def _not_read(reason: str) -> Refused:
     return Refused(reason, kind="not_understood")
 
 
-class UnreadWrites(BaseRoute):
+@dataclasses.dataclass(eq=False)
+class UnreadWrites(Proxy):
     """Matches what is not known to write no documents; comes after the routes of what is read."""
 
-    def __init__(
-        self, upstream: Upstream, find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
-    ) -> None:
-        """Look indices up by `find`, as `Indices.find`."""
-        self._proxy = Proxy(upstream)
-        self._find = find
+    # As `Indices.find`.
+    find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
@@ -210,17 +207,17 @@ class UnreadWrites(BaseRoute):
             request = Request(scope, receive)
             body = await request.body()
             await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
-            await self._proxy.send_on(scope, receive, send, body=body)
+            await self.send_on(scope, receive, send, body=body)
         else:
             await self._refuse_set_up(first.decode(errors="replace"))
-            await self._proxy.handle(scope, receive, send)
+            await super().handle(scope, receive, send)
 
     async def _refuse_set_up(self, name: str) -> None:
         """Raise `Refused` if an index, or any of several with commas and patterns, was set up."""
         if name.startswith("_") and name != "_all":
             raise _not_read(f"{name:.100} is unknown here, and may write articles: ask Elasticsearch itself")
         # Each by itself: one that is missing must not hide the others.
-        found = await self._find({each for each in name.split(",") if each})
+        found = await self.find({each for each in name.split(",") if each})
         if any(each is not None for each in found.values()):
             raise _not_read(
                 f"articles of {name:.300} get their roots here, and in this request they cannot be read: "

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import aiohttp
 from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutError
@@ -152,9 +152,13 @@ class UpstreamAnswer:
         except (aiohttp.ClientError, OSError) as error:
             raise ServerUnavailable(f"the answer of {self._node} has broken off ({_said(error)})") from error
 
-    async def read(self) -> bytes:
-        """Return the whole body; errors as for `stream`."""
-        return b"".join([part async for part in self.stream()])
+
+class WholeAnswer(NamedTuple):
+    """The same with its body."""
+
+    status: int
+    headers: Headers
+    body: bytes
 
 
 class Upstream:
@@ -172,14 +176,9 @@ class Upstream:
     ) -> None:
         """Take the addresses of the nodes; raises `SettingError`.
 
-        Args:
-            urls: The addresses of the nodes.
-            ca_certs: A file or directory with the authority that signed the nodes' certificates.
-            max_connections: To all nodes together; further requests wait for a free one.
-            connect_timeout_s: For a connection to a node, after which the next one is tried.
-            read_timeout_s: Between two parts of an answer. Merging or reindexing may take very long, and a
-                caller who waits for less leaves. A node that vanishes is noticed sooner.
-            metrics: Counts the requests, and the seconds until the headers of their answers.
+        Beyond `max_connections` to all nodes together, requests wait for a free one. `read_timeout_s` is
+        between two parts of an answer: merging or reindexing may take very long, and a caller who waits for
+        less leaves. A node that vanishes is noticed sooner.
         """
         if not urls:
             raise SettingError("urls names no server")
@@ -194,7 +193,7 @@ class Upstream:
         self._metrics = metrics
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> "Upstream":
+    async def __aenter__(self) -> Self:
         """Become able to send requests."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -230,12 +229,8 @@ class Upstream:
         """Send a request, and yield the answer once its headers are known.
 
         Leaving before its body is read ends the connection, and with it the request if that can be cancelled.
-
-        Args:
-            method: In capitals.
-            target: The path and the query as they came, percent-encoded.
-            headers: Those of the caller; what concerns their connection alone is left out, `Host` replaced.
-            body: None for a request without one; what its iterator raises is raised here, and breaks it off.
+        Of the caller's headers, what concerns their connection alone is left out, and `Host` replaced. What
+        the iterator of a body raises is raised here, and breaks it off.
 
         Raises:
             RequestUnreadable: Another path, method or header than that would reach Elasticsearch.
@@ -255,6 +250,18 @@ class Upstream:
         finally:
             # Nothing to do if the body was read: then the connection serves others already.
             response.close()
+
+    async def ask(
+        self,
+        method: str,
+        target: bytes,
+        headers: Iterable[Header] = (),
+        body: bytes | AsyncIterator[bytes] | None = None,
+    ) -> WholeAnswer:
+        """Send a request, and return the whole answer; errors as for `send`, or the answer has broken off."""
+        async with self.send(method, target, headers, body) as answer:
+            parts = [part async for part in answer.stream()]
+            return WholeAnswer(answer.status, answer.headers, b"".join(parts))
 
     async def _respond(
         self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"

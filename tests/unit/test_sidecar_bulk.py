@@ -262,9 +262,14 @@ def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership,
     metrics, sent = Metrics(), list[Any]()
     route = BulkRoute(
         Upstream(["http://localhost:9200"]),
-        Enrichment(forest="f", find=unexpected, may_write=unexpected, assigning=unexpected, metrics=metrics),
-        ownership=lambda: ownership,
-        metrics=metrics,
+        Enrichment(
+            forest="f",
+            find=unexpected,
+            may_write=unexpected,
+            assigning=unexpected,
+            ownership=lambda: ownership,
+            metrics=metrics,
+        ),
         max_body_bytes=100,
     )
 

@@ -328,7 +328,8 @@ def _name(value: object) -> str:
 
 
 def _unpacked(body: bytes, *, encoding: str = "gzip", hold: Callable[[int], None] = lambda _: None) -> bytes:
-    return asyncio.run(unpacked(body, scope={HOLD: hold}, encoding=encoding, most_bytes=MOST_BYTES))
+    scope = {HOLD: hold, "headers": [(b"content-encoding", encoding.encode())]}
+    return asyncio.run(unpacked(body, scope=scope, most_bytes=MOST_BYTES))
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import create_app
-from esdedup.sidecar.auth import CallerRefused, ElasticAnswer
+from esdedup.sidecar.auth import CallerRefused
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.owner import Ownership
-from esdedup.sidecar.upstream import Headers, Upstream
+from esdedup.sidecar.upstream import Headers, Upstream, WholeAnswer
 from tests.support import asgi
 
 MOST_BYTES = 5_000
@@ -63,16 +63,10 @@ class Sidecar:
             find=self._find,
             may_write=self._may_write,
             assigning=assigning or self._assigning,
+            ownership=lambda: self.ownership,
             metrics=self.metrics,
         )
-        routes = enrich_routes(
-            enrichment,
-            fields=None,
-            forest="own",
-            profile="verified-3",
-            ownership=lambda: self.ownership,
-            max_body_bytes=max_body_bytes,
-        )
+        routes = enrich_routes(enrichment, fields=None, profile="verified-3", max_body_bytes=max_body_bytes)
         answer = counting(self.metrics)
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
 
@@ -227,7 +221,7 @@ def test_each_index_says_which_fields_its_articles_have_and_who_may_write_there(
     kinds = ("not_allowed", "index_not_ready", "article_rejected", "article_rejected")
     assert [each["error"]["type"] for each in refused] == [f"urn:esdedup:problem:{kind}" for kind in kinds]
     # Nothing is asked about those that name none.
-    assert Sidecar(refused=CallerRefused(ElasticAnswer(401, [], b""))).enrich({"index": {}}, {"text": "one"})
+    assert Sidecar(refused=CallerRefused(WholeAnswer(401, [], b""))).enrich({"index": {}}, {"text": "one"})
 
 
 def test_a_text_that_is_cut_is_named() -> None:
@@ -304,7 +298,7 @@ def test_names_of_fields_are_given_where_no_index_is() -> None:
 @pytest.mark.parametrize(
     ("sidecar", "status", "kind"),
     [
-        (Sidecar(refused=CallerRefused(ElasticAnswer(401, [], b""))), 401, "caller_refused"),
+        (Sidecar(refused=CallerRefused(WholeAnswer(401, [], b""))), 401, "caller_refused"),
         (Sidecar(failure=Refused("full", status=429, kind="queue_full")), 429, "queue_full"),
         (Sidecar(failure=RuntimeError("one")), 500, "internal_error"),
     ],

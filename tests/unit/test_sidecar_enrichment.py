@@ -17,11 +17,12 @@ from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar import auth as module
-from esdedup.sidecar.auth import CallerRefused, ElasticAnswer, Rights
+from esdedup.sidecar.auth import CallerRefused, Rights
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Change, Enrichment, Indices, Outcome, Rejection, Target
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.upstream import Headers
+from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.upstream import Headers, WholeAnswer
 
 DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
 INDICES: dict[str, Any] = {
@@ -48,7 +49,12 @@ class Sidecar:
 
     def enrichment_with(self, assigning: Assigning) -> Enrichment:
         return Enrichment(
-            forest="own", find=self.find, may_write=self.may_write, assigning=assigning, metrics=Metrics()
+            forest="own",
+            find=self.find,
+            may_write=self.may_write,
+            assigning=assigning,
+            ownership=lambda: Ownership(is_owner=True),
+            metrics=Metrics(),
         )
 
     async def find(self, names: Collection[str]) -> dict[str, Any]:
@@ -90,7 +96,9 @@ class Sidecar:
         backfill: bool = False,
     ) -> list[Outcome]:
         items = items_of(*lines, index=index)
-        return asyncio.run(self.enrichment.enrich(items, headers=HEADERS, unset=unset, backfill=backfill))
+        return asyncio.run(
+            self.enrichment.enrich(items, {"headers": HEADERS}, unset=unset, backfill=backfill)
+        )
 
 
 def items_of(*lines: Any, index: str | None = None) -> list[BulkItem]:
@@ -270,18 +278,19 @@ VISITOR = [(b"authorization", b"ApiKey visitor")]
 class Elasticsearch:
     """Lets the feeder write to `news`; counts what it is asked."""
 
-    def __init__(self, *answers: ElasticAnswer) -> None:
+    def __init__(self, *answers: WholeAnswer) -> None:
         self.asked: list[tuple[Headers, list[str]]] = []
         self.answers = list(answers)
 
-    async def __call__(self, headers: Headers, body: bytes) -> ElasticAnswer:
+    async def ask(self, method: str, target: bytes, headers: Headers, body: bytes) -> WholeAnswer:
+        assert (method, target) == ("POST", b"/_security/user/_has_privileges")
         (request,) = orjson.loads(body)["index"]
         self.asked.append((headers, request["names"]))
         if self.answers:
             return self.answers.pop(0)
         is_feeder = (b"Authorization", b"ApiKey feeder") in headers
         found = {name: {"create_doc": is_feeder and name == "news"} for name in request["names"]}
-        return ElasticAnswer(200, [], orjson.dumps({"has_all_requested": False, "index": found}))
+        return WholeAnswer(200, [], orjson.dumps({"has_all_requested": False, "index": found}))
 
 
 def may_write(given: Rights, headers: Sequence[tuple[bytes, bytes]], *indices: str) -> dict[str, bool]:
@@ -290,7 +299,7 @@ def may_write(given: Rights, headers: Sequence[tuple[bytes, bytes]], *indices: s
 
 def test_elasticsearch_is_asked_with_the_credentials_of_the_caller_and_nothing_else() -> None:
     server = Elasticsearch()
-    assert may_write(Rights(server), FEEDER, "news", "other") == {"news": True, "other": False}
+    assert may_write(Rights(server.ask), FEEDER, "news", "other") == {"news": True, "other": False}
     ((headers, names),) = server.asked
     assert headers == [FEEDER[0], (b"content-type", b"application/json")]
     assert names == ["news", "other"]
@@ -299,7 +308,7 @@ def test_elasticsearch_is_asked_with_the_credentials_of_the_caller_and_nothing_e
 def test_a_right_counts_for_a_while_and_for_that_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     server, now_s = Elasticsearch(), [0.0]
     monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: now_s[0])
-    given = Rights(server)
+    given = Rights(server.ask)
     for _ in range(3):
         assert may_write(given, FEEDER, "news") == {"news": True}
     assert len(server.asked) == 1
@@ -311,7 +320,7 @@ def test_a_right_counts_for_a_while_and_for_that_caller_alone(monkeypatch: pytes
 
 def test_what_was_refused_is_asked_again() -> None:
     server = Elasticsearch()
-    given = Rights(server)
+    given = Rights(server.ask)
     for _ in range(2):
         assert may_write(given, VISITOR, "news") == {"news": False}
     assert len(server.asked) == 2
@@ -325,22 +334,22 @@ def test_what_was_refused_is_asked_again() -> None:
     ],
 )
 def test_without_security_everybody_may_write(status: int, body: bytes) -> None:
-    server = Elasticsearch(ElasticAnswer(status, [], body))
-    given = Rights(server)
+    server = Elasticsearch(WholeAnswer(status, [], body))
+    given = Rights(server.ask)
     assert may_write(given, [], "news", "other") == {"news": True, "other": True}
     assert may_write(given, VISITOR, "more") == {"more": True}
     assert len(server.asked) == 1
 
 
 def test_who_is_not_known_is_told_so_in_the_words_of_elasticsearch() -> None:
-    answer = ElasticAnswer(401, [(b"www-authenticate", b"ApiKey")], b'{"error":{}}')
+    answer = WholeAnswer(401, [(b"www-authenticate", b"ApiKey")], b'{"error":{}}')
     with pytest.raises(CallerRefused) as refused:
-        may_write(Rights(Elasticsearch(answer)), [], "news")
+        may_write(Rights(Elasticsearch(answer).ask), [], "news")
     assert refused.value.answer is answer
 
 
 def test_another_answer_is_no_permission() -> None:
-    given = Rights(Elasticsearch(ElasticAnswer(503, [], b"")))
+    given = Rights(Elasticsearch(WholeAnswer(503, [], b"")).ask)
     with pytest.raises(ServerUnavailable, match="who may write to news: it answers with status 503"):
         may_write(given, FEEDER, "news")
     assert may_write(given, FEEDER, "news") == {"news": True}

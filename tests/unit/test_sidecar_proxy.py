@@ -449,8 +449,7 @@ async def _send(
     async with Upstream(urls) as upstream:
         for _ in range(times):
             parts = _iterate(body) if body else None
-            async with upstream.send(method, b"/a?b", [(b"x-a", b"b")], parts) as got:
-                answers.append(await got.read())
+            answers.append((await upstream.ask(method, b"/a?b", [(b"x-a", b"b")], parts)).body)
     return answers
 
 

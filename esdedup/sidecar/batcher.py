@@ -67,27 +67,18 @@ class _Waiting(Generic[_Article, _Decided]):
     def __init__(self, articles: Sequence[_Article]) -> None:
         loop = asyncio.get_running_loop()
         self.articles, self.came_s = articles, loop.time()
-        # How many articles are in batches already, and how many are decided and durable.
-        self.taken = self.durable = 0
+        # How many articles are in batches already.
+        self.taken = 0
         self.decided: list[_Decided] = []
         self.all_decided: asyncio.Future[None] = loop.create_future()
-        self.all_durable: asyncio.Future[None] = loop.create_future()
+        # Of its batches; each is done when that is durable.
+        self.writes: list[asyncio.Future[None]] = []
 
-    def add(self, decided: Sequence[_Decided]) -> None:
+    def add(self, decided: Sequence[_Decided], write: asyncio.Future[None]) -> None:
         self.decided += decided
+        self.writes.append(write)
         if len(self.decided) == len(self.articles) and not self.all_decided.done():
             self.all_decided.set_result(None)
-
-    def add_durable(self, count: int) -> None:
-        self.durable += count
-        if self.durable == len(self.articles) and not self.all_durable.done():
-            self.all_durable.set_result(None)
-
-    def fail(self, error: BaseException) -> None:
-        # Nobody who waits for the first of these comes to the second one.
-        failed = self.all_durable if self.all_decided.done() else self.all_decided
-        if not failed.done():
-            failed.set_exception(error)
 
 
 # How many articles of a request are taken before it is the turn of another one.
@@ -130,8 +121,8 @@ class Batcher(Generic[_Article, _Decided]):
         self._all = _Load()
         self._changed = asyncio.Event()
         self._is_closing = False
-        # Batches that are decided, and not answered yet.
-        self._answering: set[asyncio.Task[None]] = set()
+        # Of the batches that are decided, and not durable yet.
+        self._writes: set[asyncio.Future[None]] = set()
 
     @contextlib.asynccontextmanager
     async def assigning(
@@ -154,13 +145,12 @@ class Batcher(Generic[_Article, _Decided]):
         try:
             await waiting.all_decided
             yield waiting.decided
-            await waiting.all_durable
+            for write in waiting.writes:
+                await asyncio.shield(write)
         finally:
             # What its batches have met meanwhile concerns nobody any more.
             waiting.all_decided.cancel()
-            waiting.all_durable.cancel()
             self._hold(_Load(-load.articles, -load.characters), caller)
-            self._changed.set()
 
     def close(self) -> None:
         """Take no more requests. `run` ends when those that were taken have been decided."""
@@ -169,9 +159,13 @@ class Batcher(Generic[_Article, _Decided]):
 
     async def run(self) -> None:
         """Decide batch after batch, until `close` has been called and nothing is left."""
-        while await self._is_batch_ready():
-            await self._decide_batch(self._take())
-        await asyncio.gather(*self._answering)
+        while self._queues or not self._is_closing:
+            if self._queues:
+                await self._decide_batch(self._take())
+            else:
+                await self._changed.wait()
+                self._changed.clear()
+        await asyncio.gather(*self._writes, return_exceptions=True)
 
     def _admit(self, load: "_Load", caller: Hashable) -> None:
         if self._is_closing:
@@ -200,15 +194,6 @@ class Batcher(Generic[_Article, _Decided]):
         if not self._held[caller].articles:
             del self._held[caller]
         self._metrics.queue.inc(load.articles)
-
-    async def _is_batch_ready(self) -> bool:
-        """Wait until there is a batch; return False if there will be none."""
-        while not self._queues:
-            if self._is_closing:
-                return False
-            await self._changed.wait()
-            self._changed.clear()
-        return True
 
     def _take(self) -> _Batch[_Article, _Decided]:
         """Take the next batch."""
@@ -246,24 +231,22 @@ class Batcher(Generic[_Article, _Decided]):
         except Exception as error:
             _fail(batch, error)
             return
+        write = asyncio.ensure_future(durable)
+        self._writes.add(write)
+        write.add_done_callback(lambda _: self._note_written(batch, write))
         start = 0
         for waiting, articles in batch:
-            waiting.add(decided[start : start + len(articles)])
+            waiting.add(decided[start : start + len(articles)], write)
             start += len(articles)
-        answering = asyncio.create_task(self._answer(batch, durable))
-        self._answering.add(answering)
-        answering.add_done_callback(self._answering.discard)
 
-    async def _answer(self, batch: _Batch[_Article, _Decided], durable: Awaitable[None]) -> None:
-        try:
-            await durable
-        except Exception as error:
+    def _note_written(self, batch: _Batch[_Article, _Decided], write: asyncio.Future[None]) -> None:
+        self._writes.discard(write)
+        if not write.cancelled() and (error := write.exception()) is not None:
             _fail(batch, error)
-            return
-        for waiting, articles in batch:
-            waiting.add_durable(len(articles))
 
 
-def _fail(batch: _Batch[_Article, _Decided], error: Exception) -> None:
+def _fail(batch: _Batch[_Article, _Decided], error: BaseException) -> None:
+    """Let requests fail that have articles in a batch; the others of these are not decided any more."""
     for waiting, _ in batch:
-        waiting.fail(error)
+        if not waiting.all_decided.done():
+            waiting.all_decided.set_exception(error)

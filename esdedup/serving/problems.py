@@ -36,6 +36,10 @@ _MAX_DETAIL = 1_000
 # In half a second the owner decides some ten thousand articles; a standby takes over within the lease.
 _RETRY_AFTER_S = 1
 _TEMPORARY = frozenset((429, 502, 503))
+# Kinds of the errors that Starlette raises.
+_STARLETTES = {400: "invalid_request", 404: "no_such_page", 405: "method_not_allowed"}
+# Of many wrong values, those that are named.
+_MOST_NAMED = 5
 
 # The first kind of error that fits counts.
 _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
@@ -91,6 +95,11 @@ class Problem:
                 return cls.of(status, kind, str(error))
         if isinstance(error, EsdedupError):
             return cls.of(500, "failed", str(error))
+        if isinstance(error, HTTPException):
+            kind = _STARLETTES.get(error.status_code, "refused")
+            return cls.of(error.status_code, kind, str(error.detail))
+        if isinstance(error, RequestValidationError):
+            return cls.of(400, "invalid_request", _wrong_values(error))
         return cls.of(500, "internal_error", "internal error; the server's log has the details")
 
     @property
@@ -151,11 +160,7 @@ class ProblemDetails(BaseModel):
 
 
 def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
-    """Return for the description of an API which errors there are.
-
-    Args:
-        statuses: When there is which, by statuses such as ``s400``.
-    """
+    """Return for the description of an API when there is which error, by statuses such as ``s400``."""
     content = {PROBLEM_TYPE: {"schema": ProblemDetails.model_json_schema()}}
     named = {int(status[1:]): text for status, text in statuses.items()}
     return {
@@ -164,42 +169,19 @@ def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
     }
 
 
-# Of those that Starlette raises.
-_KINDS = {400: "invalid_request", 404: "no_such_page", 405: "method_not_allowed"}
-# Of many wrong values, those that are named.
-_MOST_NAMED = 5
-
-
-def of_http(_request: Request, error: HTTPException) -> Problem:
-    """Return what is said of an error of Starlette's."""
-    return Problem.of(error.status_code, _KINDS.get(error.status_code, "refused"), str(error.detail))
-
-
 def handle_errors(
     app: FastAPI,
     answer: Answer,
     *,
-    problem_of: Callable[[Request, EsdedupError], Problem] = lambda _, error: Problem.of_error(error),
-    problem_of_http: Callable[[Request, HTTPException], Problem] = of_http,
+    problem_of: Callable[[Request, Exception], Problem] = lambda _, error: Problem.of_error(error),
 ) -> None:
-    """Let an application answer every error.
-
-    `answer` gives a problem its shape; the others say what problem an error of ours, or of Starlette's, is.
-    """
+    """Let an application answer every error: `answer` gives the problem that it is its shape."""
 
     async def handle(request: Request, error: Exception) -> Response:
         if isinstance(error, ClientDisconnect):
             # Nobody reads it.
             return Response(status_code=400)
-        if isinstance(error, HTTPException):
-            problem = problem_of_http(request, error)
-        elif isinstance(error, RequestValidationError):
-            problem = _of_values(error)
-        elif isinstance(error, EsdedupError):
-            problem = problem_of(request, error)
-        else:
-            problem = Problem.of_error(error)
-        response = answer(request.scope, problem)
+        response = answer(request.scope, problem_of(request, error))
         if isinstance(error, HTTPException):
             response.headers.update(error.headers or {})
         return response
@@ -208,11 +190,10 @@ def handle_errors(
         app.add_exception_handler(kind, handle)
 
 
-def _of_values(error: RequestValidationError) -> Problem:
+def _wrong_values(error: RequestValidationError) -> str:
     """Return what is said of values that a request may not have."""
     named = []
     for each in error.errors():
         name = ".".join(map(str, each["loc"][1:])) or each["loc"][-1]
         named.append(f"{name}: {each['msg'].removeprefix('Value error, ')}")
-    detail = "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
-    return Problem.of(400, "invalid_request", detail)
+    return "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")

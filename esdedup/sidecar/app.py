@@ -65,14 +65,9 @@ def create_app(
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
     answer: Answer = answer_of,
 ) -> FastAPI:
-    """Return the application.
+    """Return the application: its own endpoints, then other routes; what none of them matches, passes.
 
-    Args:
-        upstream: Where requests go on to.
-        own: The sidecar's own endpoints; they come first.
-        others: Further routes; a request that none of them matches passes.
-        alongside: What begins with the application after the upstream, and ends with it.
-        answer: Gives what failed the shape of its path.
+    What is `alongside` begins with the application after the upstream, and ends with it.
     """
 
     @asynccontextmanager

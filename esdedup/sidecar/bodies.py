@@ -27,14 +27,9 @@ _UNSAID = frozenset(("", "text/plain"))
 
 
 def json_content_type(content_type: str | None, *, usual: str) -> str:
-    """Return the header `Content-Type` for Elasticsearch.
+    """Return the header `Content-Type` for Elasticsearch; the usual one for JSON that does not say so.
 
-    Args:
-        content_type: As it came; None if there was none.
-        usual: For a body that is JSON without saying so.
-
-    Raises:
-        RequestRefused: The body is something else, such as CBOR, and its articles cannot be read.
+    Raises `RequestRefused` for something else, such as CBOR, whose articles cannot be read.
     """
     given = content_type or ""
     media_type = given.partition(";")[0].strip().lower()

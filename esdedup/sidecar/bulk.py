@@ -184,12 +184,10 @@ def refused_item(item: BulkItem, reason: str, *, status: int = 400) -> dict[str,
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Return the answer to a whole request; raises `ServerError` if the given one does not fit.
+    """Return the answer to all items of a request; raises `ServerError` if the given one does not fit.
 
-    Args:
-        answer: What Elasticsearch answered, with status 200, for the items that were sent; as JSON.
-        refused: The answers for the others, by their places in the request, from 0.
-        count: The number of items in the request.
+    That is what Elasticsearch answered, with status 200, for the items that were sent. `refused` has the
+    answers for the others, by their places in the request, from 0.
     """
     try:
         values: dict[str, Any] = json.loads(answer)

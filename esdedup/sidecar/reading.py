@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from esdedup.errors import EsdedupError, ServerError, SettingError
+from esdedup.errors import ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.serving.problems import Problem, described
 from esdedup.sidecar.auth import RAW_CREDENTIALS
@@ -45,12 +45,9 @@ class ReadingApi(BaseRoute):
     """Matches the paths of the API, which Elasticsearch does not have."""
 
     def __init__(self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None) -> None:
-        """Read with the credentials of callers.
+        """Read with the credentials of callers, and a client that has none; not with that of the reader.
 
-        Args:
-            reader: Of the forest; its own client is not used.
-            client: Without credentials.
-            index: What is read if a request names no index.
+        `index` is read if a request names none.
         """
         self._reader = reader
         self._client = client
@@ -102,7 +99,7 @@ class ReadingApi(BaseRoute):
         return Site(reader=reader, index=index, marking=FreshMarking(reader))
 
 
-def _problem_of(request: Request, error: EsdedupError) -> Problem:
+def _problem_of(request: Request, error: Exception) -> Problem:
     """Return what callers are told of what Elasticsearch refuses them; it is asked with their credentials."""
     if isinstance(error, ServerError) and error.status == 401:
         return Problem.of(401, "caller_refused", "Elasticsearch refuses the caller with status 401")

@@ -8,7 +8,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -29,18 +29,14 @@ _MARGIN_S = 5.0
 def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
     """Take requests until SIGTERM or SIGINT, then answer those that were accepted.
 
-    Args:
-        settings: All of them.
-        on_listening: Called with the address, as soon as it can be reached.
-
-    Raises:
-        SettingError: A setting cannot be used: nobody can listen there, say.
+    Raises `SettingError` if a setting cannot be used: nobody can listen there, say. `on_listening` is called
+    with the address, as soon as it can be reached.
     """
     # Uvicorn raises the signal that has ended it again: the process then ends without an error.
     signal.signal(signal.SIGTERM, _end)
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
-        server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
+        server = uvicorn.Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("takes articles for the forest %s at %s", settings.forest, address)
         on_listening(address)
@@ -52,14 +48,13 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
                 refusal(Settings, "tls_cert_file", "tls_key_file"),
             )
         server.run(sockets=[listening])
+        if not server.started:
+            # As uvicorn's own command: the application could not begin.
+            raise SystemExit(3)
 
 
 def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """Return how uvicorn serves an application with these settings.
-
-    Raises:
-        SettingError: The certificate cannot be used.
-    """
+    """Return how uvicorn serves an application; raises `SettingError` if the certificate cannot be used."""
     result = uvicorn.Config(
         app,
         http=_connection(settings),
@@ -84,16 +79,6 @@ def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
             "must name a certificate and its key, both PEM"
         ) from error
     return result
-
-
-class _Server(uvicorn.Server):
-    """Ends with an error if the application did not start."""
-
-    async def serve(self, sockets: Any = None) -> None:
-        """Serve until told to end."""
-        await super().serve(sockets)
-        if not self.started:
-            raise SystemExit(3)
 
 
 def _connection(settings: Settings) -> type[asyncio.Protocol]:

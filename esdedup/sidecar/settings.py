@@ -327,14 +327,10 @@ class Settings(BaseSettings):
 
 
 def load(options: Mapping[str, Any]) -> Settings:
-    """Return the settings from options, the environment, and the file that one of these names.
+    """Return the settings from options by their names, the environment, and the file that these name.
 
-    Args:
-        options: What was given on the command line, by the names of the settings.
-
-    Raises:
-        SettingError: A value is out of its range, settings contradict each other, there is none of a name, or
-            a file cannot be read.
+    Raises `SettingError` if a value is out of its range, settings contradict each other, there is none of a
+    name, or a file cannot be read.
     """
     refuse_unknown_variables(Settings)
     try:

@@ -10,10 +10,10 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
 
-from esdedup.errors import EsdedupError, SettingError
+from esdedup.errors import SettingError
 from esdedup.serving.problems import PROBLEM_TYPE, Problem, ProblemDetails, handle_errors
 from esdedup.web import api
-from esdedup.web.errors import error_answer, problem_of, problem_of_http
+from esdedup.web.errors import error_answer, problem_of
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import answering_head, limited, tagged
 from esdedup.web.site import Site
@@ -31,7 +31,7 @@ _FROM_THE_FIRST = "/export."
 
 
 def create_api(
-    site_of: Callable[[Request], Site], *, problem_of: Callable[[Request, EsdedupError], Problem] = problem_of
+    site_of: Callable[[Request], Site], *, problem_of: Callable[[Request, Exception], Problem] = problem_of
 ) -> FastAPI:
     """Return an application of the JSON API alone.
 
@@ -69,9 +69,9 @@ def with_routes(
     return app
 
 
-def add_layers(app: FastAPI, *, problem_of: Callable[[Request, EsdedupError], Problem] = problem_of) -> None:
+def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Problem] = problem_of) -> None:
     """Answer errors, limit requests, answer HEAD, pack answers, and tag them."""
-    handle_errors(app, error_answer, problem_of=problem_of, problem_of_http=problem_of_http)
+    handle_errors(app, error_answer, problem_of=problem_of)
     # The last one added comes first.
     app.add_middleware(tagged)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)

@@ -9,9 +9,9 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from esdedup.errors import EsdedupError, PageTooDeep, ServerError, ServerUnavailable
+from esdedup.errors import PageTooDeep, ServerError, ServerUnavailable
 from esdedup.messages import translatable
-from esdedup.serving.problems import Problem, of_http
+from esdedup.serving.problems import Problem
 from esdedup.web import api
 
 # What stands at the beginning of the paths that programs read; people read all others.
@@ -45,8 +45,12 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
     return answer
 
 
-def problem_of(request: Request, error: EsdedupError) -> Problem:
-    """Return what visitors are told of an error of ours; also of one that they have made."""
+def problem_of(request: Request, error: Exception) -> Problem:
+    """Return what visitors are told of an error; also of one that they have made."""
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+        if _path(request.scope).startswith(api.ROOT):
+            return Problem.of(404, "no_such_endpoint", "there is no such endpoint: the description names all")
+        return Problem.of(404, "no_such_page", translatable("there is no such page"))
     if type(error) is ServerError and error.status == 400:
         # Elasticsearch cannot read what the parameters say, such as a year that a date_nanos field lacks.
         return Problem.of(400, "invalid_request", str(error))
@@ -59,15 +63,6 @@ def problem_of(request: Request, error: EsdedupError) -> Problem:
     if isinstance(error, PageTooDeep):
         return dataclasses.replace(problem, words=_TOO_DEEP)
     return problem
-
-
-def problem_of_http(request: Request, error: HTTPException) -> Problem:
-    """Return what visitors are told of what is not served."""
-    if error.status_code != HTTPStatus.NOT_FOUND:
-        return of_http(request, error)
-    if _path(request.scope).startswith(api.ROOT):
-        return Problem.of(404, "no_such_endpoint", "there is no such endpoint: the description names all")
-    return Problem.of(404, "no_such_page", translatable("there is no such page"))
 
 
 def _path(scope: Scope) -> str:

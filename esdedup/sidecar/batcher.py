@@ -11,22 +11,11 @@ import dataclasses
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar
 
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigner import LocalDecision
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
-
-
-class Sized(Protocol):
-    """An article, as far as the intake looks at it."""
-
-    @property
-    def size(self) -> int:
-        """The characters of its text."""
-
-
-_Article = TypeVar("_Article", bound=Sized)
-_Decided = TypeVar("_Decided")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,20 +50,20 @@ class _Load:
         )
 
 
-class _Waiting(Generic[_Article, _Decided]):
+class _Waiting:
     """A request whose articles are not all decided."""
 
-    def __init__(self, articles: Sequence[_Article]) -> None:
+    def __init__(self, articles: Sequence[ArticleAction]) -> None:
         loop = asyncio.get_running_loop()
         self.articles, self.came_s = articles, loop.time()
         # How many articles are in batches already.
         self.taken = 0
-        self.decided: list[_Decided] = []
+        self.decided: list[LocalDecision] = []
         self.all_decided: asyncio.Future[None] = loop.create_future()
         # Of its batches; each is done when that is durable.
         self.writes: list[asyncio.Future[None]] = []
 
-    def add(self, decided: Sequence[_Decided], write: asyncio.Future[None]) -> None:
+    def add(self, decided: Sequence[LocalDecision], write: asyncio.Future[None]) -> None:
         self.decided += decided
         self.writes.append(write)
         if len(self.decided) == len(self.articles) and not self.all_decided.done():
@@ -88,10 +77,10 @@ _TURN = 100
 _ARTICLES_A_SECOND = 5_000
 
 # Requests, each with some of its articles, in their order.
-_Batch = list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
+_Batch = list[tuple[_Waiting, Sequence[ArticleAction]]]
 
 
-class Batcher(Generic[_Article, _Decided]):
+class Batcher:
     """Takes the articles of requests, whose callers take turns.
 
     The articles of a request stay in their order, and those of a request that has failed are not decided any
@@ -100,7 +89,7 @@ class Batcher(Generic[_Article, _Decided]):
 
     def __init__(
         self,
-        decide: Callable[[list[_Article]], Awaitable[tuple[Sequence[_Decided], Awaitable[None]]]],
+        decide: Callable[[list[ArticleAction]], Awaitable[tuple[Sequence[LocalDecision], Awaitable[None]]]],
         *,
         limits: BatchLimits,
         metrics: Metrics,
@@ -115,7 +104,7 @@ class Batcher(Generic[_Article, _Decided]):
         self._decide = decide
         self._limits = limits
         # The requests that are not all in batches, by their callers. Whose turn it is next is first.
-        self._queues: dict[Hashable, deque[_Waiting[_Article, _Decided]]] = {}
+        self._queues: dict[Hashable, deque[_Waiting]] = {}
         # Of the callers whose articles wait, or are being decided.
         self._held: dict[Hashable, _Load] = {}
         self._all = _Load()
@@ -126,8 +115,8 @@ class Batcher(Generic[_Article, _Decided]):
 
     @contextlib.asynccontextmanager
     async def assigning(
-        self, articles: Sequence[_Article], caller: Hashable = None
-    ) -> AsyncIterator[Sequence[_Decided]]:
+        self, articles: Sequence[ArticleAction], caller: Hashable = None
+    ) -> AsyncIterator[Sequence[LocalDecision]]:
         """Yield what is decided for each article of a request; at the end, wait until that is durable.
 
         Raises:
@@ -138,7 +127,7 @@ class Batcher(Generic[_Article, _Decided]):
             return
         load = _Load(len(articles), sum(each.size for each in articles))
         self._admit(load, caller)
-        waiting: _Waiting[_Article, _Decided] = _Waiting(articles)
+        waiting = _Waiting(articles)
         self._hold(load, caller)
         self._queues.setdefault(caller, deque()).append(waiting)
         self._changed.set()
@@ -167,7 +156,7 @@ class Batcher(Generic[_Article, _Decided]):
                 self._changed.clear()
         await asyncio.gather(*self._writes, return_exceptions=True)
 
-    def _admit(self, load: "_Load", caller: Hashable) -> None:
+    def _admit(self, load: _Load, caller: Hashable) -> None:
         if self._is_closing:
             ending = "this process is ending and takes no more articles: send them to another one"
             raise Refused(ending, status=503, kind="shutting_down")
@@ -188,16 +177,16 @@ class Batcher(Generic[_Article, _Decided]):
                 retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret
             )
 
-    def _hold(self, load: "_Load", caller: Hashable) -> None:
+    def _hold(self, load: _Load, caller: Hashable) -> None:
         self._all += load
         self._held[caller] = self._held.get(caller, _Load()) + load
         if not self._held[caller].articles:
             del self._held[caller]
         self._metrics.queue.inc(load.articles)
 
-    def _take(self) -> _Batch[_Article, _Decided]:
+    def _take(self) -> _Batch:
         """Take the next batch."""
-        batch: _Batch[_Article, _Decided] = []
+        batch: _Batch = []
         articles, characters = self._limits.batch_articles, self._limits.batch_characters
         while self._queues and articles > 0 and characters > 0:
             caller = next(iter(self._queues))
@@ -219,7 +208,7 @@ class Batcher(Generic[_Article, _Decided]):
                 self._queues[caller] = queue
         return batch
 
-    async def _decide_batch(self, batch: _Batch[_Article, _Decided]) -> None:
+    async def _decide_batch(self, batch: _Batch) -> None:
         if not batch:
             return
         given = [article for _, articles in batch for article in articles]
@@ -239,13 +228,13 @@ class Batcher(Generic[_Article, _Decided]):
             waiting.add(decided[start : start + len(articles)], write)
             start += len(articles)
 
-    def _note_written(self, batch: _Batch[_Article, _Decided], write: asyncio.Future[None]) -> None:
+    def _note_written(self, batch: _Batch, write: asyncio.Future[None]) -> None:
         self._writes.discard(write)
         if not write.cancelled() and (error := write.exception()) is not None:
             _fail(batch, error)
 
 
-def _fail(batch: _Batch[_Article, _Decided], error: BaseException) -> None:
+def _fail(batch: _Batch, error: BaseException) -> None:
     """Let requests fail that have articles in a batch; the others of these are not decided any more."""
     for waiting, _ in batch:
         if not waiting.all_decided.done():

@@ -210,13 +210,14 @@ class Enrichment:
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str | None, WritableIndex | Rejection]:
         """Return what is known of the indices that were set up, or why nothing may be written there."""
-        targets: dict[str | None, WritableIndex | Rejection] = {}
-        valid = set()
-        for name in names:
-            if _is_index_name(name) or not (is_required or _NO_NAME.fullmatch(name)):
-                valid.add(name)
-            elif is_required:
-                targets[name] = Rejection(f"no index can be called {name!r}")
+        valid = {
+            each for each in names if _is_index_name(each) or not (is_required or _NO_NAME.fullmatch(each))
+        }
+        targets: dict[str | None, WritableIndex | Rejection] = {
+            each: Rejection(f"no index can be called {each!r}")
+            for each in names
+            if each not in valid and is_required
+        }
         found = await self.find(valid)
         known = sorted(name for name, each in found.items() if each is not None)
         allowed = await self.may_write(headers, known) if known else {}

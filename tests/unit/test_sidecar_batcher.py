@@ -1,30 +1,25 @@
 """Articles of many requests become batches; callers take turns."""
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Hashable, Sequence
 
 import pytest
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigner import LocalDecision
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import EsdedupError
+from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
 
-
-@dataclasses.dataclass(frozen=True)
-class Article:
-    text: str
-
-    @property
-    def size(self) -> int:
-        return len(self.text)
+ASSIGNMENT = Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b"")
 
 
 class Decider:
-    """Answers with the number of each article, and keeps the batches."""
+    """Answers with the text of each article in capitals, as its profile, and keeps the batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -35,13 +30,17 @@ class Decider:
         self.writes.set()
         self.write_error: Exception | None = None
 
-    async def __call__(self, articles: list[Article]) -> tuple[Sequence[str], Awaitable[None]]:
+    async def __call__(
+        self, articles: list[ArticleAction]
+    ) -> tuple[Sequence[LocalDecision], Awaitable[None]]:
         self.batches.append([each.text for each in articles])
         await self.free.wait()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        return [each.text.upper() for each in articles], self._written()
+        return [
+            LocalDecision(each, ASSIGNMENT, {}, 0, each.text.upper()) for each in articles
+        ], self._written()
 
     async def _written(self) -> None:
         await self.writes.wait()
@@ -49,9 +48,7 @@ class Decider:
             raise self.write_error
 
 
-def intake_of(
-    decider: Decider, *, limits: BatchLimits, metrics: Metrics | None = None
-) -> Batcher[Article, str]:
+def intake_of(decider: Decider, *, limits: BatchLimits, metrics: Metrics | None = None) -> Batcher:
     return Batcher(decider, limits=limits, metrics=metrics or Metrics())
 
 
@@ -59,16 +56,22 @@ def waiting(metrics: Metrics) -> float | None:
     return metrics.registry.get_sample_value("esdedup_queue_articles")
 
 
-async def assign(
-    intake: Batcher[Article, str], articles: Sequence[Article], caller: Hashable = None
-) -> list[str]:
+async def assign(intake: Batcher, articles: Sequence[ArticleAction], caller: Hashable = None) -> list[str]:
     async with intake.assigning(articles, caller) as decided:
         pass
-    return [*decided]
+    return said(decided)
 
 
-def articles(*texts: str) -> list[Article]:
-    return list(map(Article, texts))
+def said(decided: Sequence[LocalDecision]) -> list[str]:
+    return [each.profile for each in decided]
+
+
+def article(text: str) -> ArticleAction:
+    return ArticleAction(action={}, name=text, text=text, dated_ms=None)
+
+
+def articles(*texts: str) -> list[ArticleAction]:
+    return list(map(article, texts))
 
 
 @given(st.lists(st.lists(st.text("ab", min_size=1, max_size=5), max_size=7), max_size=8), st.integers(1, 5))
@@ -210,7 +213,7 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
         intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
         running = asyncio.create_task(intake.run())
         async with intake.assigning(articles("a", "b", "c")) as decided:
-            assert decided == ["A", "B", "C"]
+            assert said(decided) == ["A", "B", "C"]
             assert not decider.writes.is_set()
             decider.write_error = EsdedupError("the disk is full")
             asyncio.get_running_loop().call_later(0.01, decider.writes.set)
@@ -261,7 +264,7 @@ def test_the_more_waits_the_later_those_come_again_who_are_refused() -> None:
         decider.free.clear()
         intake = intake_of(decider, limits=BatchLimits(waiting_articles=10))
         running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(assign(intake, [Article("a")] * articles_waiting))
+        first = asyncio.create_task(assign(intake, [article("a")] * articles_waiting))
         await asyncio.sleep(0.01)
         found = set()
         for _ in range(100):

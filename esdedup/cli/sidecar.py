@@ -1,78 +1,33 @@
 """`esdedup sidecar`: one process that takes the articles of many feeders."""
 
+import dataclasses
 import importlib.util
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from esdedup.cli.background_sidecar import announce, end_with
-from esdedup.cli.command import command, require_extra
+from esdedup.cli.command import OptionGroup, command, require_extra
 from esdedup.errors import SettingError
 
 if TYPE_CHECKING:
     from esdedup.sidecar.setting_names import Setting
 
 
-def _sidecar(
-    ctx: typer.Context,
-    *,
-    print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
-    ] = False,
-    announce_to: Annotated[
-        Path | None,
-        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
-    ] = None,
-    with_pid: Annotated[
-        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
-    ] = None,
-    **values: Any,
-) -> None:
-    """Take the articles of many feeders, in Elasticsearch's own interface, and give them their roots.
-
-    Point an Elasticsearch client at it instead of at Elasticsearch. Settings are read from options, from the
-    environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
-    """
-    require_extra("sidecar")
-    from esdedup.sidecar.setting_names import as_toml
-    from esdedup.sidecar.settings import load
-
-    # The settings read the environment themselves; typer only shows the names of the variables.
-    sources = {name: ctx.get_parameter_source(name) for name in values}
-    given = {
-        name: values[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"
-    }
-    if "@" in (given.get("url") or ""):
-        raise SettingError(
-            "--url has a user or a password in it, and everybody on this machine can read command lines: "
-            "give the address by ESDEDUP_SIDECAR_URL, or --user and --password-file"
-        )
-    settings = load(given)
-    if print_config:
-        typer.echo(as_toml(settings))
-        return
-    if settings.pages:
-        require_extra("serve")
-    from esdedup.sidecar.server import serve
-
-    if with_pid is not None:
-        end_with(with_pid)
-    serve(settings, on_listening=lambda url: None if announce_to is None else announce(announce_to, url))
-
-
-def _options() -> list[inspect.Parameter]:
+def _options() -> type[OptionGroup]:
     """Return an option for each setting that has one; without the extra none."""
-    if importlib.util.find_spec("pydantic_settings") is None:
-        return []
-    from esdedup.sidecar.setting_names import settings_of
-    from esdedup.sidecar.settings import Settings
+    options = []
+    if importlib.util.find_spec("pydantic_settings") is not None:
+        from esdedup.sidecar.setting_names import settings_of
+        from esdedup.sidecar.settings import Settings
 
-    return [_option(setting) for setting in settings_of(Settings) if setting.flag is not None]
+        options = [_option(setting) for setting in settings_of(Settings) if setting.flag is not None]
+    return dataclasses.make_dataclass("SettingOptions", options, bases=(OptionGroup,), kw_only=True)
 
 
-def _option(setting: "Setting") -> inspect.Parameter:
+def _option(setting: "Setting") -> tuple[str, Any, Any]:
+    """Return an option as a field of a dataclass."""
     is_switch = setting.kind is bool
     kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
     # Whether a value is allowed is for the settings to say, wherever it comes from.
@@ -85,28 +40,60 @@ def _option(setting: "Setting") -> inspect.Parameter:
         rich_help_panel=setting.group,
     )
     default = setting.field.default if is_switch else setting.default or None
-    return inspect.Parameter(
-        setting.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind | None, shown],
-    )
+    return setting.name, Annotated[kind | None, shown], dataclasses.field(default=default)
 
 
-def _with_options(options: list[inspect.Parameter]) -> Any:
-    """Return the command as a function with these options before its own, as typer reads signatures."""
-    context, *own, _ = inspect.signature(_sidecar).parameters.values()
-    parameters = [context, *options, *own]
-
-    def call(ctx: typer.Context, **values: Any) -> None:
-        _sidecar(ctx, **values)
-
-    call.__doc__ = _sidecar.__doc__
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in parameters}
-    return call
+if TYPE_CHECKING:
+    SettingOptions = OptionGroup
+else:
+    SettingOptions = _options()
 
 
-sidecar = command("sidecar", example="esdedup sidecar --url https://elasticsearch:9200 --token-file token")(
-    _with_options(_options())
-)
+@command("sidecar", example="esdedup sidecar --url https://elasticsearch:9200 --token-file token")
+def sidecar(
+    ctx: typer.Context,
+    *,
+    settings: SettingOptions,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
+    ] = False,
+    announce_to: Annotated[
+        Path | None,
+        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
+    ] = None,
+    with_pid: Annotated[
+        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
+    ] = None,
+) -> None:
+    """Take the articles of many feeders, in Elasticsearch's own interface, and give them their roots.
+
+    Point an Elasticsearch client at it instead of at Elasticsearch. Settings are read from options, from the
+    environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
+    """
+    require_extra("sidecar")
+    from esdedup.sidecar.setting_names import as_toml
+    from esdedup.sidecar.settings import load
+
+    # The settings read the environment themselves; typer only shows the names of the variables.
+    sources = {name: ctx.get_parameter_source(f"settings_{name}") for name in vars(settings)}
+    given = {
+        name: getattr(settings, name)
+        for name, source in sources.items()
+        if source and source.name == "COMMANDLINE"
+    }
+    if "@" in (given.get("url") or ""):
+        raise SettingError(
+            "--url has a user or a password in it, and everybody on this machine can read command lines: "
+            "give the address by ESDEDUP_SIDECAR_URL, or --user and --password-file"
+        )
+    loaded = load(given)
+    if print_config:
+        typer.echo(as_toml(loaded))
+        return
+    if loaded.pages:
+        require_extra("serve")
+    from esdedup.sidecar.server import serve
+
+    if with_pid is not None:
+        end_with(with_pid)
+    serve(loaded, on_listening=lambda url: None if announce_to is None else announce(announce_to, url))

@@ -1,5 +1,6 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
+import contextlib
 import dataclasses
 import operator
 from collections.abc import Sequence
@@ -64,13 +65,8 @@ class Articles:
     """Sets up and checks article indices. Needs no forest."""
 
     def __init__(self, client: Elasticsearch, *, fields: Fields | None = None) -> None:
-        """Use a client, which the caller closes.
-
-        Args:
-            client: Sends the requests.
-            fields: The names of the articles' fields; None: those that an index keeps, or the usual ones.
-        """
         self._client = client
+        # None: those that an index keeps, or the usual ones.
         self._fields = fields
         # Names of indices that were there.
         self._found: set[str] = set()
@@ -87,25 +83,13 @@ class Articles:
         """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
         The index keeps the names of its articles' fields, for those who read it or write to it. Of these
-        fields, one that is mapped keeps its mapping, the others get one.
-
-        Args:
-            index: Its name.
-            shards: Of a new index; None: the server's default.
-            route_by_root: Route each article by its root; only a new index can.
-            language: Of titles and texts; only a new index can be given one.
-            forest: The forest that it belongs to from now on; None leaves that as it is.
-
-        Returns:
-            Whether the index was created.
+        fields, one that is mapped keeps its mapping, the others get one. Arguments are those of
+        `Dedup.setup`; returns whether the index was created.
 
         Raises:
             IndexNotReady: Its mapping, or that of the templates for it, does not suit; it is a forest, or
-                closed; or it exists, and its number of shards is not `shards`, `route_by_root` is set and
-                it is not routed so, it was set up for another language, or it has articles that `forest`
-                does not know.
-            SettingError: No index can have that name, or that many shards; there is no such language, or
-                Elasticsearch lacks its analyzer.
+                closed; or it exists, and differs from what was asked.
+            SettingError: An argument is not valid, or Elasticsearch lacks an analyzer.
         """
         check_index_name(index)
         if forest is not None:
@@ -149,7 +133,7 @@ class Articles:
                 )
             for name, mapping in mappings.items():
                 if forest is not None and kept_forest(mapping) != forest:
-                    refuse_strangers(self._client, name, fields=fields, forest=forest)
+                    _refuse_strangers(self._client, name, fields=fields, forest=forest)
             for name, mapping in mappings.items():
                 self._add(name, mapping, fields, forest)
             # What the index had before may still differ from what is needed.
@@ -177,12 +161,6 @@ class Articles:
         """Make sure that articles written to `index` get the right mapping.
 
         If the index does not exist yet, the templates that will apply to it are checked.
-
-        Raises:
-            IndexNotReady: There is neither an index nor a template; the fields are missing or have another
-                mapping; it was set up with other names of fields; it is a forest, or closed; or it is an
-                alias of several indices without a write index.
-            SettingError: No index can have that name.
         """
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
@@ -202,9 +180,7 @@ class Articles:
         """Return what is known of an index that exists or has templates; None if it was not set up.
 
         That is an index without a mapping of the dedup object, whose documents are none of our articles.
-
-        Raises:
-            IndexNotReady: It was set up, but articles cannot be written to it: see `check`.
+        One that was set up must pass `check`.
         """
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
@@ -236,13 +212,10 @@ class Articles:
 
     def have_roots(self, index: str, fields: Fields) -> bool:
         """Return whether any article of an index has a root."""
+        query = {"exists": {"field": fields.root}}
         with translated(f"search the index {index!r}", index=index):
             answer = self._client.search(
-                index=index,
-                query={"exists": {"field": fields.root}},
-                size=0,
-                terminate_after=1,
-                ignore_unavailable=True,
+                index=index, query=query, size=0, terminate_after=1, ignore_unavailable=True
             )
         return bool(answer["hits"]["total"]["value"])
 
@@ -311,28 +284,14 @@ def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:
 _SAMPLE = 100
 
 
-def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
-    """Make sure that most of the latest articles of an index are in a forest, unless they have expired there.
-
-    Args:
-        client: Owned by the caller.
-        index: Its name.
-        fields: The names of its articles' fields.
-        forest: The forest that it is to belong to.
-
-    Raises:
-        IndexNotReady: They are not.
-        ForestError: That index is no forest, or cannot be read.
-    """
+def _refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
+    """Make sure that a forest has most of the latest articles of an index, unless they have expired there."""
     execute(client, refresh(index))
     if not (roots := _latest_roots(client, index, fields, since_ms=NO_TIME)):
         return
     known = 0
-    try:
+    with contextlib.suppress(ForestMissing):
         home = ForestIndex.find(client, forest)
-    except ForestMissing:
-        pass
-    else:
         home.refresh_if_allowed()
         status = home.status()
         roots = _latest_roots(client, index, fields, since_ms=status.live_since_ms(status.aging))

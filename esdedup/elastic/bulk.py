@@ -58,7 +58,7 @@ def send_bulk(
     patience_s: float = PATIENCE_S,
     **options: Any,
 ) -> list[Result]:
-    """Send operations until each is settled; return their results, in order.
+    """Send operations, which can be repeated, until each is settled; return their results, in order.
 
     Args:
         operations: May each be repeated.
@@ -68,11 +68,6 @@ def send_bulk(
         alias: Where they go, unless each says that.
         patience_s: How long what a busy server refuses is sent again; 0: all is sent once.
         options: Others of ``Elasticsearch.bulk``.
-
-    Raises:
-        IndexBlocked: The disk is full, or the index has a block.
-        ServerUnavailable: The server was too busy for some, or did not answer.
-        ServerError: A result was not settled.
     """
     pending = dict(enumerate(operations))
     results: dict[int, Result] = {}
@@ -130,12 +125,7 @@ class ArticleBulk:
     """Writes articles, so that one which Elasticsearch cannot take fails alone."""
 
     def __init__(self, client: Elasticsearch, *, index: str) -> None:
-        """Write with a client.
-
-        Args:
-            client: Closed by the caller; not changed.
-            index: For messages; each action names its own.
-        """
+        # For messages: each action names its own.
         self._index = index
         self._task = f"index into {index!r}"
         # What to send again, and how much of it at once, is decided here.

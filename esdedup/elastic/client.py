@@ -25,25 +25,27 @@ CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-secu
 _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 
 
-class _AnyVersionTransport(elastic_transport.Transport):
-    """Speaks the API of version 8, which servers of version 8 and 9 both understand.
+def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
+    """Ask for the API of version 8, which servers of version 8 and 9 both understand.
 
     A client of version 9 asks for that version's API, which a server of version 8 refuses.
     """
+    return {name: _COMPATIBLE.sub("compatible-with=8", value) for name, value in headers.items()}
 
+
+class _Transport(elastic_transport.Transport):
     def perform_request(  # type: ignore[override] # its parameters differ between versions
-        self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
+        self, method: str, target: str, *, headers: Mapping[str, str], **others: Any
     ) -> elastic_transport.TransportApiResponse:
-        return super().perform_request(method, target, headers=_of_version_8(headers), **parameters)
+        return super().perform_request(method, target, headers=_of_version_8(headers), **others)
 
 
-class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
-    """The same for an asynchronous client."""
-
+class _AsyncTransport(elastic_transport.AsyncTransport):
+    # The client looks whether this is a coroutine.
     async def perform_request(  # type: ignore[override] # its parameters differ between versions
-        self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
+        self, method: str, target: str, *, headers: Mapping[str, str], **others: Any
     ) -> elastic_transport.TransportApiResponse:
-        return await super().perform_request(method, target, headers=_of_version_8(headers), **parameters)
+        return await super().perform_request(method, target, headers=_of_version_8(headers), **others)
 
 
 def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = None) -> Elasticsearch:
@@ -81,41 +83,26 @@ def client_of(
 ) -> Elasticsearch:
     """Return a client; parameters as for `connect`. Nothing is sent yet.
 
-    Args:
-        url: As for `connect`.
-        user: Name and password, if they do not stand in the address.
-        api_key: As for `connect`.
-        ca_certs: As for `connect`.
-
-    Raises:
-        SettingError: The address or the certificates are not valid.
+    `user` is a name and a password, if they do not stand in the address.
     """
-    return _client(Elasticsearch, _AnyVersionTransport, url, api_key, ca_certs, user=user)
+    return _client(Elasticsearch, _Transport, url, user=user, api_key=api_key, ca_certs=ca_certs)
 
 
 def connect_async(
     url: str, *, user: tuple[str, str] | None = None, api_key: str | None = None, ca_certs: Path | None = None
 ) -> AsyncElasticsearch:
-    """Return an asynchronous client; parameters as for `client_of`. Nothing is sent yet.
-
-    Raises:
-        SettingError: The address or the certificates are not valid, or aiohttp is not installed.
-    """
+    """Return an asynchronous client; parameters as for `client_of`. Nothing is sent yet."""
     if importlib.util.find_spec("aiohttp") is None:
         raise SettingError("aiohttp is not installed: pip install 'esdedup[serve]'")
-    return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs, user=user)
+    return _client(AsyncElasticsearch, _AsyncTransport, url, user=user, api_key=api_key, ca_certs=ca_certs)
 
 
 def blocking_twin(client: AsyncElasticsearch) -> Elasticsearch:
-    """Return a blocking client of the same servers, with the same credentials. Nothing is sent yet.
-
-    Args:
-        client: Not changed; later changes of it do not count.
-    """
+    """Return a blocking client of the same servers, with the same credentials. Nothing is sent yet."""
     return Elasticsearch(
         [node.config for node in client.transport.node_pool.all()],
         headers=dict(client._headers),
-        transport_class=_AnyVersionTransport,
+        transport_class=_Transport,
     )
 
 
@@ -155,28 +142,22 @@ def _client(
     kind: Callable[..., _Client],
     transport: type[elastic_transport.Transport],
     url: str,
+    *,
+    user: tuple[str, str] | None,
     api_key: str | None,
     ca_certs: Path | None,
-    *,
-    user: tuple[str, str] | None = None,
 ) -> _Client:
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")
     if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
         raise SettingError("the API key contains an invalid character (perhaps a line break)")
     given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
-    if user is not None:
-        given["basic_auth"] = user
     try:
         addresses = _BETWEEN_ADDRESSES.split(url)
-        return kind(addresses, api_key=api_key, transport_class=transport, **given)
+        return kind(addresses, basic_auth=user, api_key=api_key, transport_class=transport, **given)
     except (ValueError, OSError) as error:
         # The client's own message may quote the password.
         raise SettingError(
             "cannot connect: the address must be like https://localhost:9200, or with "
             "USER:PASSWORD@ before the host, percent-encoded; certificates must be PEM"
         ) from error
-
-
-def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: _COMPATIBLE.sub("compatible-with=8", value) for name, value in headers.items()}

@@ -32,18 +32,13 @@ _REQUEST_IS_NOT_JSON = "Unable to serialize"
 
 @contextlib.contextmanager
 def translated(task: str, *, index: str | None = None) -> Iterator[None]:
-    """Raise our errors in place of the client's.
+    """Raise our errors in place of the client's: `ServerError` and its kinds.
+
+    `SettingError` if the request contains a value that JSON does not have.
 
     Args:
         task: What is being done, phrased to follow "cannot".
         index: The index, alias or pattern of the request, if there is one.
-
-    Raises:
-        ServerUnavailable: No server answers, or it is not Elasticsearch, or it is too busy.
-        IndexNotReady: The index is missing, or closed.
-        IndexBlocked: The disk is full, or the index or cluster has a block.
-        ServerError: Elasticsearch refused.
-        SettingError: The request contains a value that JSON does not have.
     """
     try:
         yield
@@ -78,40 +73,22 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
 
 
 def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
-    """Return our error for one failed search of several, or one failed item of a bulk response.
-
-    Args:
-        task: What was being done, phrased to follow "cannot".
-        body: The response to that search, or the item.
-        index: The index, alias or pattern of the request, if there is one.
-    """
+    """Return our error for one failed search of several, or one failed item of a bulk response: `body`."""
     return _refused(task, _reason(body) or "the server gives no reason", body, status, index)
 
 
 def is_blocked(answer: object) -> bool:
-    """Return whether a block refused a request: repeating it is no use until somebody acts.
-
-    Args:
-        answer: The body of a response, or one item of a bulk response.
-    """
+    """Return whether a block refused a request, or an item: repeating it is no use until somebody acts."""
     return isinstance(answer, dict) and _type(answer) == _BLOCK and answer.get("status") in _BLOCKED_STATUS
 
 
 def is_closed(answer: object) -> bool:
-    """Return whether a request was refused because its index is closed.
-
-    Args:
-        answer: The body of a response, or one item of a bulk response.
-    """
+    """Return whether a request, or an item, was refused because its index is closed."""
     return _type(answer) == _CLOSED
 
 
 def is_lost_point(answer: object) -> bool:
-    """Return whether a search was refused because the server does not know its point in time any more.
-
-    Args:
-        answer: The body of the response.
-    """
+    """Return whether a search was refused because the server does not know its point in time any more."""
     error = answer.get("error") if isinstance(answer, dict) else None
     causes = error.get("root_cause", []) if isinstance(error, dict) else []
     return any(isinstance(each, dict) and each.get("type") == _LOST_POINT for each in causes)

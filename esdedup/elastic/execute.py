@@ -57,34 +57,28 @@ class ServerCache:
     """What need not be asked of the server again for some seconds: mappings, and to refresh an index."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
-        """Keep what was read for some seconds.
-
-        Args:
-            refresh_interval_s: An index is refreshed at most that often; 0 refreshes it whenever an operation
-                wants to see everything that was written before.
-        """
+        """Refresh an index at most that often; 0 refreshes it for everybody who wants to see all writes."""
         self.refresh_interval_s = refresh_interval_s
-        self._known: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._mappings: dict[str, tuple[float, dict[str, Any]]] = {}
         self._refreshed: dict[str, float] = {}
 
-    def is_refreshed(self, index: str) -> bool:
-        """Return whether an index needs no refresh yet; if it needs one, the caller sends it now."""
-        now = time.monotonic()
-        if now - self._refreshed.get(index, -math.inf) < self.refresh_interval_s:
-            return True
-        self._refreshed[index] = now
-        return False
-
-    def mappings(self, index: str) -> dict[str, Any] | None:
-        """Return the mappings behind a name; None if they are not cached, or too old."""
-        since_s, mappings = self._known.get(index, (0.0, {}))
-        return mappings if mappings and time.monotonic() - since_s < _MAPPINGS_AGE_S else None
+    def answer(self, request: ServerRequest) -> Any:
+        """Return an answer that needs no server; None if there is none, and the caller asks now."""
+        now_s = time.monotonic()
+        if isinstance(request, ReadMappings) and not request.is_fresh:
+            since_s, mappings = self._mappings.get(request.index, (0.0, {}))
+            return mappings if mappings and now_s - since_s < _MAPPINGS_AGE_S else None
+        if isinstance(request, Refresh):
+            if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
+                return {}
+            self._refreshed[request.index] = now_s
+        return None
 
     def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
         """Cache the mappings behind a name as they are now."""
-        if len(self._known) > _MAX_NAMES:
-            self._known.clear()
-        self._known[index] = (time.monotonic(), mappings)
+        if len(self._mappings) > _MAX_NAMES:
+            self._mappings.clear()
+        self._mappings[index] = (time.monotonic(), mappings)
 
 
 def execute(
@@ -106,17 +100,16 @@ def execute(
     """
     refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
-    to_server = _for_server(requests, known)
+    steps = _steps(requests, known, is_owner_here=ask_owner is not None)
     response: Any = None
-    while True:
-        request = _next_request(to_server, response)
-        if isinstance(request, _End):
-            return request.result
+    while not isinstance(request := steps.send(response), _End):
         if isinstance(request, AskOwner):
-            response = ask_owner(request.text, request.site) if ask_owner else None
-            continue
-        with translated(_task(request), index=request.index):
-            response = _call(client, request)
+            assert ask_owner is not None
+            response = ask_owner(request.text, request.site)
+        else:
+            with translated(_task(request), index=request.index):
+                response = _call(client, request)
+    return request.result
 
 
 async def execute_async(
@@ -126,45 +119,51 @@ async def execute_async(
     known: ServerCache | None = None,
     ask_owner: AskedAsync | None = None,
 ) -> _Result:
-    """Execute an operation with an asynchronous client; parameters as for `execute`.
+    """Do the same as `execute` with an asynchronous client.
 
-    The operation itself runs in worker threads, one step after the other.
-
-    Raises:
-        ClientForked: The process before a fork has used the client.
+    The operation itself runs in worker threads, one step after the other: what it computes, such as the
+    fingerprint of a long text, must not stop the event loop.
     """
     refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
-    to_server = _for_server(requests, known)
+    steps = _steps(requests, known, is_owner_here=ask_owner is not None)
     response: Any = None
-    while True:
-        # What an operation computes, such as the fingerprint of a long text, must not stop the event loop.
-        request = await asyncio.to_thread(_next_request, to_server, response)
-        if isinstance(request, _End):
-            return request.result
+    while not isinstance(request := await asyncio.to_thread(steps.send, response), _End):
         if isinstance(request, AskOwner):
-            response = await ask_owner(request.text, request.site) if ask_owner else None
-            continue
-        with translated(_task(request), index=request.index):
-            response = await _call(client, request)
+            assert ask_owner is not None
+            response = await ask_owner(request.text, request.site)
+        else:
+            with translated(_task(request), index=request.index):
+                response = await _call(client, request)
+    return request.result
 
 
 @dataclasses.dataclass(frozen=True)
 class _End(Generic[_Result]):
-    """An operation has ended."""
+    """An operation has ended. A value: `StopIteration` could not leave a worker thread."""
 
     result: _Result
 
 
-def _next_request(
-    to_server: Generator[ServerRequest | AskOwner, Any, _Result], response: Any
-) -> ServerRequest | AskOwner | _End[_Result]:
-    """Send an operation the response to its last request; return its next request."""
-    try:
-        return to_server.send(response)
-    except StopIteration as end:
-        # It could not leave a worker thread as an exception.
-        return _End(end.value)
+def _steps(
+    requests: Requests[_Result], known: ServerCache | None, *, is_owner_here: bool
+) -> Generator[ServerRequest | AskOwner | _End[_Result], Any, None]:
+    """Yield the requests that need the server, or the owner, and read the answers; at last the result."""
+    answer: Any = None
+    while True:
+        try:
+            request = requests.send(answer)
+        except StopIteration as end:
+            yield _End(end.value)
+            return
+        if isinstance(request, ReadClock):
+            answer = int(time.time() * 1000)
+        elif isinstance(request, AskOwner):
+            answer = (yield request) if is_owner_here else None
+        else:
+            answer = None if known is None else known.answer(request)
+            if answer is None:
+                answer = _answer(request, (yield request), known)
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
@@ -181,39 +180,6 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
         # In a forked process the generator's end must not take the point in time from its parent.
         if not is_inherited(client):
             execute(client, close(page))
-
-
-def _for_server(
-    requests: Requests[_Result], known: ServerCache | None
-) -> Generator[ServerRequest | AskOwner, Any, _Result]:
-    """Yield the requests that need the server, or the owner, and read the answers; answer the others."""
-    answer: Any = None
-    while True:
-        try:
-            request = requests.send(answer)
-        except StopIteration as end:
-            result: _Result = end.value
-            return result
-        if isinstance(request, ReadClock):
-            answer = int(time.time() * 1000)
-            continue
-        if isinstance(request, AskOwner):
-            answer = yield request
-            continue
-        answer = _known_answer(request, known)
-        if answer is None:
-            answer = _answer(request, (yield request), known)
-
-
-def _known_answer(request: ServerRequest, known: ServerCache | None) -> Any:
-    """Return an answer that needs no server; None if there is none."""
-    if known is None:
-        return None
-    if isinstance(request, ReadMappings) and not request.is_fresh:
-        return known.mappings(request.index)
-    if isinstance(request, Refresh) and known.is_refreshed(request.index):
-        return {}
-    return None
 
 
 def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) -> Any:

@@ -69,32 +69,41 @@ def analyzer_of(language: str) -> str:
     return ANALYZERS[code_of(language)]
 
 
+def _kept(mapping: dict[str, Any], name: str) -> Any:
+    """Return what an index keeps of how it was set up; None if it keeps nothing of that name."""
+    return mapping.get("_meta", {}).get("esdedup", {}).get(name)
+
+
 def kept_language(mapping: dict[str, Any]) -> str | None:
     """Return the language that an index was set up for; None: for none in particular."""
-    kept = mapping.get("_meta", {}).get("esdedup", {}).get("language")
+    kept = _kept(mapping, "language")
     return kept if isinstance(kept, str) and kept in ANALYZERS else None
+
+
+def kept_forest(mapping: dict[str, Any]) -> str | None:
+    """Return the forest that an index belongs to; None: any may take its articles."""
+    kept = _kept(mapping, "forest")
+    return kept if isinstance(kept, str) else None
+
+
+def is_routed_by_root(mapping: dict[str, Any]) -> bool:
+    """Return whether the articles of an index with that mapping are routed by their roots."""
+    return mapping.get("_routing", {}).get("required") is True and _kept(mapping, "routed_by_root") is True
 
 
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
     """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields.
 
-    Args:
-        forest: The forest that it belongs to; None: as it was.
+    With `forest`, it belongs to that from now on.
     """
     meta: dict[str, Any] = mapping.get("_meta", {})
     kept = {"fields": dataclasses.asdict(fields)} | ({} if forest is None else {"forest": forest})
     return meta | {"esdedup": meta.get("esdedup", {}) | kept}
 
 
-def kept_forest(mapping: dict[str, Any]) -> str | None:
-    """Return the forest that an index belongs to; None: any may take its articles."""
-    kept = mapping.get("_meta", {}).get("esdedup", {}).get("forest")
-    return kept if isinstance(kept, str) else None
-
-
 def kept_fields(mapping: dict[str, Any]) -> Fields | None:
     """Return the names of the articles' fields that an index keeps; None if it keeps none."""
-    kept = mapping.get("_meta", {}).get("esdedup", {}).get("fields")
+    kept = _kept(mapping, "fields")
     if not isinstance(kept, dict):
         return None
     roles = [field.name for field in dataclasses.fields(Fields)]
@@ -102,14 +111,9 @@ def kept_fields(mapping: dict[str, Any]) -> Fields | None:
 
 
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
-    """Return the names of the articles' fields in some indices.
+    """Return the names of the articles' fields in some indices: those given, or those that all of them keep.
 
-    Args:
-        given: The caller's; they take precedence. None: those that the indices keep. An index that keeps
-            none has the usual names.
-
-    Raises:
-        IndexNotReady: The indices keep different names.
+    An index that keeps none has the usual names.
     """
     if given is not None:
         return given
@@ -127,8 +131,7 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
 def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> Fields:
     """Return the names of the fields of articles that are written to an index.
 
-    Raises:
-        IndexNotReady: The index keeps other names than those given, so readers would not find the fields.
+    Those given must be its own, or readers would not find the fields.
     """
     kept = kept_fields(mapping)
     if given is not None and kept not in (None, given):
@@ -217,24 +220,19 @@ def article_index(
     """Return settings and mappings of a new article index.
 
     Fields that are not named here are stored, but not indexed: otherwise one article could use up the
-    fields that an index may have, or give a field a type that keeps other articles out.
-
-    Args:
-        shards: None: the server's default.
-        route_by_root: Require a routing, and record in the mapping that it is the article's root.
-        language: Of titles and texts, which the mapping records; None: words are found as they are written.
-        forest: The forest that it belongs to, which the mapping records; None: none in particular.
+    fields that an index may have, or give a field a type that keeps other articles out. The mapping records
+    the other arguments, but for `shards`; None: the server's default. See `Articles.setup`.
     """
-    meta: dict[str, Any] = {} if language is None else {"esdedup": {"language": code_of(language)}}
-    properties = missing_properties({"_meta": meta}, fields)
-    body: dict[str, Any] = {"mappings": {"dynamic": False, "properties": properties, "_meta": meta}}
-    if shards is not None:
-        body["settings"] = {"number_of_shards": shards}
+    mapping: dict[str, Any] = {"dynamic": False, "_meta": {"esdedup": {}}}
+    kept = mapping["_meta"]["esdedup"]
+    if language is not None:
+        kept["language"] = code_of(language)
     if route_by_root:
-        body["mappings"]["_routing"] = {"required": True}
-        meta["esdedup"] = meta.get("esdedup", {}) | {"routed_by_root": True}
-    body["mappings"]["_meta"] = meta_with_fields(body["mappings"], fields, forest=forest)
-    return body
+        mapping["_routing"] = {"required": True}
+        kept["routed_by_root"] = True
+    mapping["properties"] = missing_properties(mapping, fields)
+    mapping["_meta"] = meta_with_fields(mapping, fields, forest=forest)
+    return {"mappings": mapping} | ({} if shards is None else {"settings": {"number_of_shards": shards}})
 
 
 def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
@@ -263,16 +261,10 @@ def hides_new_fields(mapping: dict[str, Any]) -> bool:
     return str(mapping.get("dynamic")).lower() == "false"
 
 
-def is_routed_by_root(mapping: dict[str, Any]) -> bool:
-    """Return whether the articles of an index with that mapping are routed by their roots."""
-    meta = mapping.get("_meta", {}).get("esdedup", {})
-    return mapping.get("_routing", {}).get("required") is True and meta.get("routed_by_root") is True
-
-
 def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
     """Make sure that none of these indices is a forest."""
     for index, mapping in mappings.items():
-        if "format" in mapping.get("_meta", {}).get("esdedup", {}):
+        if _kept(mapping, "format") is not None:
             raise IndexNotReady(
                 f"the index {index!r} is a forest, which holds no articles: name an index of articles",
                 index=index,
@@ -333,11 +325,7 @@ def _is_left_out(name: str, source: dict[str, Any]) -> bool:
 
 
 def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest.
-
-    Raises:
-        IndexNotReady: An index lacks one, has it with another mapping, is a forest, or can never have them.
-    """
+    """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest."""
     refuse_unusable(mappings, fields)
     name = fields.dedup
     expected = dedup_properties(name)[name]["properties"]

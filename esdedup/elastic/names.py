@@ -10,11 +10,7 @@ DEFAULT_FOREST = "esdedup-forest"
 
 
 def check_index_names(names: Sequence[str]) -> None:
-    """Make sure that these are names, aliases or patterns in a list, none of them empty.
-
-    Raises:
-        SettingError: It is a single string, or a name is empty.
-    """
+    """Make sure that these are names, aliases or patterns in a list, none of them empty."""
     if isinstance(names, str):
         raise SettingError(f"name the indices of the articles as a list: [{names!r}]")
     if not all(names):
@@ -22,14 +18,11 @@ def check_index_names(names: Sequence[str]) -> None:
 
 
 def check_index_name(name: str) -> None:
-    """Make sure that a single index can have this name.
-
-    Raises:
-        SettingError: Elasticsearch would refuse it, or read it as several indices.
-    """
-    is_bad = name in {"", ".", ".."} or name[0] in "_-+" or name != name.lower()
+    """Make sure that a single index can have this name: Elasticsearch neither refuses nor divides it."""
     if (
-        is_bad
+        name in {"", ".", ".."}
+        or name[0] in "_-+"
+        or name != name.lower()
         or len(name.encode(errors="replace")) > MAX_INDEX_NAME_BYTES
         or any(character in '\\/*?"<>| ,#:' for character in name)
     ):

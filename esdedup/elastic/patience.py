@@ -30,18 +30,15 @@ _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTim
 def retrying(
     *retries: tenacity.retry_base, patience_s: float = PATIENCE_S, **options: Any
 ) -> tenacity.Retrying:
-    """Return what calls a function again, after growing pauses; in the end, what it met last is the result.
+    """Return what calls a function again if one of `retries` says so, after growing pauses.
 
-    Args:
-        retries: It is called again if one of them says so.
-        patience_s: For how long.
-        options: Others of ``tenacity.Retrying``.
+    In the end, what it met last is the result.
     """
     return tenacity.Retrying(
         retry=tenacity.retry_any(*retries),
         stop=tenacity.stop_after_delay(patience_s),
         wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE_S, max=_LONGEST_PAUSE_S),
-        retry_error_callback=_last_answer,
+        retry_error_callback=_result_of,
         **options,
     )
 
@@ -102,10 +99,6 @@ def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elastic
     """Return a client of the same servers that retries requests while these are unavailable.
 
     A request may be executed twice, so use it only for requests that can be repeated.
-
-    Args:
-        client: Owned by the caller; not changed.
-        patience_s: How long a request is retried.
     """
     if isinstance(client.transport, _PatientTransport):
         return client
@@ -127,6 +120,6 @@ def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:
     return any(each.get("status") in BUSY_STATUSES and not is_blocked(each) for each in searches)
 
 
-def _last_answer(state: tenacity.RetryCallState) -> Any:
+def _result_of(state: tenacity.RetryCallState) -> Any:
     assert state.outcome is not None
     return state.outcome.result()

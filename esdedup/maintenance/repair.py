@@ -15,8 +15,15 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, read_learned
+from esdedup.elastic.forest.learned import (
+    FIELD,
+    LearnedLog,
+    LearnedRecord,
+    documents_of,
+    read_learned,
+)
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
+from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
@@ -91,7 +98,7 @@ class Repair:
         repaired += self._repair_forest(forest)
         if repaired[ViolationKind.NODE_GONE]:
             # A lost node may have been older than its remaining articles: the order is unreliable.
-            self._writer.write_ordered_since(index.status().state.seq)
+            self._writer.write_own(ordered_since_document(index.status().state.seq))
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
@@ -258,16 +265,18 @@ def _emptied(
     with writer.released_on_error():
         status = index.status()
         aging = aging or status.aging
-        writer.write_aging(aging, dead_before_ms=max(dead_before_ms, status.dead_before_ms))
+        dead_before_ms = max(dead_before_ms, status.dead_before_ms)
+        writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
         # Numbers of arrivals are never reused, not even those of deleted articles.
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
         state = ahead.true_state().after(state)
         ahead.set_articles_back(writer, state)
         writer.write([], state=state)
         for each in learned:
-            writer.write([], learned=each.to_documents())
+            documents = documents_of(each.changes, log=each.log, first=each.first)
+            writer.write([], learned=documents)
         # An article that was indexed twice has the number of its second arrival: the order is unreliable.
-        writer.write_ordered_since(index.status().state.seq)
+        writer.write_own(ordered_since_document(index.status().state.seq))
     return writer
 
 

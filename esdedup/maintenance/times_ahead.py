@@ -9,6 +9,7 @@ from typing import Any
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import FIELD
 from esdedup.elastic.forest.log_nodes import LogNodes
+from esdedup.elastic.forest.status import aging_document
 from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.forest.model import NO_TIME, Aging, State
@@ -51,7 +52,7 @@ class TimesAhead:
         self._index.refresh()
         found, true = self._index.status(), self._index.status(latest_ms=self._latest_ms)
         if found.dead_before_ms != true.dead_before_ms:
-            writer.write_aging(found.aging, dead_before_ms=true.dead_before_ms)
+            writer.write_own(aging_document(found.aging, dead_before_ms=true.dead_before_ms))
         # Last: until then feeders refuse the forest.
         if found.state.time_ms > self._latest_ms:
             writer.write([], state=state)

@@ -156,14 +156,15 @@ def test_changes_of_several_documents_count_once_the_last_is_there(
     for name, document in [*parts, *parts[:2]]:
         es.index(index=forest, id=name, document=document, refresh=True)
         execute(es, copy.update(forest))
-        assert learned(es, forest) == contents(copy._boilerplate) == before
+        assert learned(es, forest) == contents(copy._known.boilerplate) == before
     # A batch that was cut otherwise takes their place.
     again = LearnedLog(forest, execute(es, read_learned(forest)))
-    assert again._number == parts[0][1]["learned"] - 1
+    assert again.last is not None
+    assert again.last.last == parts[0][1]["learned"] - 1
     for name, document in (last, end):
         es.index(index=forest, id=name, document=document, refresh=True)
     execute(es, copy.update(forest))
-    assert learned(es, forest) == contents(copy._boilerplate) == contents(log.boilerplate) != before
+    assert learned(es, forest) == contents(copy._known.boilerplate) == contents(log.boilerplate) != before
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     es.delete(index=forest, id=last[0], refresh=True)
     (violation,) = Maintenance(es, forest=forest).verify([index])

@@ -137,7 +137,7 @@ def test_a_copy_goes_on_after_a_look_up_that_failed() -> None:
 
     with pytest.raises(Interrupted):
         learned.filter(passages, ids, sites=map(fail, [None]))
-    assert not learned._boilerplate.has_begun
+    assert not learned._known.boilerplate.has_begun
     assert learned.filter(passages, ids).tolist() == expected
 
 

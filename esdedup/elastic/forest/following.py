@@ -196,7 +196,7 @@ class Follower:
         if copy is not None:
             try:
                 index.run(copy.update(index.name))
-                return LearnedLog.of(copy)
+                return copy.taken()
             except Exception as error:
                 # As above.
                 log.warning("what the forest %r has learned is read: %s", self._forest, error)

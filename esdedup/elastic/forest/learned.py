@@ -21,7 +21,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.documents import Document
-from esdedup.elastic.pages import Hits, all_hits
+from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
 from esdedup.text.parsed import Passages, SiteFilters
@@ -37,13 +37,11 @@ EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids
 # Servers refuse documents of tens of megabytes, and small ones sooner.
 _MOST_BYTES = 1_000_000
 _READ_AT_ONCE = 50
-
-
-class End(NamedTuple):
-    """Where a record ends: the numbers of its last document, and of the last page that it has."""
-
-    document: int
-    page: int
+# The changes of small batches share a document, which is written again with each of them.
+_ENOUGH_BYTES = 8_000
+_LOG_BYTES = 8
+# One document with changes, and the one that says how many there must be.
+_ONE_AND_LAST = 2
 
 
 class LearnedRecord(NamedTuple):
@@ -61,11 +59,7 @@ class LearnedRecord(NamedTuple):
 
     @classmethod
     def of_hits(cls, hits: Sequence[dict[str, Any]], *, forest: str) -> "LearnedRecord":
-        """Read it from the hits of its documents.
-
-        Raises:
-            ForestDamaged: It is unreadable.
-        """
+        """Read it from the hits of its documents."""
         numbers = [hit["sort"][0] for hit in hits]
         try:
             states = [hit["_source"]["state"] for hit in hits]
@@ -74,15 +68,6 @@ class LearnedRecord(NamedTuple):
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(forest, numbers[0], f"unreadable ({error})") from error
         return cls(numbers[0], numbers[-1], str(states[0]["log"]), changes, len(content))
-
-    @property
-    def end(self) -> End:
-        """Where it ends."""
-        return End(self.last, self.changes.last_page)
-
-    def to_documents(self) -> list[Document]:
-        """Return its documents as they are stored."""
-        return documents_of(self.changes, log=self.log, first=self.first)
 
 
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
@@ -97,20 +82,88 @@ def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
     return [*found, (_LAST_ID, {"state": {"log": log, "last": last}})]
 
 
+class LearnedLog:
+    """What the documents of one forest have taught; the forest's owner goes on with them."""
+
+    def __init__(self, forest: str, found: Sequence[LearnedRecord] = ()) -> None:
+        """Learn from all documents that a forest has."""
+        self.boilerplate = Boilerplate()
+        self.last: LearnedRecord | None = None
+        # Of the records that may teach still: the numbers of the last document, and of the last page.
+        self._ends: collections.deque[tuple[int, int]] = collections.deque()
+        self.read(forest, found)
+        self.keep()
+
+    def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
+        """Learn from further documents, beginning with those of the last record, unless that was kept.
+
+        The last one is a step that stays open: it may have grown when it is read again.
+
+        Raises:
+            ForestDamaged: One does not follow the one before, or documents before them are missing. What was
+                learned is of no use then.
+        """
+        boilerplate = self.boilerplate
+        if boilerplate.has_begun:
+            boilerplate.undo()
+            self._ends.pop()
+        is_new = boilerplate.last_page == 0
+        for each in found:
+            self.keep()
+            boilerplate.begin()
+            try:
+                boilerplate.apply(each.changes)
+            except ValueError as error:
+                raise damaged(forest, each.first, f"wrong ({error})") from error
+            self._ends.append((each.last, each.changes.last_page))
+            self.last = each
+        if is_new and found and found[0].changes.first_page > boilerplate.window.former_from:
+            raise damaged(forest, found[0].first - 1, "missing")
+
+    def keep(self) -> None:
+        """Keep the last record as it is."""
+        if self.boilerplate.has_begun:
+            self.boilerplate.keep()
+
+    def add(self, changes: Changes) -> list[Document]:
+        """Return the documents that add the changes of a batch: new ones, or the last with more in it.
+
+        None are needed if the batch had no new page, and ended no block.
+        """
+        if changes.are_empty:
+            return []
+        last, documents = self.last, list[Document]()
+        log, first = (last.log, last.last + 1) if last else (secrets.token_hex(_LOG_BYTES), 1)
+        if last and last.size_bytes < _ENOUGH_BYTES:
+            joined = last.changes.then(changes)
+            documents = documents_of(joined, log=log, first=last.last)
+        # What is there already must not become a part of something that does not count yet.
+        if len(documents) == _ONE_AND_LAST:
+            changes, first = joined, first - 1
+            self._ends.pop()
+        else:
+            documents = documents_of(changes, log=log, first=first)
+        number = documents[-1][1]["state"]["last"]
+        size_bytes = sum(len(each["state"].get("changes", "")) for _, each in documents)
+        self.last = LearnedRecord(first, number, log, changes, size_bytes)
+        self._ends.append((number, changes.last_page))
+        return documents
+
+    def forget_outdated(self) -> Query | None:
+        """Return a query for documents that teach nothing any more, once; None if there are no new ones."""
+        outdated = 0
+        # The last document may get more.
+        while len(self._ends) > 1 and self._ends[0][1] < self.boilerplate.window.former_from:
+            outdated, _ = self._ends.popleft()
+        return {"range": {FIELD: {"lte": outdated}}} if outdated else None
+
+
 class LearnedCopy:
     """What another process has learned for a forest, brought up to date on request. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._boilerplate = Boilerplate()
-        # The first document of the last record, which may have grown when it is read again: its changes are a
-        # step that is open.
-        self._number = 0
-        self._log = ""
-        # The latest write of it that was read.
-        self._write: tuple[Any, ...] | None = None
-        self._last: LearnedRecord | None = None
-        self._ends: collections.deque[End] = collections.deque()
+        self._known = LearnedLog("")
 
     def update(self, forest: str) -> Requests[None]:
         """Learn what has been learned since the last time, as far as a refresh has made it visible.
@@ -120,52 +173,37 @@ class LearnedCopy:
         Raises:
             ForestDamaged: A document is missing or unreadable, or does not follow the one before.
         """
-        number, log, write = self._number, self._log, self._write
-        if (yield from _latest_write(forest, first=max(1, number))) == write:
+        last = self._known.last
+        first = last.first if last else 1
+        if (yield from _latest_write(forest, first=first)) == (last.write if last else None):
             return
-        found = yield from read_learned(forest, first=max(1, number))
-        if number and not (found and found[0].first == number and found[0].log == log):
+        found = yield from read_learned(forest, first=first)
+        if last and not (found and found[0].first == last.first and found[0].log == last.log):
             # The forest is another one by now, or has forgotten more than this copy knows.
             found = yield from read_learned(forest)
-            number = 0
+            last = None
         with self._lock:
-            if number == 0:
-                self._boilerplate = Boilerplate()
-            elif number == self._number:
-                self._boilerplate.undo()
-            else:
+            known = self._known if last else LearnedLog(forest)
+            if last and not (known.last and known.last.first == last.first):
                 # Another thread was faster.
                 return
             # If the documents are damaged, the next call begins anew.
-            boilerplate, self._boilerplate = self._boilerplate, Boilerplate()
-            self._number, self._write = 0, None
-            teach(boilerplate, found, forest=forest)
-            self._boilerplate = boilerplate
-            self._ends = self._ends if number else collections.deque()
-            if found:
-                self._number, self._log, self._write = found[-1].first, found[-1].log, found[-1].write
-                self._last = found[-1]
-                if number:
-                    # It may have grown, and is among those that were found.
-                    self._ends.pop()
-                self._ends.extend(each.end for each in found)
-                while self._ends[0].page < boilerplate.window.former_from and len(self._ends) > 1:
-                    self._ends.popleft()
+            self._known = LearnedLog(forest)
+            known.read(forest, found)
+            known.forget_outdated()
+            self._known = known
 
-    def taken(self) -> "tuple[Boilerplate, LearnedRecord | None, collections.deque[End]]":
-        """Return what it knows, the last record, and the ends of all that still teach; then it is empty."""
+    def taken(self) -> LearnedLog:
+        """Return what it knows; then it is empty."""
         with self._lock:
-            taken = self._boilerplate, self._last if self._number else None, self._ends
-            if taken[0].has_begun:
-                taken[0].keep()
-            self._boilerplate, self._number, self._write = Boilerplate(), 0, None
-            self._ends = collections.deque()
-            return taken
+            taken, self._known = self._known, LearnedLog("")
+        taken.keep()
+        return taken
 
     def are_learned(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
         with self._lock:
-            return self._boilerplate.are_learned(hashes)
+            return self._known.boilerplate.are_learned(hashes)
 
     def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
         """Return what leaves out of pages what has been learned by then, or declared."""
@@ -188,15 +226,16 @@ class LearnedCopy:
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
         """
         with self._lock:
-            self._boilerplate.begin()
+            boilerplate = self._known.boilerplate
+            boilerplate.begin()
             try:
-                return self._boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
+                return boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
             finally:
-                if self._boilerplate.is_torn:
+                if boilerplate.is_torn:
                     # The next `update` begins anew.
-                    self._boilerplate, self._number, self._write = Boilerplate(), 0, None
+                    self._known = LearnedLog("")
                 else:
-                    self._boilerplate.undo()
+                    boilerplate.undo()
 
 
 def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]]:
@@ -216,32 +255,27 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
     hits = yield from all_hits(forest, body)
     if not hits:
         return []
-    write, last = _write_of(max(hits, key=lambda hit: hit["_seq_no"])), 0
-    if hits[0]["_id"] == _LAST_ID:
-        last = _number(hits.pop(0))
+    write = _write_of(max(hits, key=lambda hit: hit["_seq_no"]))
+    # How many documents there must be, at least.
+    last = _state(hits.pop(0)).get("last") if hits[0]["_id"] == _LAST_ID else 0
     for before, after in itertools.pairwise(hits):
         number = before["sort"][0] + 1
         if after["sort"][0] != number:
             raise damaged(forest, number, "missing")
         if _state(after).get("log") != _state(before).get("log"):
             raise damaged(forest, number, "from another forest")
-    found = _records(hits, forest=forest)
-    known = found[-1].last if found else first - 1
-    if known < last:
-        raise damaged(forest, known + 1, "missing")
-    if found:
-        found[-1] = found[-1]._replace(write=write)
-    return found
-
-
-def _records(hits: Hits, *, forest: str) -> list[LearnedRecord]:
-    """Return the records in documents, but for the last one if its writer died in the middle of it."""
     found: list[LearnedRecord] = []
     start = 0
+    # Without the last one if its writer died in the middle of it.
     for stop, hit in enumerate(hits, 1):
         if not _state(hit).get("goes_on"):
             found.append(LearnedRecord.of_hits(hits[start:stop], forest=forest))
             start = stop
+    known = found[-1].last if found else first - 1
+    if isinstance(last, int) and known < last:
+        raise damaged(forest, known + 1, "missing")
+    if found:
+        found[-1] = found[-1]._replace(write=write)
     return found
 
 
@@ -276,35 +310,6 @@ def _state(hit: dict[str, Any]) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def _number(hit: dict[str, Any]) -> int:
-    """Return how many documents there must be, at least."""
-    last = _state(hit).get("last")
-    return last if isinstance(last, int) else 0
-
-
-def teach(boilerplate: Boilerplate, found: Sequence[LearnedRecord], *, forest: str) -> None:
-    """Teach what documents say, the last of them as a step that stays open.
-
-    Args:
-        boilerplate: Knows what the documents before them say, or nothing.
-        found: As `read_learned` returned them.
-
-    Raises:
-        ForestDamaged: One does not follow the one before, or documents before them are missing.
-    """
-    is_new = boilerplate.last_page == 0
-    for each in found:
-        if boilerplate.has_begun:
-            boilerplate.keep()
-        boilerplate.begin()
-        try:
-            boilerplate.apply(each.changes)
-        except ValueError as error:
-            raise damaged(forest, each.first, f"wrong ({error})") from error
-    if is_new and found and found[0].changes.first_page > boilerplate.window.former_from:
-        raise damaged(forest, found[0].first - 1, "missing")
-
-
 def damaged(forest: str, number: int, flaw: str) -> ForestDamaged:
     """Return the error for a flaw of a document."""
     document = f"{FIELD}-{number}"
@@ -315,77 +320,3 @@ def damaged(forest: str, number: int, flaw: str) -> ForestDamaged:
         document=document,
         flaw=flaw,
     )
-
-
-# The changes of small batches share a document, which is written again with each of them.
-_ENOUGH_BYTES = 8_000
-_LOG_BYTES = 8
-# One document with changes, and the one that says how many there must be.
-_ONE_AND_LAST = 2
-
-
-class LearnedLog:
-    """The documents of one forest, and what they have taught, for the forest's owner."""
-
-    def __init__(self, forest: str, found: Sequence[LearnedRecord]) -> None:
-        """Learn from all documents that a forest has.
-
-        Raises:
-            ForestDamaged: One is missing, or does not follow the one before.
-        """
-        boilerplate = Boilerplate()
-        teach(boilerplate, found, forest=forest)
-        if found:
-            boilerplate.keep()
-        self._go_on(boilerplate, found[-1] if found else None, collections.deque(each.end for each in found))
-
-    @classmethod
-    def of(cls, copy: LearnedCopy) -> "LearnedLog":
-        """Go on from what a copy knows, which knows nothing then."""
-        log = cls.__new__(cls)
-        log._go_on(*copy.taken())
-        return log
-
-    def _go_on(
-        self, boilerplate: Boilerplate, last: LearnedRecord | None, ends: collections.deque[End]
-    ) -> None:
-        self.boilerplate = boilerplate
-        self._log = last.log if last else secrets.token_hex(_LOG_BYTES)
-        self._number = last.last if last else 0
-        # The changes in the last document, while there is room for more.
-        self._tail: Changes | None = None
-        if last and last.size_bytes < _ENOUGH_BYTES:
-            self._tail = last.changes
-        # Of the records that may teach still.
-        self._ends = ends
-
-    def add(self, changes: Changes) -> list[Document]:
-        """Return the documents that add the changes of a batch: new ones, or the last with more in it.
-
-        None are needed if the batch had no new page, and ended no block.
-        """
-        if changes.are_empty:
-            return []
-        documents: list[Document] = []
-        if self._tail is not None:
-            joined = self._tail.then(changes)
-            documents = documents_of(joined, log=self._log, first=self._number)
-        # What is there already must not become a part of something that does not count yet.
-        if len(documents) == _ONE_AND_LAST:
-            changes = joined
-            self._ends.pop()
-        else:
-            documents = documents_of(changes, log=self._log, first=self._number + 1)
-        self._number = documents[-1][1]["state"]["last"]
-        self._ends.append(End(self._number, changes.last_page))
-        is_small = sum(len(each["state"].get("changes", "")) for _, each in documents) < _ENOUGH_BYTES
-        self._tail = changes if is_small else None
-        return documents
-
-    def outdated(self) -> Query | None:
-        """Return a query for documents that teach nothing any more; None if there are no new ones."""
-        outdated = 0
-        # The last document may get more.
-        while len(self._ends) > 1 and self._ends[0].page < self.boilerplate.window.former_from:
-            outdated = self._ends.popleft().document
-        return {"range": {FIELD: {"lte": outdated}}} if outdated else None

@@ -36,27 +36,19 @@ class ForestStatus:
 
 
 def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[ForestStatus]:
-    """Read a forest's status. Only nodes that a refresh has made visible count.
-
-    Args:
-        latest_ms: Later times are left out, as if those arrivals had brought none. None: none is.
-    """
+    """Read a forest's status; see `ForestIndex.status`."""
     stored = State(**(yield from _read(forest, STATE_ID)))
     aging = yield from _read(forest, AGING_ID)
     aggregations = state_aggregations(seq="seq", time="made", latest_ms=latest_ms)
     answer = yield from aggregate(forest, {"match_all": {}}, aggregations)
     # A crash may have left nodes that are newer than the state, or the state may be lost.
     state = stored.until(latest_ms).after(state_of(answer))
-    dead_before_ms = aging.get("dead_before_ms", NO_TIME)
+    dead_before_ms = aging.pop("dead_before_ms", NO_TIME)
     if latest_ms is not None and dead_before_ms > state.time_ms:
         # It came from a time that is left out.
         dead_before_ms = NO_TIME
     return ForestStatus(
-        state=state,
-        stored_aging=Aging(retention_ms=aging["retention_ms"], granularity_ms=aging["granularity_ms"])
-        if aging
-        else None,
-        dead_before_ms=dead_before_ms,
+        state=state, stored_aging=Aging(**aging) if aging else None, dead_before_ms=dead_before_ms
     )
 
 
@@ -79,22 +71,22 @@ def state_document(state: State) -> Document:
 
 
 def aging_document(aging: Aging, *, dead_before_ms: int) -> Document:
-    """Return the document that keeps how long nodes live."""
+    """Return the document that keeps how long nodes live.
+
+    Those whose `seen` is before `dead_before_ms` have expired, however long nodes live now.
+    """
     return AGING_ID, {"state": dataclasses.asdict(aging) | {"dead_before_ms": dead_before_ms}}
 
 
 def ordered_since_document(seq: int) -> Document:
-    """Return the document that keeps the highest seq whose order is unreliable."""
+    """Return the document that says that the order of nodes up to `seq` is unreliable from now on."""
     return REBUILT_ID, {"state": {"seq": seq}}
 
 
 def state_aggregations(*, seq: str, time: str, latest_ms: int | None = None) -> Query:
     """Return the aggregations that `state_of` reads, over documents with those fields.
 
-    Args:
-        seq: The field with the number of an arrival.
-        time: The field with the forest's time.
-        latest_ms: Later times are left out. None: none is.
+    Times later than `latest_ms`, if given, are left out.
     """
     known: Query = {"filter": {"exists": {"field": time}}}
     if latest_ms is not None:

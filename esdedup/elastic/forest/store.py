@@ -20,7 +20,7 @@ from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.lookup import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_PAGE
-from esdedup.elastic.forest.status import ForestStatus
+from esdedup.elastic.forest.status import ForestStatus, aging_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
@@ -252,7 +252,7 @@ class ElasticStore(Closing):
         if not learned:
             return written
         self.boilerplate.keep()
-        if outdated := self._learned.outdated():
+        if outdated := self._learned.forget_outdated():
             # A search must find them. The first ones first: a crash must leave no gap.
             self._refresh()
             for hits in self._index.hit_pages(outdated, sort=[FIELD], versions=True):
@@ -266,11 +266,11 @@ class ElasticStore(Closing):
         if before is not None and before.retention_ms < aging.retention_ms:
             # Longer retention must not revive expired nodes.
             dead_before_ms = self._dead_before_ms = status.live_since_ms(before)
-            self.writer.write_aging(before, dead_before_ms=dead_before_ms)
+            self.writer.write_own(aging_document(before, dead_before_ms=dead_before_ms))
             if not self._is_log:
                 expire(self.writer, before)
         if aging != before:
-            self.writer.write_aging(aging, dead_before_ms=dead_before_ms)
+            self.writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
         return aging
 
     def _recover(self) -> None:

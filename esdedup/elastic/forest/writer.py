@@ -14,10 +14,10 @@ from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, jso
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
-from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
+from esdedup.elastic.forest.status import state_document
 from esdedup.elastic.forest.stored import Codec
 from esdedup.errors import EsdedupError, IndexNotReady
-from esdedup.forest.model import Aging, State
+from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
 # The grace period for the previous owner's writes when the task API is unavailable.
@@ -40,16 +40,7 @@ class ForestWriter(Closing):
         lease_ttl_s: float = 30.0,
         address: str | None = None,
     ) -> None:
-        """Take the lease, and make all earlier writes visible to searches.
-
-        Args:
-            wait_s: How long to wait for another owner to end.
-            lease_ttl_s: How long the lease holds without a renewal.
-            address: Where this process takes articles for others; None if it takes none.
-
-        Raises:
-            ForestBusy: Another process owns the forest.
-        """
+        """Take the lease, as `Lease` does, and make all earlier writes visible to searches."""
         self.index = index
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
         self._thread = SerialThread("esdedup-writer")
@@ -104,11 +95,7 @@ class ForestWriter(Closing):
 
     @contextlib.contextmanager
     def noticing_deletion(self) -> Iterator[None]:
-        """Let the body, which reads the forest, say so if the forest has been deleted.
-
-        Raises:
-            ForestMissing: It has.
-        """
+        """Let the body, which reads the forest, raise `ForestMissing` if the forest has been deleted."""
         try:
             yield
         except IndexNotReady as error:
@@ -117,11 +104,7 @@ class ForestWriter(Closing):
             raise missing or error from error
 
     def renew(self, *, at_once: bool = False) -> None:
-        """Make sure that the lease is held.
-
-        Args:
-            at_once: Write it anew in any case, which shows whether the forest can be written.
-        """
+        """Make sure that the lease is held, as `Lease.renew` does."""
         self._lease.renew(at_once=at_once)
 
     def write(
@@ -129,11 +112,7 @@ class ForestWriter(Closing):
     ) -> None:
         """Write the state, then the nodes and pages in their order, then what was learned.
 
-        Writing the same again changes nothing.
-
-        Raises:
-            ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
-                that order.
+        Writing the same again changes nothing. After an error, part of it may be written.
         """
         self.begin(packed, state=state, learned=learned).result()
 
@@ -145,26 +124,35 @@ class ForestWriter(Closing):
         state: State | None = None,
         learned: Sequence[Document] = (),
     ) -> Future[None]:
-        """Begin to write as `write` does, in a thread.
+        """Begin to write as `write` does, in a thread; return what waits for it.
 
         Args:
             log: The same, as a log has it. None: if the forest has one, it gets all of them whole.
-
-        Returns:
-            What waits for it, and raises as `write` does.
 
         Raises:
             EsdedupError: What was begun before has failed.
         """
         self.flush()
-        added: list[LogDocument] | None = None
-        if self._log is not None:
-            added = [self._log.add(packed, log, state)] if packed or state else []
+        added: LogDocument | None = None
+        if self._log is not None and (packed or state):
+            added = self._log.add(packed, log, state)
 
         def documents() -> Sequence[Document | JsonDocument]:
-            return self._nodes(packed, state) if added is None else [each.json() for each in added]
+            if self._log is not None:
+                return [added.json()] if added else []
+            own = [state_document(state)] if state else []
+            return [*own, *json_documents(packed, self.index.relation)]
 
-        return self._thread.begin(lambda: self._write_noting_failure(documents, learned))
+        def write() -> None:
+            try:
+                self._put([*documents(), *learned[:_LEARNED_AT_ONCE]])
+                for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
+                    self._put(some)
+            except BaseException as error:
+                self._failure = error
+                raise
+
+        return self._thread.begin(write)
 
     def begin_log(self) -> int:
         """Let what is written from now on be in documents of its own; return the number of the first."""
@@ -179,11 +167,7 @@ class ForestWriter(Closing):
         return 1 if self._log is None else self._log.number - count - 1
 
     def flush(self) -> None:
-        """Wait until what was begun has been written.
-
-        Raises:
-            EsdedupError: It has failed.
-        """
+        """Wait until what was begun has been written; raise why it was not."""
         self.settle()
         if self._failure is not None:
             raise self._failure
@@ -206,50 +190,17 @@ class ForestWriter(Closing):
         if self._log is not None:
             self._log.begin_another()
 
-    def _write_noting_failure(
-        self, documents: Callable[[], Sequence[Document | JsonDocument]], learned: Sequence[Document]
-    ) -> None:
-        try:
-            self._put([*documents(), *learned[:_LEARNED_AT_ONCE]])
-            for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
-                self._put(some)
-        except BaseException as error:
-            self._failure = error
-            raise
-
-    def _nodes(self, packed: Sequence[bytes], state: State | None) -> list[Document | JsonDocument]:
-        written = json_documents(packed, self.index.relation)
-        return [*([state_document(state)] if state else []), *written]
-
-    def write_ordered_since(self, seq: int) -> None:
-        """Record that the order of nodes up to `seq` is unreliable from now on."""
-        self._write_own(ordered_since_document(seq))
-
-    def write_aging(self, aging: Aging, *, dead_before_ms: int) -> None:
-        """Set how long nodes live.
-
-        Args:
-            dead_before_ms: Nodes whose `seen` is before this have expired, however long nodes live now.
-        """
-        self._write_own(aging_document(aging, dead_before_ms=dead_before_ms))
+    def write_own(self, document: Document) -> None:
+        """Write one of the forest's own documents, such as `aging_document`."""
+        self.settle()
+        self._put([document])
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete nodes or pages, except those that have been written since they were found.
-
-        Args:
-            hits: Hits of a search for them, with their versions.
-
-        Returns:
-            How many were deleted.
-        """
+        """Delete what a search with versions has found, unless it was written since; return how many were."""
         self.settle()
         operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
         return sum(result["status"] == HTTPStatus.OK for result in results)
-
-    def _write_own(self, document: Document) -> None:
-        self.settle()
-        self._put([document])
 
     def _put(self, documents: Sequence[Document | JsonDocument]) -> None:
         """Write documents in their order."""

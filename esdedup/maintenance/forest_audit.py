@@ -8,6 +8,7 @@ from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
 from esdedup.elastic.forest.search import NodeCache
+from esdedup.elastic.forest.status import read_ordered_since
 from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
 from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
@@ -60,13 +61,11 @@ class ForestAudit:
             self._index.run(self._index.log.update())
         self._damaged: list[Hit] = []
         self._misplaced: list[StoredNode] = []
-        nodes = self._index.nodes.by_tree(
-            self._index.hit_pages, damaged=self._damaged, misplaced=self._misplaced
-        )
+        nodes = self._index.nodes.by_tree(damaged=self._damaged, misplaced=self._misplaced)
         first = list(itertools.islice(nodes, 1))
         # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
-        self._ordered_since = self._index.ordered_since()
+        self._ordered_since = self._index.run(read_ordered_since(self._index.name))
         for trees in _batches(_trees(itertools.chain(first, nodes)), self._audit_batch):
             batch = [node for tree in trees for node in tree.nodes]
             yield from map(_unfindable, self._index.run(self._index.nodes.unfindable(batch)))
@@ -142,7 +141,7 @@ class ForestAudit:
             return
         signatures = signatures_of(roots, self._index.relation)
         near_them = self._index.nodes.candidates(signatures, live_since_ms=self._live_since_ms)
-        candidates = self._index.run(near_them)
+        candidates = [each for each in self._index.run(near_them) if isinstance(each, StoredNode)]
         cache = NodeCache(self._genuine(candidates), self._index.relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
         earlier: dict[str, StoredNode] = {}
@@ -177,7 +176,7 @@ class ForestAudit:
     def _stray_pages(self) -> Iterator[Violation]:
         """Yield the documents of pages that name a missing node, or are damaged."""
         index = self._index
-        for pages in index.nodes.lone_pages(index.hit_pages):
+        for pages in index.nodes.lone_pages():
             named = {page.node for _, page in pages if page and page.node}
             gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
             # Read after the nodes: the node of a page that lives at this time was alive when it was read.

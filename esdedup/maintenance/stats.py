@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pydantic
 
+from esdedup.elastic.forest.candidates import count_by_key
 from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
@@ -251,7 +252,7 @@ def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key
     shared = collections.Counter(term for own in terms for term in set(own))
     ordinary = {term for own in terms[:_NODES_COUNTED] for term in own}
     fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]
-    counts = index.run(index.search.count_by_key(ordinary.union(fullest)))
+    counts = index.run(count_by_key(index.name, ordinary.union(fullest)))
     keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
     return tuple(keys), round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
 

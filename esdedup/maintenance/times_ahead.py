@@ -99,9 +99,7 @@ class TimesAhead:
             yield from self._records.batches(later_than_ms=self._latest_ms)
 
     def _stored(self) -> Iterator[list[Stored]]:
-        yield from self._index.nodes.later_than(
-            self._index.hit_pages, made_ms=self._latest_ms, seen_ms=self._latest_seen_ms
-        )
+        yield from self._index.nodes.later_than(made_ms=self._latest_ms, seen_ms=self._latest_seen_ms)
 
     def _set_stored_back(self, stored: Stored, state: State) -> Stored:
         seen_ms = self._aging.round_up(state.time_ms)

@@ -337,7 +337,8 @@ class _IndexExplainer:
             return None
         signature = signatures_of([node], self._relation)
         found = yield from self._nodes.candidates(signature, live_since_ms=NO_TIME)
-        others = (each for each in found if each.root == node.root and each.id != node.id)
+        nodes = (each for each in found if isinstance(each, StoredNode))
+        others = (each for each in nodes if each.root == node.root and each.id != node.id)
         neighbours = NodeCache(others, self._relation).find_pairs(signature)
         if not neighbours:
             return None

@@ -86,7 +86,7 @@ def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
     if index.log is not None:
         index.run(index.log.update())
     misplaced: list[StoredNode] = []
-    yield from index.nodes.by_tree(index.hit_pages, damaged=[], misplaced=misplaced)
+    yield from index.nodes.by_tree(damaged=[], misplaced=misplaced)
     yield from misplaced
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
-from esdedup.elastic.requests import Query, Requests, search
+from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fields import Fields, signature_of
 from esdedup.fingerprint.bands import ARTICLES, NODES
 from esdedup.forest.model import NO_TIME, Aging
@@ -26,12 +26,7 @@ class ArticleNodes:
     """Reads the nodes that articles name; has the methods of `NodeSearch` that readers use."""
 
     def __init__(self, *, index: str, fields: Fields, profile: str, relation: Relation, aging: Aging) -> None:
-        """Read the articles of an index.
-
-        Args:
-            index: An index, alias or pattern.
-            profile: The label of the forest's; articles of others are left out.
-        """
+        """Read the articles of an index that have the forest's `profile`, a label."""
         self.relation = relation
         self._index = index
         self._fields = fields
@@ -39,15 +34,10 @@ class ArticleNodes:
         self._profile = profile
         self._aging = aging
 
-    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Find live nodes that may be near one of `signatures`, or have its id."""
-        found = yield from self.candidates_and_pages(signatures, [], live_since_ms=live_since_ms)
-        return [each for each in found if isinstance(each, StoredNode)]
-
-    def candidates_and_pages(
-        self, signatures: npt.NDArray[Any], pages: Sequence[str], *, live_since_ms: int
+    def candidates(
+        self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find those nodes, and what remembers one of `pages`."""
+        """Find live nodes that may be near one of `signatures`, or have its id, and what remembers pages."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             representatives = self.relation.representatives(signatures[at : at + 1])[0]
@@ -90,13 +80,10 @@ class ArticleNodes:
     def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
         """Count the live leaves of a root: distinct texts, some per cent more or less if they are many."""
         cardinality = {"cardinality": {"field": f"{self._object}.fingerprint"}}
-        is_root = {"term": {f"{self._object}.fingerprint": root}}
         query = self._query([{"term": {f"{self._object}.root": root}}], live_since_ms)
-        query["bool"]["must_not"] = is_root
-        (answer,) = yield from search(
-            self._index, {"query": query, "size": 0, "aggs": {"leaves": cardinality}}
-        )
-        return int(answer["aggregations"]["leaves"]["value"])
+        query["bool"]["must_not"] = {"term": {f"{self._object}.fingerprint": root}}
+        answer = yield from aggregate(self._index, query, {"leaves": cardinality})
+        return int(answer["leaves"]["value"])
 
     def _latest(
         self, matching: list[Query], live_since_ms: int, *, size: int, by: str = "fingerprint"

@@ -5,11 +5,12 @@ find it. A node's document has the page of the arrival that made it, which for m
 Each other page that is remembered, with a node or with none, has a document of its own.
 """
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from esdedup.elastic.forest.stored import Codec, Signed, Stored, StoredNode, StoredPage, of_field
+from esdedup.elastic.forest.stored import Codec, Signed, Stored, StoredNode
 from esdedup.fingerprint.bands import NODES, Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
@@ -26,10 +27,8 @@ _LEAST_GROUPS = 10
 # What `stored_of` reads.
 _PACKED = ["packed"]
 # The fields that repeat parts of it, by which documents are found and sorted.
-_REPEATED: list[Any] = [
-    *("root", "seq", "page"),
-    *({"field": name, "format": "epoch_millis"} for name in ("made", "seen")),
-]
+_VALUES, _TIMES = ("root", "seq", "page"), ("made", "seen")
+_REPEATED: list[Any] = [*_VALUES, *({"field": name, "format": "epoch_millis"} for name in _TIMES)]
 
 
 def stored_in(hit: Hit, packing: Codec) -> Stored | None:
@@ -42,7 +41,7 @@ def stored_in(hit: Hit, packing: Codec) -> Stored | None:
 def packed_of(hits: Iterable[Hit]) -> list[bytes]:
     """Read nodes and pages from hits of `search_body` as they were packed."""
     fields = (hit.get("fields", {}).get("packed", []) for hit in hits)
-    return [of_field(values[0]) for values in fields if len(values) == 1]
+    return [base64.b64decode(values[0]) for values in fields if len(values) == 1]
 
 
 def stored_of(hits: Iterable[Hit], relation: Relation) -> list[Stored]:
@@ -58,11 +57,13 @@ def nodes_of(hits: Iterable[Hit], relation: Relation) -> list[StoredNode]:
 
 def agrees(hit: Hit, stored: Stored) -> bool:
     """Return whether the fields of a hit that was read with `repeated` are those of the node or page."""
-    body = _page_fields(stored) if isinstance(stored, StoredPage) else _node_fields(stored)
-    names = [name if isinstance(name, str) else name["field"] for name in _REPEATED]
-    expected = {name: [str(body[name])] for name in names if name in body}
-    fields = {name: values for name, values in hit.get("fields", {}).items() if name in names}
-    return expected == {name: list(map(str, values)) for name, values in fields.items()}
+    expected: dict[str, Any] = {"page": stored.page, "seen": stored.seen_ms}
+    if isinstance(stored, StoredNode):
+        expected |= {"root": stored.root, "seq": stored.seq, "made": stored.made_ms}
+    # What is not known has no field.
+    known = {name: [str(value)] for name, value in expected.items() if value not in ("", NO_TIME)}
+    fields = hit.get("fields", {})
+    return known == {name: list(map(str, fields[name])) for name in (*_VALUES, *_TIMES) if name in fields}
 
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
@@ -140,17 +141,3 @@ def interleaved(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Deal items into at least ten groups of at most `size`; adjacent items go to different groups."""
     groups = max(_LEAST_GROUPS, -(-len(items) // size))
     return (items[first::groups] for first in range(min(groups, len(items))))
-
-
-def _node_fields(node: StoredNode) -> dict[str, Any]:
-    page = {"page": node.page} if node.page else {}
-    return {"root": node.root, "seq": node.seq, **_known(made=node.made_ms, seen=node.seen_ms), **page}
-
-
-def _page_fields(page: StoredPage) -> dict[str, Any]:
-    return {"page": page.page, **_known(seen=page.seen_ms)}
-
-
-def _known(**times_ms: int) -> dict[str, int]:
-    """Return the times that are known."""
-    return {name: time_ms for name, time_ms in times_ms.items() if time_ms != NO_TIME}

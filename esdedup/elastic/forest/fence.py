@@ -42,9 +42,6 @@ class Fence:
         Several processes may do this at the same time: slow ones that took the lease earlier, and one that
         takes it now. The latest epoch wins: no process removes the alias of a later epoch, and none writes
         before it has seen, after adding its own alias, that no other is left.
-
-        Raises:
-            ServerUnavailable: A server of the cluster did not acknowledge the change in time.
         """
         for _ in range(_MOVES):
             epochs = self.epochs()
@@ -75,9 +72,6 @@ class Fence:
         """Wait until no write to the forest is running; return False if the client may not list tasks.
 
         A write that its alias admitted may wait for its shard long after the alias was moved.
-
-        Raises:
-            ServerUnavailable: A write does not end.
         """
         deadline = time.monotonic() + _DRAIN_S
         while True:

@@ -15,7 +15,7 @@ from esdedup.elastic.forest.log import EVERY_LOG, log_body
 from esdedup.elastic.forest.log_nodes import LogNodes
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
-from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read_status
+from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.pages import Hits
@@ -35,11 +35,7 @@ class ForestIndex:
     def __init__(
         self, client: Elasticsearch, *, name: str, meta: Meta, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        """Describe an index that exists; see `find`, `open` and `make`.
-
-        Args:
-            client: Owned by the caller; should be `patient`.
-        """
+        """Describe an index that exists, with a client that should be `patient`; see `find` and `make`."""
         self.client = client
         self.name = name
         self.meta = meta
@@ -48,7 +44,7 @@ class ForestIndex:
         self.may_refresh = True
         self.relation = meta.relation
         # Operations on its nodes, for `run`.
-        self.search = NodeSearch(forest=name, relation=self.relation, limits=limits)
+        self.search = NodeSearch(forest=name, relation=self.relation, limits=limits, scan=self.hit_pages)
         self.log = LogNodes(forest=name, relation=self.relation) if meta.is_log else None
 
     @property
@@ -58,13 +54,7 @@ class ForestIndex:
 
     @classmethod
     def find(cls, client: Elasticsearch, name: str, *, limits: Limits = DEFAULT_LIMITS) -> "ForestIndex":
-        """Find a forest, of any profile.
-
-        Requests are retried for a minute while the server is unavailable.
-
-        Raises:
-            ForestMissing: There is none.
-        """
+        """Find a forest, of any profile. Its requests are retried while the server is unavailable."""
         client = patient(client)
         meta = execute(client, read_meta(name))
         if meta is None:
@@ -82,15 +72,9 @@ class ForestIndex:
         lookup: Lookup | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> "ForestIndex":
-        """Find the forest of a profile; create it if there is none.
+        """Find the forest of a profile and a lookup; create it if there is none.
 
-        Args:
-            client: Owned by the caller; should be `patient`.
-            profile: That the forest must have.
-            lookup: How nodes are found. None: as the forest has it, a new one in memory.
-
-        Raises:
-            ForestMismatch: It was made with another profile or lookup, or in an unknown format.
+        Without `lookup`, nodes are found as the forest has it, in memory in a new one.
         """
         index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
         refuse_others(name, index.meta, profile)
@@ -132,10 +116,6 @@ class ForestIndex:
             latest_ms: Later times are left out, as if those arrivals had brought none. None: none is.
         """
         return self.run(read_status(self.name, latest_ms=latest_ms))
-
-    def ordered_since(self) -> int:
-        """Read the highest seq whose order is unreliable after a rebuild or repair; 0 if there is none."""
-        return self.run(read_ordered_since(self.name))
 
     def hit_pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False, repeated: bool = False

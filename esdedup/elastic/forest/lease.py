@@ -59,15 +59,11 @@ class Claim:
         """Whether it was released, has run out, or was made by a process of this machine that has ended."""
         if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
             return True
-        return self._is_of_this_machine and not _process_exists(self.pid)
+        return self.is_of_this_machine and not _process_exists(self.pid)
 
     @property
-    def is_of_this_process(self) -> bool:
-        """Whether this process made it, with another object."""
-        return self._is_of_this_machine and self.pid == os.getpid()
-
-    @property
-    def _is_of_this_machine(self) -> bool:
+    def is_of_this_machine(self) -> bool:
+        """Whether a process of this machine, and of this container, made it."""
         return (self.host, self.machine) == (socket.gethostname(), _machine())
 
     @property
@@ -83,7 +79,7 @@ class Claim:
             host = urlsplit(self.address).hostname
         except ValueError:
             return None
-        if not host or (is_loopback(host) and not self._is_of_this_machine):
+        if not host or (is_loopback(host) and not self.is_of_this_machine):
             return None
         return self.address
 
@@ -133,10 +129,9 @@ class Lease:
     def __init__(
         self, client: Elasticsearch, *, forest: str, ttl_s: float = 30.0, address: str | None = None
     ) -> None:
-        """Describe a claim; `acquire` makes it.
+        """Describe a claim to a forest that exists; `acquire` makes it.
 
         Args:
-            forest: Name of the forest's index, which must exist.
             ttl_s: How long the claim holds without a renewal.
             address: Where this process takes articles for others; None if it takes none.
         """
@@ -171,14 +166,10 @@ class Lease:
     def acquire(self, *, wait_s: float = 0.0) -> bool:
         """Take the lease, and wait until no write of a previous owner can succeed any more.
 
-        Args:
-            wait_s: How long to wait for another owner to end.
-
-        Returns:
-            Whether that is certain; False if the client may not list running writes.
+        Returns whether that is certain; False if the client may not list running writes.
 
         Raises:
-            ForestBusy: Another process owns the forest, and still did after the wait.
+            ForestBusy: Another process owns the forest, and still did after waiting for `wait_s`.
             ForestLost: Another process took the forest during this call.
             ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
         """
@@ -199,11 +190,10 @@ class Lease:
     def renew(self, *, at_once: bool = False) -> None:
         """Renew the lease if a third of its time is over. Afterwards at least a third of it is left.
 
-        Args:
-            at_once: Renew it in any case, which shows whether the forest can be written.
+        With `at_once`, renew it in any case, which shows whether the forest can be written.
 
         Raises:
-            ForestMissing: The forest was deleted.
+            ForestLost: Another process has taken the forest. If it was deleted, `ForestMissing`.
             ServerUnavailable: The server is too slow to renew it in time.
         """
         if not self._renew(at_once=at_once):
@@ -264,7 +254,7 @@ class Lease:
 
     def _busy(self, claim: Claim) -> ForestBusy:
         action = "Wait until it is released, feed through it if it is a sidecar, or name another forest."
-        if claim.is_of_this_process:
+        if claim.is_of_this_machine and claim.pid == os.getpid():
             action = "That is this process: share its Dedup between threads, or close it first."
         return ForestBusy(
             f"the forest {self._forest!r} is in use: {claim.owner}. {action}",
@@ -297,11 +287,7 @@ class Lease:
         return time.monotonic() - self._renewed_at
 
     def _take(self, before: Claim | None, version: dict[str, int]) -> bool | None:
-        """Write the lease, and shut out the previous owner.
-
-        Returns:
-            What `acquire` returns; None if another process was faster.
-        """
+        """Write the lease, and shut out the previous owner; None if another process was faster."""
         self._is_fenced = False
         self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
         self._since_s = time.time()

@@ -6,12 +6,13 @@ needed longer has a short one. What has expired goes with its document, before w
 still needed are written again.
 """
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from esdedup.elastic.forest.documents import JsonDocument, packed_of, search_body
-from esdedup.elastic.forest.stored import Codec, as_field
+from esdedup.elastic.forest.stored import Codec
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.forest.model import NO_TIME, State
@@ -42,13 +43,13 @@ class LogDocument(NamedTuple):
         # The forest's time too, so that the last document, which has the state, is none that has expired.
         seen_ms = max(self.seen_ms, self.state.time_ms)
         times_ms = [each for each in (self.state.origin_ms, self.state.time_ms) if each != NO_TIME]
-        source = {
-            FIELD: self.number,
-            "packed": as_field(self.log),
-            **({"seq": self.state.seq} if self.state.seq else {}),
-            **({"made": times_ms} if times_ms else {}),
-            **({"seen": seen_ms} if seen_ms != NO_TIME else {}),
-        }
+        source: dict[str, Any] = {FIELD: self.number, "packed": base64.b64encode(self.log).decode()}
+        if self.state.seq:
+            source["seq"] = self.state.seq
+        if times_ms:
+            source["made"] = times_ms
+        if seen_ms != NO_TIME:
+            source["seen"] = seen_ms
         return f"{FIELD}-{self.number}", json.dumps(source)
 
 
@@ -71,9 +72,7 @@ class LogDocuments:
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
         """Return the document that has what a batch writes: a new one, or the last with more in it.
 
-        Args:
-            log: The same as a log has it. None: all of them are written whole.
-            state: The forest's after the batch; None leaves it.
+        `log` is the same as a log has it; without it, all of `packed` is written whole.
         """
         added = self._packing.log(packed) if log is None else log
         if self._last.log and len(self._last.log) + len(added) > _ENOUGH_BYTES:

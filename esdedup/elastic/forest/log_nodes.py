@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from esdedup.elastic.forest.documents import Hit, packed_of
 from esdedup.elastic.forest.log import FIELD, log_body
-from esdedup.elastic.forest.search import NodeCounts, Scan
+from esdedup.elastic.forest.search import NodeCounts
 from esdedup.elastic.forest.stored import Codec, Entry, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.pages import Hits, each_page
@@ -48,7 +48,7 @@ class LogNodes:
         body = log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
         yield from each_page(self._forest, body, self._add)
 
-    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
+    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[Stored]]:
         """Find the live nodes near one of `signatures`, or with its id. Nodes may be repeated."""
         yield from self.update()
         added = list(self._nodes)[len(self._indexed) :]
@@ -136,7 +136,6 @@ class LogNodes:
 
     def by_tree(
         self,
-        scan: Scan,  # noqa: ARG002
         *,
         damaged: list[Hit],
         misplaced: list[StoredNode],  # noqa: ARG002
@@ -146,17 +145,11 @@ class LogNodes:
         places = sorted((node.root, node.seq, node.id) for node in map(self._node, self._nodes))
         yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
 
-    def lone_pages(self, scan: Scan) -> Iterator[list[tuple[Hit, StoredPage | None]]]:  # noqa: ARG002
+    def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
         """Yield no pages: one whose node is missing is left out, and goes with its document."""
         yield from ()
 
-    def later_than(
-        self,
-        scan: Scan,  # noqa: ARG002
-        *,
-        made_ms: int,
-        seen_ms: int,
-    ) -> Iterator[list[Stored]]:
+    def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
         """Yield what was made or seen later than these times."""
         yield [
             each

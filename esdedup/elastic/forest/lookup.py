@@ -36,10 +36,7 @@ def gather(
 ) -> Requests[Nodes]:
     """Find the live nodes near a batch's arrivals, and the remembered pages with their nodes; and all roots.
 
-    Args:
-        search: The forest's nodes and pages, as far as a refresh has shown them.
-        recent: Nodes and pages that may be newer than those that a search shows.
-        live_since_ms: The `seen` from which on (inclusive) a node lives.
+    `recent` may be newer than what a search shows.
     """
     nodes, packing = Nodes(search.relation, aging), Codec(search.relation)
 
@@ -49,8 +46,7 @@ def gather(
 
     names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
-    found = yield from search.candidates_and_pages(signatures, sorted(names), live_since_ms=live_since_ms)
-    load(found)
+    load((yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)))
     # Of pages, the others' nodes would have to be searched for.
     load(each for each in recent if each.page in names or not each.is_page)
     yield from load_missing(nodes, search, live_since_ms=live_since_ms)
@@ -58,13 +54,7 @@ def gather(
 
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
-    """Load the roots of what was loaded and the nodes of pages, and settle.
-
-    Args:
-        nodes: Some were loaded.
-        search: The forest's nodes, as far as a refresh has shown them.
-        live_since_ms: The `seen` from which on (inclusive) a node lives.
-    """
+    """Load the roots of what was loaded and the nodes of pages, and settle."""
     packing = Codec(search.relation)
     for _ in range(_ROUNDS):
         roots, of_pages = nodes.missing()
@@ -78,11 +68,7 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
 def reader_nodes(
     forest: str, meta: Meta, aging: Aging, *, index: str, fields: Fields, limits: Limits = DEFAULT_LIMITS
 ) -> NodeSearch | ArticleNodes:
-    """Return what a reader can read of a forest's nodes: by searches, or by the articles of an index.
-
-    Args:
-        aging: How long its nodes live.
-    """
+    """Return what a reader can read of a forest's nodes: by searches, or by the articles of an index."""
     if not meta.is_log:
         return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
     return ArticleNodes(index=index, fields=fields, profile=meta.profile, relation=meta.relation, aging=aging)
@@ -110,9 +96,6 @@ def look_up(
         learned: What the forest has learned; brought up to date.
         overrides: Those of the process that feeds the forest.
         site: Of the text; None if it is not known.
-
-    Raises:
-        TextFailed: The text met a fault in the core.
     """
     meta = yield from _meta(forest, profile)
     # The owner refreshes only for its own needs.
@@ -148,14 +131,7 @@ def what_is_left_out(
 ) -> Requests[LeftOut]:
     """Return what a forest leaves out of a text, as far as its index shows what it has learned.
 
-    Args:
-        text: With or without markup.
-        overrides: Those of the process that feeds the forest.
-        site: Of the text; None if it is not known.
-        is_fresh: Bring it up to date first.
-
-    Raises:
-        ForestDamaged: What it has learned cannot be read.
+    Args are those of `look_up`; unless `is_fresh`, `learned` is not brought up to date.
     """
     yield from _meta(forest, profile)
     if profile.keep_boilerplate:
@@ -170,11 +146,7 @@ def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:
 
 
 def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
-    """Return what a forest has learned by now.
-
-    Raises:
-        ForestDamaged: What it has learned cannot be read.
-    """
+    """Return what a forest has learned by now."""
     yield from _meta(forest, profile)
     yield Refresh(index=forest)
     learned = LearnedCopy()

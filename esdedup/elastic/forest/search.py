@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
+from esdedup.elastic.forest.candidates import CandidateSearch
 from esdedup.elastic.forest.documents import (
     Hit,
     agrees,
@@ -69,24 +69,24 @@ _TREES_AT_ONCE = 10_000
 class NodeSearch:
     """Reads the nodes of one forest, as far as a refresh has shown them."""
 
-    def __init__(self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS, scan: Scan | None = None
+    ) -> None:
+        """Search in a forest's index. Only `scan` reads all of it, for the methods that return iterators."""
         self.forest = forest
         self.relation = relation
         self._limits = limits
+        self._scan = scan
         self._packing = Codec(relation)
         self._candidates = CandidateSearch(forest=forest, relation=relation, limits=limits)
 
-    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated."""
-        found = yield from self._candidates.find(signatures, live_since_ms=live_since_ms)
-        return [each for each in found if isinstance(each, StoredNode)]
-
-    def candidates_and_pages(
-        self, signatures: npt.NDArray[Any], pages: Sequence[str], *, live_since_ms: int
+    def candidates(
+        self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find those nodes; live nodes that one of `pages` has made; and the live documents of `pages`.
+        """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated.
 
-        The page of a live node may have expired.
+        Besides, find the live nodes that one of `pages` has made, and the live documents of `pages`. The page
+        of a live node may have expired.
         """
         return self._candidates.find(signatures, pages=pages, live_since_ms=live_since_ms)
 
@@ -148,10 +148,8 @@ class NodeSearch:
 
     def tree(self, root: str) -> Requests[list[StoredNode]]:
         """Return the nodes of a root, live or not."""
-        hits = yield from all_hits(
-            self.forest, search_body({"term": {"root": root}}, size=self._limits.max_hits)
-        )
-        return nodes_of(hits, self.relation)
+        body = search_body({"term": {"root": root}}, size=self._limits.max_hits)
+        return nodes_of((yield from all_hits(self.forest, body)), self.relation)
 
     def some_leaves(self, root: str, live_since_ms: int) -> Requests[list[StoredNode]]:
         """Return the live leaves of a root, at most 10,000 of them."""
@@ -175,10 +173,6 @@ class NodeSearch:
                 return found
             after = {"after": answer["roots"]["after_key"]}
 
-    def count_by_key(self, keys: Iterable[str]) -> Requests[dict[str, int]]:
-        """Count the nodes that have each key; some thousand keys at most."""
-        return count_by_key(self.forest, keys)
-
     def count_nodes(self) -> Requests[int]:
         """Count all nodes, live or not."""
         return self.count(EVERY_NODE)
@@ -197,17 +191,15 @@ class NodeSearch:
             **{field: _by_day(field) for field in ("made", "seen")},
         }
         answer = yield from aggregate(self.forest, EVERY_NODE, aggregations)
-        by_day = {
-            field: {bucket["key"]: bucket["doc_count"] for bucket in answer[field]["buckets"]}
+        made, seen = (
+            {bucket["key"]: bucket["doc_count"] for bucket in answer[field]["buckets"]}
             for field in ("made", "seen")
-        }
+        )
         return NodeCounts(
             nodes=(yield from self.count_nodes()),
-            trees=answer["trees"]["doc_count"],
-            live=answer["live"]["doc_count"],
-            new=answer["new"]["doc_count"],
-            made_by_day=by_day["made"],
-            seen_by_day=by_day["seen"],
+            **{kind: answer[kind]["doc_count"] for kind in ("trees", "live", "new")},
+            made_by_day=made,
+            seen_by_day=seen,
         )
 
     def count(self, query: Query) -> Requests[int]:
@@ -215,16 +207,16 @@ class NodeSearch:
         (answer,) = yield from search(self.forest, {"query": query, "size": 0, "track_total_hits": True})
         return int(answer["hits"]["total"]["value"])
 
-    def by_tree(self, scan: Scan, *, damaged: list[Hit], misplaced: list[StoredNode]) -> Iterator[StoredNode]:
+    def by_tree(self, *, damaged: list[Hit], misplaced: list[StoredNode]) -> Iterator[StoredNode]:
         """Yield all nodes by root, then by seq.
 
         Args:
-            scan: Reads them, some at a time: `ForestIndex.hit_pages`.
             damaged: Gets the hits of those that cannot be read.
             misplaced: Gets those that a search may miss or find in the wrong place, which are not yielded.
         """
+        assert self._scan is not None
         for query in (ROOTLESS, EVERY_NODE):
-            pages = scan(query, sort=["root", "seq"], versions=True, repeated=True)
+            pages = self._scan(query, sort=["root", "seq"], versions=True, repeated=True)
             for hit in itertools.chain.from_iterable(pages):
                 node = stored_in(hit, self._packing)
                 if not isinstance(node, StoredNode):
@@ -234,27 +226,28 @@ class NodeSearch:
                 else:
                     misplaced.append(node)
 
-    def lone_pages(self, scan: Scan) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
+    def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
         """Yield the pages that have documents of their own, some at a time; None for one that is damaged."""
-        for hits in scan(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
+        assert self._scan is not None
+        for hits in self._scan(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
             pages = (stored_in(hit, self._packing) for hit in hits)
             yield [
                 (hit, page if isinstance(page, StoredPage) and agrees(hit, page) else None)
                 for hit, page in zip(hits, pages, strict=True)
             ]
 
-    def later_than(self, scan: Scan, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
+    def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
         """Yield what was made or seen later than these times, some at a time."""
+        assert self._scan is not None
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
-        for hits in scan({"bool": {"should": later}}, sort=["seq", "page"]):
+        for hits in self._scan({"bool": {"should": later}}, sort=["seq", "page"]):
             yield stored_of(hits, self.relation)
 
     def _first(self, query: Query, *, sort: str = "_doc") -> Requests[list[StoredNode]]:
         """Return the nodes of the first page."""
-        (answer,) = yield from search(
-            self.forest, search_body(query, sort=[sort], size=self._limits.max_hits)
-        )
+        body = search_body(query, sort=[sort], size=self._limits.max_hits)
+        (answer,) = yield from search(self.forest, body)
         return nodes_of(answer["hits"]["hits"], self.relation)
 
 
@@ -279,8 +272,9 @@ def _by_day(field: str) -> Query:
 class NodeCache:
     """Holds some thousands of nodes, each id once."""
 
-    def __init__(self, nodes: Iterable[StoredNode], relation: Relation) -> None:
-        self._nodes = list({node.id: node for node in nodes}.values())
+    def __init__(self, nodes: Iterable[Stored], relation: Relation) -> None:
+        """Hold the nodes among some that are stored."""
+        self._nodes = list({node.id: node for node in nodes if isinstance(node, StoredNode)}.values())
         self._index = NeighbourIndex(relation)
         self._index.add(b"".join(node.signature for node in self._nodes))
 

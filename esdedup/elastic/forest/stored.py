@@ -1,6 +1,5 @@
 """The nodes and pages of a forest as values, each of which has a document of its own."""
 
-import base64
 import contextlib
 import enum
 import re
@@ -225,13 +224,3 @@ class Entry(enum.IntEnum):
     BARE_PAGE = 2
     # Says of a node that came before how long it is needed, and when its page was seen.
     REFRESHED = 3
-
-
-def as_field(packed: bytes) -> str:
-    """Return what is packed as documents have it."""
-    return base64.b64encode(packed).decode()
-
-
-def of_field(value: str) -> bytes:
-    """Return what a document has, packed."""
-    return base64.b64decode(value)

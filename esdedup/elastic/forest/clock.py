@@ -37,11 +37,7 @@ class Clock:
         return self.now_ms() + _MOST_AHEAD_MS
 
     def check(self, state: State) -> int:
-        """Make sure that a forest's time is not in the future; return the time.
-
-        Raises:
-            ForestAhead: The forest's time is in the future.
-        """
+        """Make sure that a forest's time is not in the future; return the time."""
         now_ms = self.now_ms()
         if state.time_ms > now_ms + _MOST_AHEAD_MS:
             raise ForestAhead(

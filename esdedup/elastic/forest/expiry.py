@@ -55,13 +55,9 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
     if live_since_ms == NO_TIME:
         return Expired()
     if index.log is None:
-        search = index.search
-        return Expired(
-            **{
-                name: index.run(search.count(_expired(query, live_since_ms)))
-                for name, query in _IN_ORDER.items()
-            }
-        )
+        count = index.search.count
+        counts = {name: count(_expired(query, live_since_ms)) for name, query in _IN_ORDER.items()}
+        return Expired(**{name: index.run(each) for name, each in counts.items()})
     done = Expired()
     for _, _, gone in _expired_logs(index, live_since_ms, _as_logged(index)):
         done = done.plus(gone)
@@ -71,11 +67,7 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
 def expire(
     writer: ForestWriter, aging: Aging, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Expired:
-    """Delete all expired pages and nodes; see `expiring`.
-
-    Args:
-        on_progress: Called with the number of documents checked since the last call.
-    """
+    """Delete all expired pages and nodes; `on_progress` gets how many more documents were checked."""
     done = Expired()
     for after in expiring(writer, aging):
         on_progress(after.checked - done.checked)
@@ -153,13 +145,10 @@ def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]
     index, done = writer.index, Expired()
     for name, query in _IN_ORDER.items():
         for hits in _hits(index, _expired(query, live_since_ms)):
-            # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its
-            # leaves.
-            with_leaves = (
-                index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
-                if name == "roots"
-                else frozenset()
-            )
+            with_leaves: set[str] = set()
+            if name == "roots":
+                # A leaf refreshes its root, so none should have leaves; but no root may go before its leaves.
+                with_leaves = index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
             deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
             done = done.plus(Expired(**{name: deleted}, kept=len(hits) - deleted))
             yield done

@@ -35,11 +35,6 @@ class LogCopy:
     """
 
     def __init__(self, relation: Relation, aging: Aging, *, memory_bytes: int) -> None:
-        """Hold nothing yet.
-
-        Args:
-            memory_bytes: What they may take in memory.
-        """
         self.aging = aging
         self.nodes = Nodes(relation, aging)
         # The number of the last document, which may grow, and what it had.
@@ -75,8 +70,7 @@ class LogCopy:
     def settle(self, *, live_since_ms: int | None = None) -> None:
         """Give the nodes their roots when all was read, and forget what has expired; more may be added.
 
-        Args:
-            live_since_ms: The `seen` from which on (inclusive) nodes live. None: as the documents say.
+        Without `live_since_ms`, what has expired by what the documents say.
 
         Raises:
             ValueError: The nodes take too much memory.
@@ -136,11 +130,6 @@ class Follower:
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, memory_bytes: int) -> None:
-        """Read nothing yet.
-
-        Args:
-            memory_bytes: What the nodes may take in memory.
-        """
         self._client = client
         self._forest = forest
         self._memory_bytes = memory_bytes

@@ -15,17 +15,12 @@ from esdedup.forest import NO_TIME, Aging, Nodes
 from esdedup.serial_thread import SerialThread
 
 
-def load_nodes(
+def _load_nodes(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
-    """Load all that lives, as far as a refresh has shown it; None if it takes too much memory.
+    """Load all that lives, as far as a refresh has shown it; None if it takes too much memory, or is ended.
 
     More may be loaded after it.
-
-    Args:
-        live_since_ms: The `seen` from which on (inclusive) they do.
-        memory_bytes: The most that they may take.
-        is_ended: Asked now and then; whether nobody wants them any more. Then the result is None.
     """
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
@@ -45,15 +40,10 @@ def load_nodes(
 def load_log(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
 ) -> Nodes:
-    """Load all that lives of a forest's log.
-
-    Args:
-        live_since_ms: The `seen` from which on (inclusive) they do.
-        memory_bytes: The most that they may take.
-        on_read: Called now and then.
+    """Load all that lives of a forest's log, and call `on_read` now and then.
 
     Raises:
-        ForestFull: They take more.
+        ForestFull: It takes more memory than it may.
     """
     nodes = Nodes(index.relation, aging)
     for hits in index.log_pages():
@@ -76,15 +66,24 @@ class BackgroundLoader:
     """Loads nodes in a thread, and then what was written meanwhile."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
-        self._written: list[bytes] = []
+        written = self._written = list[bytes]()
         # The `seen` from which on nodes live, when the last of that was written.
-        self._live_since_ms = [live_since_ms]
+        since_ms = self._live_since_ms = [live_since_ms]
         self._ended = threading.Event()
+        is_ended = self._ended.is_set
+
+        def load() -> Nodes | None:
+            nodes = _load_nodes(
+                index, aging=aging, live_since_ms=since_ms[0], memory_bytes=memory_bytes, is_ended=is_ended
+            )
+            while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
+                _load_also(nodes, written[:count], since_ms[0])
+                # Others may have come behind them.
+                del written[:count]
+            return nodes
+
         self._thread = SerialThread("esdedup-loading")
-        written, since_ms, is_ended = self._written, self._live_since_ms, self._ended.is_set
-        self._loaded: Future[Nodes | None] = self._thread.begin(
-            lambda: _load(index, written, since_ms, aging=aging, memory_bytes=memory_bytes, is_ended=is_ended)
-        )
+        self._loaded: Future[Nodes | None] = self._thread.begin(load)
         # The thread does not know this object.
         weakref.finalize(self, self._ended.set).atexit = False
 
@@ -102,34 +101,11 @@ class BackgroundLoader:
         return bool(wait([self._loaded], timeout_s).done)
 
     def nodes(self) -> Nodes | None:
-        """Return all nodes, with what has been written by now; None if they take too much memory.
-
-        Raises:
-            ServerError: Elasticsearch did not answer, or refused.
-        """
+        """Return all nodes, with what has been written by now; None if they take too much memory."""
         nodes = self._loaded.result()
         if nodes is not None:
             _load_also(nodes, self._written, self._live_since_ms[0])
         return nodes
-
-
-def _load(
-    index: ForestIndex,
-    written: list[bytes],
-    since_ms: list[int],
-    *,
-    aging: Aging,
-    memory_bytes: int,
-    is_ended: Callable[[], bool],
-) -> Nodes | None:
-    nodes = load_nodes(
-        index, aging=aging, live_since_ms=since_ms[0], memory_bytes=memory_bytes, is_ended=is_ended
-    )
-    while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
-        _load_also(nodes, written[:count], since_ms[0])
-        # Others may have come behind them.
-        del written[:count]
-    return nodes
 
 
 def _load_also(nodes: Nodes, written: Sequence[bytes], live_since_ms: int) -> None:

@@ -106,11 +106,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
 
 
 def refuse_incomplete(name: str, meta: Meta) -> None:
-    """Make sure that no rebuild of the forest is unfinished.
-
-    Raises:
-        ForestIncomplete: One is.
-    """
+    """Make sure that no rebuild of the forest is unfinished."""
     if meta.rebuilding:
         raise ForestIncomplete(
             f"the forest {name!r} is being rebuilt from articles; if that was interrupted, run it again",
@@ -119,12 +115,7 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
 
 
 def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
-    """Make sure that the forest is complete, and was made with that profile.
-
-    Raises:
-        ForestIncomplete: A rebuild has not ended.
-        ForestMismatch: It was made with another profile.
-    """
+    """Make sure that the forest is complete, and was made with that profile."""
     refuse_incomplete(name, meta)
     if meta != dataclasses.replace(Meta.of(profile, lookup=meta.lookup), format=meta.format):
         raise ForestMismatch(

@@ -77,9 +77,6 @@ class ElasticStore(Closing):
         A forest of the lookup `memory` is loaded before this returns.
 
         Args:
-            client: Owned by the caller.
-            forest: Name of the index.
-            profile: The forest's; stored with it.
             aging: How long nodes live from now on; None leaves it as it was, or 30 days in a new forest.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
@@ -90,16 +87,6 @@ class ElasticStore(Closing):
                 beyond that; with `search`, all live nodes are in memory as long as they take no more, and
                 batches then need no search. 0 keeps none.
             followed: What this process has read of the forest while another one owned it.
-            limits: What a request may carry.
-
-        Raises:
-            ClockMismatch: The clocks of this machine and of the server disagree.
-            ForestAhead: The forest's time is in the future.
-            ForestBusy: Another process owns it.
-            ForestFull: Its nodes take more memory than they may.
-            ForestIncomplete: A rebuild of it has not ended.
-            ForestMismatch: It was made with another profile, or in an unknown format.
-            ServerError: Elasticsearch does not answer, or refuses.
         """
         self._index = ForestIndex.open(client, forest, profile=profile, lookup=lookup, limits=limits)
         self._is_log = self._index.meta.is_log
@@ -127,7 +114,7 @@ class ElasticStore(Closing):
         self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoader | None = None
         with self.writer.released_on_error():
-            self._begin_loading(wait_s=_SHORT_LOADING_S, followed=followed)
+            self._begin_loading(followed=followed)
 
     def close(self) -> None:
         """Make the nodes visible to others, and release the lease."""
@@ -152,12 +139,7 @@ class ElasticStore(Closing):
         return Contents(node_count, lone_pages, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
-        """Return the time, milliseconds since 1970.
-
-        Raises:
-            ClockMismatch: The clocks of this machine and of the server disagree.
-            ForestAhead: The forest's time is in the future.
-        """
+        """Return the time, as `Clock.check` does."""
         return self._clock.check(self._state)
 
     @property
@@ -189,15 +171,11 @@ class ElasticStore(Closing):
         if self._nodes is not None:
             self.refuse_if_full()
             return self._nodes
+        since_ms, recent = self._state.live_since_ms(self.aging), self._recent.values()
+        search, aging = self._index.search, self.aging
         with self.writer.noticing_deletion():
             return self._index.run(
-                gather(
-                    self._index.search,
-                    arrivals,
-                    recent=self._recent.values(),
-                    live_since_ms=self._state.live_since_ms(self.aging),
-                    aging=self.aging,
-                )
+                gather(search, arrivals, recent=recent, live_since_ms=since_ms, aging=aging)
             )
 
     def commit(self, plan: Plan) -> Future[None]:
@@ -285,7 +263,7 @@ class ElasticStore(Closing):
             # Their memory is free before others are loaded.
             nodes = self._nodes = None
             self._unsettled.clear()
-            self._begin_loading(wait_s=_SHORT_LOADING_S)
+            self._begin_loading()
         else:
             # An exception from here on must not undo the same again.
             self._nodes = None
@@ -318,27 +296,19 @@ class ElasticStore(Closing):
         while nodes.depth > depth:
             nodes.undo()
 
-    def _begin_loading(self, *, wait_s: float, followed: Follower | None = None) -> None:
+    def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
         """Begin to load all nodes into memory, if they may be there; load those of a log."""
         self._end_loading()
-        index, aging, live_since_ms = self._index, self.aging, self._live_since_ms()
+        index, aging, since_ms, most = self._index, self.aging, self._live_since_ms(), self._memory_bytes
         if self._is_log:
-            nodes, on_read = None, self.writer.renew
+            nodes, renew = None, self.writer.renew
             if followed is not None:
-                nodes = followed.nodes(index, aging=aging, live_since_ms=live_since_ms, on_read=on_read)
+                nodes = followed.nodes(index, aging=aging, live_since_ms=since_ms, on_read=renew)
             if nodes is None:
-                nodes = load_log(
-                    index,
-                    aging=aging,
-                    live_since_ms=live_since_ms,
-                    memory_bytes=self._memory_bytes,
-                    on_read=on_read,
-                )
+                nodes = load_log(index, aging=aging, live_since_ms=since_ms, memory_bytes=most, on_read=renew)
             self._nodes = nodes
-        elif self._memory_bytes:
-            self._loading = BackgroundLoader(
-                index, aging=aging, live_since_ms=live_since_ms, memory_bytes=self._memory_bytes
-            )
+        elif most:
+            self._loading = BackgroundLoader(index, aging=aging, live_since_ms=since_ms, memory_bytes=most)
             self._take_loaded(wait_s=wait_s)
 
     def _take_loaded(self, *, wait_s: float) -> None:

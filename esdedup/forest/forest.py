@@ -55,12 +55,8 @@ class Forest:
     ) -> PassageFilter:
         """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
 
-        What a batch has taught is forgotten if it is neither decided nor learned from.
-
-        Args:
-            overrides: What counts instead for the passages that they name.
-            sites: Of the pages.
-            articles: The ids of their articles.
+        What a batch has taught is forgotten if it is neither decided nor learned from. Sites, and articles by
+        their ids, are those of the pages. Overrides count instead for the passages that they name.
         """
         self._store.begin()
         return functools.partial(
@@ -97,11 +93,8 @@ class Forest:
     def decide(self, arrivals: Arrivals, *, now_ms: int) -> Decision:
         """Give every arrival of the batch that has begun its root, and begin to make that durable.
 
-        Roots do not depend on how arrivals are cut into batches.
-
-        Args:
-            arrivals: In the order in which they came.
-            now_ms: The clock. A time more than a day after it is ignored.
+        Roots do not depend on how arrivals are cut into batches. A time more than a day after `now_ms`, the
+        clock, is ignored.
         """
         if not len(arrivals):
             return Decision([], completed())

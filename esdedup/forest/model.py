@@ -52,12 +52,7 @@ class Arrivals:
 
     @classmethod
     def of(cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None]) -> "Arrivals":
-        """Make a batch.
-
-        Args:
-            fingerprints: In the order of arrival.
-            times_ms: One per fingerprint, milliseconds since 1970; None if not known.
-        """
+        """Make a batch of fingerprints in the order of arrival, each with its time, None if not known."""
         return cls(
             signatures=fingerprints.signatures,
             exist=fingerprints.exists,
@@ -125,21 +120,16 @@ class State:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Aging:
-    """How long nodes live.
-
-    Raises:
-        SettingError: A duration is not positive.
-    """
+    """How long nodes live: durations, which must be positive."""
 
     retention_ms: int
     # `seen` is rounded up to a multiple of this, so that not every article rewrites nodes of its cluster.
     granularity_ms: int
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) < 1:
-                name = field.name.removesuffix("_ms")
-                raise SettingError(f"the {name} must be at least a millisecond")
+        for name, duration_ms in dataclasses.asdict(self).items():
+            if duration_ms < 1:
+                raise SettingError(f"the {name.removesuffix('_ms')} must be at least a millisecond")
 
     @classmethod
     def of(cls, *, retention: timedelta, granularity: timedelta = timedelta(hours=1)) -> "Aging":

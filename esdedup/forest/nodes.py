@@ -17,7 +17,8 @@ _KINDS = list(Kind)
 class Nodes:
     """All nodes and pages of a forest, or those that a batch may meet. Threads may share it.
 
-    `assign` begins a step, which is kept or undone as a whole; several may have begun.
+    `assign` begins a step, which is kept or undone as a whole; several may have begun. What lives has been
+    seen since `live_since_ms`, inclusive.
     """
 
     def __init__(self, relation: Relation, aging: Aging) -> None:
@@ -48,18 +49,15 @@ class Nodes:
         return self._nodes.is_torn
 
     def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
-        """Begin a step, and give every arrival its root.
+        """Begin a step, and give every arrival its root, as `Forest.decide` does.
 
-        Args:
-            arrivals: In the order in which they came.
-            state: The forest's before them.
-            now_ms: The clock. A time more than a day after it is ignored.
+        Arrivals come in their order, after the forest's `state`.
         """
         found = self._nodes.assign(
             _bytes(arrivals.signatures, self._relation.dtype),
-            _bytes(arrivals.exist, np.dtype(bool)),
-            _bytes(arrivals.pages, np.dtype(np.uint64)),
-            _bytes(arrivals.times_ms, np.dtype(np.int64)),
+            _bytes(arrivals.exist, bool),
+            _bytes(arrivals.pages, np.uint64),
+            _bytes(arrivals.times_ms, np.int64),
             state=(state.seq, state.time_ms, state.origin_ms),
             now_ms=now_ms,
         )
@@ -93,13 +91,10 @@ class Nodes:
         self._nodes.undo()
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add nodes and pages, in any order, leaving out what is of another length than these have.
+        """Add nodes and pages as `Plan.written` has them, in any order, if they live.
 
-        Of two with one id, the later one counts. Until `settle`, every node is a root.
-
-        Args:
-            packed: As `Plan.written` has them.
-            live_since_ms: The `seen` from which on (inclusive) they are added.
+        What is of another length is left out. Of two with one id, the later one counts. Until `settle`, every
+        node is a root.
         """
         self._nodes.load(packed, live_since_ms=live_since_ms)
 
@@ -109,21 +104,14 @@ class Nodes:
         return [each.hex() for each in roots], [each.hex() for each in nodes]
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
-        """Add what logs have, in their order, each as far as it can be read. Until `settle`, nodes are roots.
-
-        Args:
-            logs: As `Plan.log`, or several of them, one after the other.
-        """
+        """Add what logs, as `Plan.log`, have, in their order, as far as each can be read; then `settle`."""
         self._nodes.load_logs(logs)
 
     def settle(self, *, live_since_ms: int = NO_TIME) -> None:
-        """Give each node that was loaded its root, and remember the pages.
+        """Give each node that was loaded its root, remember the pages, and forget what does not live.
 
         In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose
         node is missing are left out.
-
-        Args:
-            live_since_ms: The `seen` from which on (inclusive) nodes and pages live; others are forgotten.
         """
         self._nodes.settle(live_since_ms=live_since_ms)
 
@@ -135,5 +123,5 @@ class Nodes:
         return self._nodes.living(log, live_since_ms=live_since_ms)
 
 
-def _bytes(column: npt.NDArray[Any], dtype: np.dtype[Any]) -> bytes:
+def _bytes(column: npt.NDArray[Any], dtype: npt.DTypeLike) -> bytes:
     return column.astype(dtype, copy=False).tobytes()

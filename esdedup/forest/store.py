@@ -62,10 +62,7 @@ class Store(Protocol):
         That is every node of a committed plan that lives at ``state.time_ms`` and is near an arrival or has
         its id, at once and after a restart, however many there are; each page of an arrival that is
         remembered then, with its node, near or not; and all their roots. There may be others. The caller
-        lets them assign the arrivals, which begins a step of theirs.
-
-        Args:
-            arrivals: A batch; the same text may occur more than once in it.
+        lets them assign the arrivals, in which a text may occur twice; that begins a step of theirs.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
@@ -78,10 +75,7 @@ class Store(Protocol):
         Returns what waits until all of it will survive a crash of the process, and of the machine if the
         store promises that. Not atomic: if it fails, or the process dies, any part may have been written, but
         nothing without everything before it in that order. The same arrivals, assigned again, then get the
-        same roots.
-
-        Args:
-            plan: From `assign` of what `nodes` returned last.
+        same roots. The plan is from `assign` of what `nodes` returned last.
         """
 
     def learn(self) -> None:

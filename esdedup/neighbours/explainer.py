@@ -79,12 +79,9 @@ class Explainer:
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
         """Return what is left out of a raw text today; None if it is compared whole."""
-        passage_filter = self._filter_of(site)
-        return (
-            None
-            if passage_filter is None
-            else left_out(text, passage_filter, max_length=self.profile.max_text_length)
-        )
+        if (passage_filter := self._filter_of(site)) is None:
+            return None
+        return left_out(text, passage_filter, max_length=self.profile.max_text_length)
 
     def explain(
         self,
@@ -126,13 +123,12 @@ class Explainer:
     def _compared(self, text: str, site: str | None, decided: PastSignature | None) -> _ComparedText:
         passage_filter = self._filter_of(site)
         todays = self._signature(text, passage_filter)
-        if decided is None or self._are_equal(decided.signature, todays):
-            return _ComparedText(
-                text=text, site=site, signature=todays, passage_filter=passage_filter, is_todays=True
-            )
-        return _ComparedText(
-            text=text, site=site, signature=decided.signature, passage_filter=passage_filter, is_todays=False
+        compared = _ComparedText(
+            text=text, site=site, signature=todays, passage_filter=passage_filter, is_todays=True
         )
+        if decided is None or self._are_equal(decided.signature, todays):
+            return compared
+        return dataclasses.replace(compared, signature=decided.signature, is_todays=False)
 
     def _signature(self, text: str, passage_filter: PassageFilter | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""

@@ -31,9 +31,8 @@ class Relation:
     def __init__(self, *, max_distance_bits: int, agreement: Agreement | None) -> None:
         """Compare as a profile does.
 
-        Args:
-            max_distance_bits: Between two simhashes in common, inclusive, 0 to 3; minhashes must be equal.
-            agreement: When two whole texts agree; None if they are not compared.
+        Two simhashes in common differ in at most `max_distance_bits`, 0 to 3; two minhashes are equal.
+        `agreement` says when two whole texts agree; None if they are not compared.
         """
         self.max_distance_bits = max_distance_bits
         self._agreement = agreement
@@ -87,13 +86,10 @@ class Relation:
         return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
-        """Return the keys of each of some signatures, as terms for an inverted index.
+        """Return the keys of each of some signatures, one after the other, as terms for an inverted index.
 
-        Args:
-            signatures: One after the other.
-            layout: Of the band keys.
-            are_indexed: Whether only the representatives count that each is indexed under, as a node; else
-                all that differ from each other.
+        With `are_indexed`, only the representatives count that each is indexed under, as a node; else all
+        that differ from each other.
         """
         return self.core.terms(signatures, layout.tables, layout.written, are_indexed)
 

@@ -75,11 +75,7 @@ def default_data() -> Path:
 
 
 def find(data: Path) -> Cluster | None:
-    """Return the cluster that was started on `data`, running or not; None if there was none.
-
-    Raises:
-        NodeError: The file that describes it cannot be read, or another user may have written it.
-    """
+    """Return the cluster that was started on `data`, running or not; None if there was none."""
     data = data.resolve()
     try:
         found = Cluster.model_validate_json(private.read(data / _STATE_FILE))
@@ -118,10 +114,6 @@ def start(
         with_parent: Stop when this process ends.
         timeout_s: How long to wait for an answer.
         progress: Called for each download.
-
-    Raises:
-        SettingError: A version, port or amount of memory is invalid.
-        NodeError: It is already running, its port is taken, or it does not start.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
@@ -137,17 +129,19 @@ def start(
         if running is not None and running.is_running:
             raise NodeError(f"Elasticsearch {running.version} runs on {data} already, at {running.url}")
         ports = _http_ports(port, node_count)
-        _write_homes(data, distribution, ports)
+        transport_ports = _free_ports(node_count)
+        homes = [data / _name_of(number) for number in range(node_count)]
+        for number, home in enumerate(homes):
+            _write_home(home, distribution, number, ports[number], transport_ports)
         started: list[subprocess.Popen[bytes]] = []
         nodes: list[RunningNode] = []
         try:
-            for number, node_port in enumerate(ports):
-                home = data / _name_of(number)
+            for number, home in enumerate(homes):
                 process = _spawn(home, distribution, number, heap, lifetime_s, with_parent)
                 started.append(process)
-                began, url = processes.start_of(process.pid), f"http://{_HOST}:{node_port}"
+                began, url = processes.start_of(process.pid), f"http://{_HOST}:{ports[number]}"
                 nodes.append(
-                    RunningNode(name=_name_of(number), home=home, pid=process.pid, started_at=began, url=url)
+                    RunningNode(name=home.name, home=home, pid=process.pid, started_at=began, url=url)
                 )
             cluster = Cluster(
                 version=version, data=data, nodes=tuple(nodes), stops_at=time.time() + lifetime_s
@@ -164,11 +158,7 @@ def start(
 
 
 def stop(data: Path, *, timeout_s: float = 30) -> bool:
-    """Stop the cluster on `data`; return whether one ran. What does not end in time is killed.
-
-    Raises:
-        NodeError: The file that describes it cannot be read, or a process does not end.
-    """
+    """Stop the cluster on `data`; return whether one ran. What does not end in time is killed."""
     cluster = find(data)
     if cluster is None:
         return False
@@ -256,13 +246,6 @@ def _free_ports(count: int) -> list[int]:
         for probe in probes:
             probe.bind((_HOST, 0))
         return [probe.getsockname()[1] for probe in probes]
-
-
-def _write_homes(data: Path, distribution: Path, ports: Sequence[int]) -> None:
-    """Write the directories of nodes that form one cluster, one for each port in that of the cluster."""
-    transport_ports = _free_ports(len(ports))
-    for number, port in enumerate(ports):
-        _write_home(data / _name_of(number), distribution, number, port, transport_ports)
 
 
 def _write_home(

@@ -44,11 +44,7 @@ def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
 
 
 def full_version(version: str) -> str:
-    """Complete a version such as ``8.19``.
-
-    Raises:
-        SettingError: This version cannot be embedded.
-    """
+    """Complete a version such as ``8.19``, which must be one that can be embedded."""
     version = _NEWEST.get(version, version)
     if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
         raise SettingError(
@@ -65,13 +61,8 @@ def install(
     The home holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes
     may call this at once: one downloads, the others wait.
 
-    Args:
-        version: A full version.
-        progress: Called for each download.
-        repositories: The addresses of Maven repositories, by name. None: Maven Central.
-
-    Raises:
-        NodeError: The jars cannot be downloaded, or one has another sum than it should.
+    `progress` is called for each download. `repositories` are addresses of Maven repositories, by name; None:
+    Maven Central.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():

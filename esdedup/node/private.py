@@ -9,11 +9,7 @@ from esdedup.errors import NodeError
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, or take one that is there already.
-
-    Raises:
-        NodeError: It cannot be made, or belongs to somebody else.
-    """
+    """Make a directory, or take one that is there already, unless it belongs to somebody else."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         if _is_foreign(path.stat()):
@@ -31,12 +27,7 @@ def open_anew(path: Path) -> BinaryIO:
 
 
 def read(path: Path) -> bytes:
-    """Read a file that `open_anew` has made.
-
-    Raises:
-        NodeError: Another user wrote it, or could have; or it is no regular file.
-        OSError: It cannot be read.
-    """
+    """Read a file that `open_anew` has made: a regular one, which no other user could have written."""
     with open(path, "rb", opener=_open_at_once) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):

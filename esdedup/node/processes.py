@@ -18,11 +18,9 @@ class Background(pydantic.BaseModel, frozen=True):
     started_at: float
 
     def find(self, arguments: Sequence[str]) -> psutil.Process | None:
-        """Return the process if it still runs.
+        """Return the process if it still runs, with these consecutive arguments in its command.
 
-        Args:
-            arguments: Consecutive arguments of its command: a file can give the number and start of another
-                process, but not change its command.
+        A file can give the number and start of another process, but not change its command.
         """
         try:
             process = psutil.Process(self.pid)

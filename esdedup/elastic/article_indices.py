@@ -123,14 +123,9 @@ class Articles:
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
                 _refuse_closed(name, each)
-                _refuse_other_shards(name, each, shards)
-                _refuse_other_language(name, each["mappings"], language)
+                _refuse_made_otherwise(name, each, shards=shards, language=language)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
-                raise IndexNotReady(
-                    f"the index {index!r} exists already and is not routed by root, which is decided when "
-                    "an index is made. Make a new index, and index the articles into it.",
-                    index=index,
-                )
+                raise _made_otherwise(index, " and is not routed by root")
             for name, mapping in mappings.items():
                 if forest is not None and kept_forest(mapping) != forest:
                     _refuse_strangers(self._client, name, fields=fields, forest=forest)
@@ -251,25 +246,23 @@ def _refuse_closed(name: str, found: dict[str, Any]) -> None:
         raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
 
 
-def _refuse_other_shards(name: str, found: dict[str, Any], shards: int | None) -> None:
-    number = int(found["settings"]["index"]["number_of_shards"])
+def _refuse_made_otherwise(
+    name: str, found: dict[str, Any], *, shards: int | None, language: str | None
+) -> None:
+    number, kept = int(found["settings"]["index"]["number_of_shards"]), kept_language(found["mappings"])
     if shards not in (None, number):
-        raise IndexNotReady(
-            f"the index {name!r} exists already, and its number of shards is {number:,}, which is "
-            "decided when an index is made. Make a new index, and index the articles into it.",
-            index=name,
-        )
-
-
-def _refuse_other_language(name: str, mapping: dict[str, Any], language: str | None) -> None:
-    kept = kept_language(mapping)
+        raise _made_otherwise(name, f", and its number of shards is {number:,}")
     if language is not None and code_of(language) != kept:
         known = "no language in particular" if kept is None else f"the language {kept!r}"
-        raise IndexNotReady(
-            f"the index {name!r} exists already, and was set up for {known}, which is decided when an index "
-            "is made. Make a new index, and index the articles into it.",
-            index=name,
-        )
+        raise _made_otherwise(name, f", and was set up for {known}")
+
+
+def _made_otherwise(name: str, how: str) -> IndexNotReady:
+    return IndexNotReady(
+        f"the index {name!r} exists already{how}, which is decided when an index is made. "
+        "Make a new index, and index the articles into it.",
+        index=name,
+    )
 
 
 def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:

@@ -10,47 +10,19 @@ from typing import Any
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 
-ANALYZERS = {
-    "ar": "arabic",
-    "bg": "bulgarian",
-    "bn": "bengali",
-    "ca": "catalan",
-    "ckb": "sorani",
-    "cs": "czech",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "es": "spanish",
-    "et": "estonian",
-    "eu": "basque",
-    "fa": "persian",
-    "fi": "finnish",
-    "fr": "french",
-    "ga": "irish",
-    "gl": "galician",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    # Pairs of characters: words need a plugin, which few servers have.
-    "ja": "cjk",
-    "ko": "cjk",
-    "lt": "lithuanian",
-    "lv": "latvian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "pt-br": "brazilian",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "th": "thai",
-    "tr": "turkish",
-    "zh": "cjk",
-}
-"""By language (ISO 639): analyzers that every Elasticsearch has. Most find words in all their forms."""
+
+def _read(name: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(
+        (resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8")
+    )
+    return body
+
+
+ANALYZERS: dict[str, str] = _read("analyzers")
+"""By language (ISO 639): analyzers that every Elasticsearch has. Most find words in all their forms.
+
+Of Chinese, Japanese and Korean they find pairs of characters: words need a plugin, which few servers have.
+"""
 
 
 def code_of(language: str) -> str:
@@ -160,13 +132,6 @@ _WITHOUT_WORDS = frozenset(
 )
 # Types of fields that hold no single value, such as the name of a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
-
-
-def _read(name: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(
-        (resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8")
-    )
-    return body
 
 
 def forest_index(*, meta: dict[str, Any]) -> dict[str, Any]:

@@ -61,38 +61,29 @@ class _PatientTransport:
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
         refuse_inherited(self._client)
-        waiting = _WaitLog(self._patience_s)
+        waited_s, is_told = 0.0, False
+
+        def tell(state: tenacity.RetryCallState) -> None:
+            nonlocal waited_s, is_told
+            waited_s = state.seconds_since_start or 0.0
+            if is_told or waited_s < _UNREMARKABLE_S:
+                return
+            is_told = True
+            assert state.outcome is not None
+            why = "does not answer"
+            if state.outcome.exception() is None:
+                why = f"is busy (status {state.outcome.result().meta.status})"
+            log.warning("Elasticsearch %s: it is asked again for up to %g s", why, self._patience_s)
+
         answer: elastic_transport.TransportApiResponse = retrying(
             tenacity.retry_if_exception(_is_transient),
             tenacity.retry_if_result(_is_busy),
             patience_s=self._patience_s,
-            before_sleep=waiting.tell,
+            before_sleep=tell,
         )(self._transport.perform_request, *request, **parameters)
-        waiting.end()
+        if is_told:
+            log.warning("Elasticsearch answers again, after %.0f s", waited_s)
         return answer
-
-
-class _WaitLog:
-    """Logs that a request waits, and that it waits no more."""
-
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
-        self._waited_s = 0.0
-        self._is_told = False
-
-    def tell(self, state: tenacity.RetryCallState) -> None:
-        self._waited_s = state.seconds_since_start or 0.0
-        if self._is_told or self._waited_s < _UNREMARKABLE_S:
-            return
-        self._is_told = True
-        assert state.outcome is not None
-        error = state.outcome.exception()
-        why = f"is busy (status {state.outcome.result().meta.status})" if error is None else "does not answer"
-        log.warning("Elasticsearch %s: it is asked again for up to %g s", why, self._patience_s)
-
-    def end(self) -> None:
-        if self._is_told:
-            log.warning("Elasticsearch answers again, after %.0f s", self._waited_s)
 
 
 def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elasticsearch:

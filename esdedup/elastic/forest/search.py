@@ -18,6 +18,7 @@ from esdedup.elastic.forest.documents import (
     live_filter,
     live_leaves,
     nodes_of,
+    packed_of,
     search_body,
     stored_in,
     stored_of,
@@ -98,13 +99,13 @@ class NodeSearch:
             found += yield from self._first({"ids": {"values": ids}})
         return found
 
-    def documents(self, ids: Iterable[str]) -> Requests[list[Stored]]:
-        """Read the nodes and pages of these documents, as far as they exist."""
-        found: list[Stored] = []
+    def documents(self, ids: Iterable[str]) -> Requests[list[bytes]]:
+        """Read the nodes and pages of these documents, packed, as far as they exist."""
+        found: list[bytes] = []
         for some in chunks(sorted(ids), self._limits.max_hits):
             body = search_body({"ids": {"values": some}}, size=self._limits.max_hits)
             (answer,) = yield from search(self.forest, body)
-            found += stored_of(answer["hits"]["hits"], self.relation)
+            found += packed_of(answer["hits"]["hits"])
         return found
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:

@@ -283,9 +283,8 @@ class ElasticStore(Closing):
         """Load what the index has of these plans."""
         ids = {each.document_id for plan in plans for each in self._unpacked(plan.written)}
         search, since_ms = self._index.search, self._live_since_ms()
-        found = self._index.run(search.documents(ids))
         # Without what has expired, as in `gather`.
-        nodes.load([self._packing.pack(each) for each in found], live_since_ms=since_ms)
+        nodes.load(self._index.run(search.documents(ids)), live_since_ms=since_ms)
         self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
 
     def _unpacked(self, written: Sequence[bytes]) -> list[Stored]:

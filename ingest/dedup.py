@@ -19,7 +19,7 @@ from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
-from esdedup.elastic.errors import Closing
+from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name

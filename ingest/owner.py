@@ -19,7 +19,7 @@ from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.client import is_inherited
-from esdedup.elastic.errors import Closing
+from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup

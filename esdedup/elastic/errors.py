@@ -2,15 +2,13 @@
 
 import contextlib
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import elastic_transport
 from elasticsearch import ApiError, UnsupportedProductError
 
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import (
-    EsdedupError,
     IndexBlocked,
     IndexNotReady,
     ServerError,
@@ -138,24 +136,3 @@ def _reason(body: object) -> str | None:
 
 def _first_line(text: str) -> str:
     return text.strip().split("\n", 1)[0][:300]
-
-
-class Closing:
-    """Makes a class with `close` a context manager."""
-
-    def close(self) -> None:
-        """Release what the object holds."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except EsdedupError:
-            # The caller must see the first error.
-            if error is None:
-                raise

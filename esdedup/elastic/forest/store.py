@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.elastic.errors import Closing
+from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired, expire, expiring
 from esdedup.elastic.forest.following import Follower

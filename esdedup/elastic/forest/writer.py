@@ -9,7 +9,8 @@ from typing import Any
 
 from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
-from esdedup.elastic.errors import Closing, translated
+from esdedup.elastic.closing import Closing
+from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents, unchanged
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease

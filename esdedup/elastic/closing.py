@@ -1,0 +1,27 @@
+"""`Closing`: what holds a forest, or other things of a server, until it is closed."""
+
+from types import TracebackType
+from typing import Self
+
+from esdedup.errors import EsdedupError
+
+
+class Closing:
+    """Makes a class with `close` a context manager."""
+
+    def close(self) -> None:
+        """Release what the object holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except EsdedupError:
+            # The caller must see the first error.
+            if error is None:
+                raise

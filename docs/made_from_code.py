@@ -36,7 +36,7 @@ def _settings() -> Iterator[str]:
         )
         for setting in members:
             flag = f"`{setting.flag}`" if setting.flag else "none"
-            others = " and ".join(f"`{name}`" for name in setting.named.others)
+            others = " and ".join(f"`{name}`" for name in setting.variables[1:])
             about = f"{setting.description} {others} count too." if others else setting.description
             default = f"`{setting.default}`" if setting.default else ""
             yield f"| `{setting.name}` | {flag} | {about} | {setting.allowed} | {default} |"

@@ -39,7 +39,7 @@ def _option(setting: "Setting") -> tuple[str, Any, Any]:
         metavar=setting.metavar,
         rich_help_panel=setting.group,
     )
-    default = setting.field.default if is_switch else setting.default or None
+    default = setting.default == "true" if is_switch else setting.default or None
     return setting.name, Annotated[kind | None, shown], dataclasses.field(default=default)
 
 

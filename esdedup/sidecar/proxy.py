@@ -99,7 +99,7 @@ class Caller:
     """The caller's side of a request: the body, and whether they still wait for the answer."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._receive = receive
+        self._receive, self._request = receive, Request(scope, receive)
         self._has_body = any(
             name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
             for name, value in scope["headers"]
@@ -131,14 +131,10 @@ class Caller:
             raise
 
     async def _parts(self) -> AsyncIterator[bytes]:
-        more = True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            if part := message.get("body"):
+        async for part in self._request.stream():
+            # Nothing follows the last one.
+            if part:
                 yield part
-            more = message.get("more_body", False)
         self._has_sent.set()
 
     async def _watch(self, patience: asyncio.Timeout) -> None:

@@ -5,6 +5,7 @@ Options, messages, the file of settings, and the table in the documents are all 
 
 import dataclasses
 import difflib
+import functools
 import itertools
 import json
 import logging
@@ -52,91 +53,82 @@ class Naming:
     others: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
     """One setting, as it is described."""
 
     name: str
-    field: FieldInfo
-    named: Naming
     # The heading that it is shown under.
     group: str
-
-    @property
-    def flag(self) -> str | None:
-        """Its option, if it has one."""
-        flag = self.named.flag
-        return f"--{self.name.replace('_', '-')}" if flag == _AS_NAMED else flag
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Its environment variables; the first one counts most."""
-        return (f"{PREFIX}{self.name.upper()}", *self.named.others)
-
-    @property
-    def description(self) -> str:
-        """What it is for."""
-        return " ".join((self.field.description or "").split())
-
-    @property
-    def type(self) -> Any:
-        """The type of its value, if it has one."""
-        parts = get_args(self.field.annotation)
-        given = [each for each in parts if each is not NoneType]
-        return given[0] if NoneType in parts else self.field.annotation
-
-    @property
-    def kind(self) -> Any:
-        """That type, without what is in it, such as ``tuple``."""
-        return get_origin(self.type) or self.type
+    # What it is for.
+    description: str
+    # Its option, if it has one.
+    flag: str | None
+    # Its environment variables: ours, and those of other commands; the first one counts most.
+    variables: tuple[str, ...]
+    # The type of its value, if it has one, without what is in it, such as `tuple`.
+    kind: Any
+    # As text; empty if it has none.
+    default: str
+    # What its value must be.
+    allowed: str
+    # What stands for its value in the help.
+    metavar: str | None
 
     @property
     def is_secret(self) -> bool:
         """Whether its value is never shown."""
         return self.kind is SecretStr
 
-    @property
-    def default(self) -> str:
-        """Its default as text, empty if it has none."""
-        match self.field.default:
-            case None | ():
-                return ""
-            case ByteSize() as value:
-                return f"{value // _MB}MiB"
-            case bool() as value:
-                return str(value).lower()
-            case float() as value:
-                return f"{value:g}"
-            case value:
-                return str(value)
 
-    @property
-    def allowed(self) -> str:
-        """What its value must be."""
-        if self.kind is Literal:
-            return f"one of {', '.join(get_args(self.type))}"
-        text, _ = _KINDS.get(self.kind, ("a text", None))
-        least = [each.ge for each in self.field.metadata if isinstance(each, annotated_types.Ge)]
-        most = [each.le for each in self.field.metadata if isinstance(each, annotated_types.Le)]
-        if not least:
-            return text
-        return f"{text}, {least[0]:,} to {most[0]:,}" if most else f"{text}, {least[0]:,} or more"
-
-    @property
-    def metavar(self) -> str | None:
-        """What stands for its value in the help."""
-        return _KINDS.get(self.kind, ("", None))[1]
-
-
+@functools.cache
 def settings_of(model: type[BaseModel]) -> list[Setting]:
     """Return all settings, in their order; those with the same heading follow each other."""
     found: list[Setting] = []
-    group = ""
     for name, field in model.model_fields.items():
         named = next((each for each in field.metadata if isinstance(each, Naming)), Naming())
-        group = named.heading or group
-        found.append(Setting(name, field, named, group))
+        given = [each for each in get_args(field.annotation) if each is not NoneType]
+        value_type = given[0] if NoneType in get_args(field.annotation) else field.annotation
+        kind = get_origin(value_type) or value_type
+        found.append(
+            Setting(
+                name=name,
+                group=named.heading or found[-1].group,
+                description=" ".join((field.description or "").split()),
+                flag=f"--{name.replace('_', '-')}" if named.flag == _AS_NAMED else named.flag,
+                variables=(f"{PREFIX}{name.upper()}", *named.others),
+                kind=kind,
+                default=_default(field.default),
+                allowed=_allowed(field, kind, value_type),
+                metavar=_KINDS.get(kind, ("", None))[1],
+            )
+        )
     return found
+
+
+def _default(value: object) -> str:
+    match value:
+        case None | ():
+            return ""
+        case ByteSize():
+            return f"{value // _MB}MiB"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def _allowed(field: FieldInfo, kind: Any, value_type: Any) -> str:
+    if kind is Literal:
+        return f"one of {', '.join(get_args(value_type))}"
+    text, _ = _KINDS.get(kind, ("a text", None))
+    least = [each.ge for each in field.metadata if isinstance(each, annotated_types.Ge)]
+    most = [each.le for each in field.metadata if isinstance(each, annotated_types.Le)]
+    if not least:
+        return text
+    return f"{text}, {least[0]:,} to {most[0]:,}" if most else f"{text}, {least[0]:,} or more"
 
 
 def refusal(model: type[BaseModel], *names: str) -> str:

@@ -233,7 +233,7 @@ class Settings(BaseSettings):
         others = {
             setting.name: given[0]
             for setting in settings_of(cls)
-            if (given := [os.environ[name] for name in setting.named.others if os.environ.get(name)])
+            if (given := [os.environ[name] for name in setting.variables[1:] if os.environ.get(name)])
         }
         return (
             init_settings,

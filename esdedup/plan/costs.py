@@ -127,11 +127,7 @@ class CostsFile(_Model, frozen=True):
 
     @classmethod
     def read(cls, text: str, *, name: str) -> Self:
-        """Read saved costs from JSON; `name` is that of the file, for messages.
-
-        Raises:
-            SettingError: These are no costs, or in another format.
-        """
+        """Read saved costs from JSON; raises `SettingError`, which names the file, for anything else."""
         try:
             found = cls.model_validate_json(text)
         except pydantic.ValidationError as error:
@@ -146,11 +142,7 @@ class CostsFile(_Model, frozen=True):
         return found
 
     def of(self, profile: Profile, *, name: str) -> UnitCosts:
-        """Return the costs of a profile.
-
-        Raises:
-            SettingError: They were not measured.
-        """
+        """Return the costs of a profile; raises `SettingError` if they were not measured."""
         key = costs_key(profile)
         for each in self.costs:
             if (each.profile, each.layout) == (key, NODES.name):

@@ -48,11 +48,7 @@ Why = Literal[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What arrives.
-
-    Raises:
-        SettingError: A number is out of its range.
-    """
+    """What arrives; raises `SettingError` if a number is out of its range."""
 
     articles_a_day: float = 1e6
     # The share of the articles that reprint an earlier one within the retention.
@@ -256,9 +252,8 @@ class Plan:
 def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> Plan:
     """Plan for a workload, with the costs of its profile, and what learned boilerplate takes at most.
 
-    Raises:
-        SettingError: An owner may have less memory than it takes without a node; or there would be more
-            forests than anybody can run.
+    Raises `SettingError` if an owner may have less memory than it takes without a node, or if there would be
+    more forests than anybody can run.
     """
     one = Plan(workload=workload, profile=profile, costs=costs, learned=learned)
     memory = one.memory_each

@@ -60,7 +60,12 @@ class Limits:
             await exchange.refuse(Problem.of_error(refused))
             return
         self._in_progress += 1
-        scope = {**exchange.scope, HOLD: lambda size: self._hold_unpacked(exchange, size)}
+
+        def hold_unpacked(size: int) -> None:
+            self._admit_more(size)
+            self._hold(exchange, size)
+
+        scope = {**exchange.scope, HOLD: hold_unpacked}
         try:
             async with asyncio.timeout(self.timeout_s) as clock:
                 await self.app(scope, lambda: self._receive(exchange), exchange.send)
@@ -112,11 +117,6 @@ class Limits:
                 status=429,
                 kind="bodies",
             )
-
-    def _hold_unpacked(self, exchange: "_Exchange", size: int) -> None:
-        """Count the bytes of an unpacked body among those of all requests in progress, if they may be."""
-        self._admit_more(size)
-        self._hold(exchange, size)
 
     def _hold(self, exchange: "_Exchange", size: int) -> None:
         exchange.held_bytes += size

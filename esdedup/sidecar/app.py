@@ -115,8 +115,7 @@ class _NotServed(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by path."""
-        is_ours = scope["type"] == "http" and is_under(V1, scope)
-        return (Match.FULL if is_ours else Match.NONE), {}
+        return (Match.FULL if is_under(V1, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer which methods there are, or that there is nothing."""

@@ -12,8 +12,7 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
 

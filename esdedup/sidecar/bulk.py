@@ -63,7 +63,7 @@ class BulkRoute(Proxy):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        path = article_path(scope["method"], scope["raw_path"]) if scope["type"] == "http" else None
+        path = article_path(scope["method"], scope["raw_path"])
         return (Match.NONE, {}) if path is None else (Match.FULL, {"article_path": path})
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

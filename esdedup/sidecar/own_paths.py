@@ -93,14 +93,6 @@ async def _silent(asking: Awaitable[object]) -> str | None:
     return None
 
 
-def _owned(name: str, ownership: Ownership) -> dict[str, Any]:
-    if ownership.is_owner:
-        return {"forest": name, "owner": "this process"}
-    owner = getattr(ownership.reason, "owner", None)
-    at = {} if ownership.url is None else {"url": ownership.url}
-    return {"forest": name, "owner": None if owner is None else str(owner)} | at
-
-
 def health_routes(
     forest: str, ownership: Callable[[], Ownership], *, ask: Callable[[], Awaitable[object]], metrics: Metrics
 ) -> APIRouter:
@@ -129,7 +121,10 @@ def health_routes(
             missing.append(Problem.of_error(owned.failure).detail)
         if (silent := await _silent(ask())) is not None:
             missing.append(silent)
-        facts = {"missing": missing, **_owned(forest, owned)}
+        owner = "this process" if owned.is_owner else getattr(owned.reason, "owner", None)
+        facts: dict[str, Any] = {"missing": missing, "forest": forest, "owner": owner and str(owner)}
+        if owned.url is not None:
+            facts["url"] = owned.url
         if not missing:
             return JSONResponse({"status": "ready", **facts})
         problem = Problem(

@@ -43,9 +43,9 @@ class Proxy(BaseRoute):
 
     upstream: Upstream
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match all requests over HTTP."""
-        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:  # noqa: ARG002
+        """Match all requests; uvicorn takes none but those over HTTP."""
+        return Match.FULL, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer. An answer that breaks off stays incomplete, and so the server ends the connection."""
@@ -193,8 +193,7 @@ class UnreadWrites(Proxy):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        is_http = scope["type"] == "http"
-        return Match.FULL if is_http and _may_write(scope["method"], scope["raw_path"]) else Match.NONE, {}
+        return (Match.FULL if _may_write(scope["method"], scope["raw_path"]) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""

@@ -56,8 +56,7 @@ class ReadingApi(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by the path."""
-        is_ours = scope["type"] == "http" and is_under(API, scope)
-        return (Match.FULL if is_ours else Match.NONE), {}
+        return (Match.FULL if is_under(API, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; `index` is for the sidecar, which shows one index to each request."""
@@ -117,8 +116,6 @@ class PagesRoute(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
         start, slash, rest = scope["path"].removeprefix("/").partition("/")
         is_page = f"/{start}" == PAGES and not rest.startswith("_") and (slash or scope["method"] == "GET")
         return (Match.FULL if is_page else Match.NONE), {}

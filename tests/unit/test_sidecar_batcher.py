@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable, Sequence
 
 import pytest
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import LocalDecision
+from esdedup.ingest.actions import ArticleAction, LocalDecision
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pydantic
 from esdedup.ingest.assigner import arrive
-from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dates import DateCheck
-from esdedup.ingest.files import FileArticle, with_texts
+from esdedup.ingest.files import FileArticle, text_batches
 from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
@@ -80,8 +79,7 @@ class Clustering:
 
     def cluster(self, articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[ClusteredArticle]:
         """Assign articles, lazily, batch by batch."""
-        readable = with_texts(articles, self._fields, self._on_rejected)
-        for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
+        for batch in text_batches(articles, self._fields, self._on_rejected):
             yield from self._cluster_batch(batch)
 
     def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:

@@ -176,7 +176,7 @@ class Dedup(Closing):
         self._batch_size = batch_size
         self._enricher = functools.partial(
             Enricher,
-            self._owner,
+            self._owner.assign,
             fields=fields,
             check_process=self._check_process,
             check_index=self._check_index,

@@ -50,19 +50,14 @@ class ArticleDecision(Protocol):
         """Return what is added to its action; raises `ArticleRejected` if it cannot be indexed."""
 
 
-class ForestOwner(Protocol):
-    """Assigns articles: `Owner`, or `RemoteOwner`."""
-
-    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[ArticleDecision]:
-        """Return the articles with what was decided for them, which is durable."""
-
-
 _Outcome = tuple[dict[str, Any], ArticleDecision | None] | Exception
 """An action goes on, with what was decided if it has an article; it cannot be indexed; or none goes on."""
 
 
 class Enricher:
     """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
+
+    `assign` returns articles with what was decided for them, which is durable.
 
     `check_index` is called for each index of a batch, and of all once more at the end, because an index that
     is deleted meanwhile would come back without its mapping. `check_process` raises in a forked process. Of
@@ -71,7 +66,7 @@ class Enricher:
 
     def __init__(
         self,
-        forest: ForestOwner,
+        assign: Callable[[Sequence[ArticleAction]], Sequence[ArticleDecision]],
         *,
         fields: Fields | None,
         check_process: Callable[[], None],
@@ -83,7 +78,7 @@ class Enricher:
         on_assigned: OnAssigned | None = None,
     ) -> None:
         self.batch_size = batch_size
-        self._forest = forest
+        self._assign_all = assign
         self._unnamed_index = WritableIndex(fields=fields or Fields())
         self._check_process = check_process
         self._check_index = check_index
@@ -186,7 +181,7 @@ class Enricher:
         """Assign articles, unless some before them could not be: that would change their order."""
         if self._failure is not None:
             raise self._failure
-        return iter(self._forest.assign(articles) if articles else ())
+        return iter(self._assign_all(articles) if articles else ())
 
     def _outcome(self, action: _Read, index: WritableIndex, assigned: Iterator[ArticleDecision]) -> _Outcome:
         if isinstance(action, ArticleRejected):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from esdedup.ingest.actions import name_of
+from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.records import Record, read_records
 
 from esdedup.errors import ArticleRejected, FieldsNotFound
@@ -90,22 +91,26 @@ def read_articles(
             yield FileArticle(place=place, id=article_id, article=article, size_bytes=record.size_bytes)
 
 
-def with_texts(
+def text_batches(
     articles: Iterable[FileArticle | ArticleRejected],
     fields: Fields,
     on_rejected: Callable[[ArticleRejected], None],
-) -> Iterator[tuple[FileArticle, str]]:
-    """Yield the articles that have a text, each with it; the others are passed to `on_rejected`."""
-    for article in articles:
-        if isinstance(article, ArticleRejected):
-            on_rejected(article)
-            continue
-        try:
-            text = text_of(article.article, fields, name=article.name)
-        except ArticleRejected as rejected:
-            on_rejected(rejected.bare())
-        else:
-            yield article, text
+) -> Iterator[list[tuple[FileArticle, str]]]:
+    """Yield the articles that have a text, each with it, in batches; pass the others to `on_rejected`."""
+
+    def with_texts() -> Iterator[tuple[FileArticle, str]]:
+        for article in articles:
+            if isinstance(article, ArticleRejected):
+                on_rejected(article)
+                continue
+            try:
+                text = text_of(article.article, fields, name=article.name)
+            except ArticleRejected as rejected:
+                on_rejected(rejected.bare())
+            else:
+                yield article, text
+
+    return batches(with_texts(), most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes)
 
 
 class SeenIds:

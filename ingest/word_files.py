@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.files import FileArticle, with_texts
+from esdedup.ingest.files import FileArticle, text_batches
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
-from esdedup.fingerprint.profile import MAX_TEXT_LENGTH, Profile
+from esdedup.fingerprint.profile import Profile
 from esdedup.text.hashing import get_token_hash
 from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
@@ -164,43 +163,24 @@ def _text(path: Path) -> str:
         raise SettingError(f"cannot read {path}: it is not UTF-8 (byte {error.start + 1})") from error
 
 
-class Weighing:
-    """Counts the words of articles, for a table of weights."""
+def count_words(
+    articles: Iterable[FileArticle | ArticleRejected],
+    frequencies: DocumentFrequencies,
+    *,
+    fields: Fields,
+    on_rejected: Callable[[ArticleRejected], None],
+    on_cut: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Count the words of articles; call `on_cut` with the names of those that are longer than is counted."""
+    for batch in text_batches(articles, fields, on_rejected):
+        are_cut = frequencies.add([text for _, text in batch])
+        for (article, _), is_cut in zip(batch, are_cut.tolist(), strict=True):
+            if is_cut:
+                on_cut(article.name)
 
-    def __init__(
-        self,
-        *,
-        segmenter: Segmenter,
-        fields: Fields,
-        on_rejected: Callable[[ArticleRejected], None],
-        on_cut: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """Call `on_cut` with the name of each article that has a longer text than is counted."""
-        self._fields = fields
-        self._on_rejected = on_rejected
-        self._on_cut = on_cut
-        self._frequencies = DocumentFrequencies(segmenter, max_text_length=MAX_TEXT_LENGTH)
 
-    @property
-    def article_count(self) -> int:
-        """How many articles were counted."""
-        return self._frequencies.text_count
-
-    def add(self, articles: Iterable[FileArticle | ArticleRejected]) -> None:
-        """Count the words of articles; what could not be read is passed on."""
-        readable = with_texts(articles, self._fields, self._on_rejected)
-        for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
-            are_cut = self._frequencies.add([text for _, text in batch])
-            for (article, _), is_cut in zip(batch, are_cut.tolist(), strict=True):
-                if is_cut:
-                    self._on_cut(article.name)
-
-    def table(self, *, min_articles: int) -> WordTable:
-        """Return the weights; raises `SettingError` if no word occurs in so many articles."""
-        return self._frequencies.table(min_texts=min_articles)
-
-    def written(self, table: WordTable) -> str:
-        """Return a table as `read_weights` reads it, with a line for each word."""
-        words = {word: table.weight(word) for word in sorted(table.words)}
-        content = {"default": table.default, "articles": self.article_count, "words": words}
-        return json.dumps(content, ensure_ascii=False, indent=0) + "\n"
+def written_weights(table: WordTable, *, articles: int) -> str:
+    """Return a table, made from so many articles, as `read_weights` reads it, with a line for each word."""
+    words = {word: table.weight(word) for word in sorted(table.words)}
+    content = {"default": table.default, "articles": articles, "words": words}
+    return json.dumps(content, ensure_ascii=False, indent=0) + "\n"

@@ -13,6 +13,7 @@ from esdedup.cli.files import opened_output
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
@@ -20,7 +21,7 @@ from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, first_look, looks
 from esdedup.ingest.records import check_readable, total_bytes
-from esdedup.ingest.word_files import Weighing
+from esdedup.ingest.word_files import count_words, written_weights
 
 
 @command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")
@@ -146,14 +147,15 @@ def weights(
             f"{name}: only the first {MAX_TEXT_LENGTH:,} characters of its text are counted"
         )
     )
-    weighing = Weighing(segmenter=segmenter, fields=fields, on_rejected=run.reject, on_cut=run.cut_off)
+    found = DocumentFrequencies(segmenter, max_text_length=MAX_TEXT_LENGTH)
     with output.file_progress("counting words", total_bytes(files)) as on_bytes:
-        weighing.add(read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes))
-    summary = run.summary(weighing.article_count, "counted") + _of_some({"cut": run.cut})
+        articles = read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes)
+        count_words(articles, found, fields=fields, on_rejected=run.reject, on_cut=run.cut_off)
+    summary = run.summary(found.text_count, "counted") + _of_some({"cut": run.cut})
     try:
-        table = weighing.table(min_articles=min_articles)
+        table = found.table(min_texts=min_articles)
         with opened_output(output_file, files) as target:
-            target.write(weighing.written(table))
+            target.write(written_weights(table, articles=found.text_count))
         summary += f", {len(table.words):,} words, the median weighs {table.default}"
     finally:
         say(summary)

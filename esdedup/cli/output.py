@@ -84,38 +84,27 @@ def count_progress(what: str, total: int | None) -> _Bar:
 
 @contextlib.contextmanager
 def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterator[Callable[[int], None]]:
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        *columns,
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    )
-    with progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns, TimeElapsedColumn())
+    with _shown(*columns, TimeRemainingColumn()) as progress:
         task = progress.add_task(what, total=total)
         yield lambda count: progress.update(task, advance=count)
+
+
+def _shown(*columns: ProgressColumn) -> Progress:
+    """Return what is shown on standard error, if that is a terminal."""
+    return Progress(*columns, console=console(stderr=True), disable=not sys.stderr.isatty())
 
 
 @contextlib.contextmanager
 def download_progress() -> Iterator[Callable[[str, int], _Bar]]:
     """Show what is being downloaded: a bar on a terminal, a line per file elsewhere."""
-    screen = console(stderr=True)
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-        console=screen,
-        disable=not screen.is_terminal,
-    )
-    with progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn(), TimeElapsedColumn())
+    with _shown(*columns) as progress:
         task = progress.add_task("Elasticsearch", total=None, visible=False)
 
         @contextlib.contextmanager
         def one_file(name: str, size: int) -> Iterator[Callable[[int], None]]:
-            if not screen.is_terminal and name.endswith(".jar"):
+            if not sys.stderr.isatty() and name.endswith(".jar"):
                 say(f"  downloading {name} ({size / 1e6:.1f} MB)")
             progress.update(task, description=f"downloading {name}", visible=True)
             yield lambda count: progress.update(task, advance=count)

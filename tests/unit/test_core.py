@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from esdedup.ingest.actions import ArticleAction, LocalDecision
 from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.enricher import Enricher, ForestOwner
+from esdedup.ingest.enricher import Enricher
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.remote_owner import RemoteOwner
 from hypothesis import given
@@ -187,11 +187,11 @@ class InMemory:
         yield self.assign(articles)
 
 
-def enriched(forest: ForestOwner) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
+def enriched(forest: InMemory | RemoteOwner) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
     rejected: list[ArticleRejected] = []
     assigned: list[str] = []
     enricher = Enricher(
-        forest,
+        forest.assign,
         fields=None,
         check_process=lambda: None,
         check_index=lambda name: WritableIndex(fields=Fields(), name=name),

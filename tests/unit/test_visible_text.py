@@ -178,7 +178,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
             return assigner.assign(articles, forest=forest, now_ms=0).articles
 
     enricher = Enricher(
-        InMemory(),
+        InMemory().assign,
         fields=Fields(),
         check_process=lambda: None,
         check_index=lambda _: WritableIndex(fields=Fields()),

@@ -10,13 +10,21 @@ from typing import Any
 
 import pytest
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.word_files import Weighing, read_segmenter, read_weights, with_words, words_never_cut
+from esdedup.ingest.word_files import (
+    count_words,
+    read_segmenter,
+    read_weights,
+    with_words,
+    words_never_cut,
+    written_weights,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, SettingError, sample
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import StopWords, Tf, TfIdf, WordTable
@@ -95,20 +103,19 @@ def test_a_table_of_no_words_is_refused() -> None:
 
 def test_a_table_is_read_as_it_was_written(write: Write) -> None:
     rejected: list[ArticleRejected] = []
-    weighing = Weighing(segmenter=Jieba(), fields=Fields(), on_rejected=rejected.append)
-    weighing.add(FileArticle(place="x", id="1", article={"text": text}, size_bytes=9) for text in TEXTS)
-    weighing.add(
-        [
-            FileArticle(place="x:1", id="1", article={"body": "no text"}, size_bytes=9),
-            ArticleRejected("x:2", "is not JSON"),
-        ]
-    )
-    table = weighing.table(min_articles=2)
-    again = read_weights(str(write("weights.json", weighing.written(table))))
+    found = DocumentFrequencies(Jieba(), max_text_length=MAX_TEXT_LENGTH)
+    articles: list[FileArticle | ArticleRejected] = [
+        *(FileArticle(place="x", id="1", article={"text": text}, size_bytes=9) for text in TEXTS),
+        FileArticle(place="x:1", id="1", article={"body": "no text"}, size_bytes=9),
+        ArticleRejected("x:2", "is not JSON"),
+    ]
+    count_words(articles, found, fields=Fields(), on_rejected=rejected.append)
+    table = found.table(min_texts=2)
+    again = read_weights(str(write("weights.json", written_weights(table, articles=found.text_count))))
     assert again.name == table.name
     assert [again.weight(word) for word in ("地铁", "unheard-of")] == [table.weight("地铁"), table.default]
     assert [each.reason for each in rejected] == ["has no field 'text', or it is null", "is not JSON"]
-    assert weighing.article_count == len(TEXTS)
+    assert found.text_count == len(TEXTS)
 
 
 def test_every_word_of_a_table_of_ones_own_can_be_cut() -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pydantic
 from esdedup.ingest.assigner import arrive
 from esdedup.ingest.dates import DateCheck
-from esdedup.ingest.files import FileArticle, text_batches
+from esdedup.ingest.files import FileArticle, ReadArticle, text_batches
 from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
@@ -77,7 +77,7 @@ class Clustering:
             on_learned=on_learned,
         )
 
-    def cluster(self, articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[ClusteredArticle]:
+    def cluster(self, articles: Iterable[ReadArticle]) -> Iterator[ClusteredArticle]:
         """Assign articles, lazily, batch by batch."""
         for batch in text_batches(articles, self._fields, self._on_rejected):
             yield from self._cluster_batch(batch)

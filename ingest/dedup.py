@@ -147,6 +147,7 @@ class Dedup(Closing):
         )
         self.reader = Reader(client, fields=fields, forest=forest, profile=profile, overrides=overrides)
         self._client = client
+        self._check_process = functools.partial(refuse_inherited, client)
         self._profile = profile
         self._forest_name = forest
         self._articles = Articles(patient(client), fields=fields)
@@ -355,9 +356,6 @@ class Dedup(Closing):
         if isinstance(self._owner, RemoteOwner):
             raise SettingError(f"{operation}: the sidecar owns the forest; {advice}")
         return self._owner
-
-    def _check_process(self) -> None:
-        refuse_inherited(self._client)
 
     def _check_index(self, name: str) -> WritableIndex:
         index = self._articles.check(name)

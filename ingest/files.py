@@ -55,13 +55,17 @@ class FileArticle:
         return f"{self.place} (id {self.id!r})"
 
 
+ReadArticle = FileArticle | ArticleRejected
+"""What was read in the place of an article: the article, or why there is none."""
+
+
 def read_articles(
     paths: Iterable[Path],
     *,
     fields: Fields | None = None,
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
-) -> Iterator[FileArticle | ArticleRejected]:
+) -> Iterator[ReadArticle]:
     """Yield the articles of files in order, and a rejection for each that cannot be read; see `read_records`.
 
     A repeated id is rejected, because one of its two articles would overwrite the other; some millions of
@@ -92,7 +96,7 @@ def read_articles(
 
 
 def text_batches(
-    articles: Iterable[FileArticle | ArticleRejected],
+    articles: Iterable[ReadArticle],
     fields: Fields,
     on_rejected: Callable[[ArticleRejected], None],
 ) -> Iterator[list[tuple[FileArticle, str]]]:

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.files import FileArticle
+from esdedup.ingest.files import ReadArticle
 from esdedup.ingest.records import name_of
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
@@ -27,7 +27,6 @@ LOOK_AHEAD_PAGES = 40_000
 """How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
 unless they are very long: by the end of a longer look, its beginning would be forgotten."""
 
-FileArticles = Iterable[FileArticle | ArticleRejected]
 OnLearned = Callable[[int, int], None]
 """Called after each batch of pages with how many of them had not been seen before, and how many had."""
 
@@ -156,7 +155,7 @@ class Learning:
                 yield text
 
 
-def texts_of(articles: FileArticles, fields: Fields) -> Iterator[RawPage | ArticleRejected]:
+def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPage | ArticleRejected]:
     """Yield the text of each article, or why it has none."""
     for article in articles:
         if isinstance(article, ArticleRejected):
@@ -168,17 +167,17 @@ def texts_of(articles: FileArticles, fields: Fields) -> Iterator[RawPage | Artic
             yield rejected.bare()
 
 
-def first_look(learner: Learner, articles: FileArticles, fields: Fields) -> None:
+def first_look(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
     """Learn from articles that will be read once more, and are rejected then if they cannot be read."""
     Learning(on_rejected=lambda _: None).run(learner, texts_of(articles, fields))
 
 
 def looks(
-    read: Callable[[], Iterator[FileArticle | ArticleRejected]],
+    read: Callable[[], Iterator[ReadArticle]],
     *,
     learn_first: bool,
     ahead: int = LOOK_AHEAD_PAGES,
-) -> Iterator[tuple[FileArticles, FileArticles]]:
+) -> Iterator[tuple[Iterable[ReadArticle], Iterable[ReadArticle]]]:
     """Yield articles part by part, `ahead` in each: those to be learned from first, those to be assigned.
 
     Both must have been read to their end before the next part is taken. `read` reads the articles from their

@@ -12,7 +12,7 @@ from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dates import DateCheck, is_too_old
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
-from esdedup.ingest.files import FileArticle
+from esdedup.ingest.files import FileArticle, ReadArticle
 from esdedup.ingest.learn import first_look
 
 from esdedup.elastic.bulk import ArticleBulk, Written
@@ -86,13 +86,13 @@ class Load:
         self,
         client: Elasticsearch,
         dedup: Dedup,
-        articles: Iterable[FileArticle | ArticleRejected],
+        articles: Iterable[ReadArticle],
         *,
         index: str,
         backfill: bool = False,
         batch_size: int = BATCH_SIZE,
         flush_interval_s: float | None = None,
-        learned_from: Iterable[FileArticle | ArticleRejected] = (),
+        learned_from: Iterable[ReadArticle] = (),
     ) -> None:
         """Index articles. May be called several times, with one part after the other.
 
@@ -118,9 +118,7 @@ class Load:
         finally:
             self._seconds += time.monotonic() - started
 
-    def _actions(
-        self, batch: Iterable[FileArticle | ArticleRejected], index: str
-    ) -> Iterator[dict[str, Any]]:
+    def _actions(self, batch: Iterable[ReadArticle], index: str) -> Iterator[dict[str, Any]]:
         for article in batch:
             self._counts["read"] += 1
             if isinstance(article, ArticleRejected):
@@ -156,5 +154,5 @@ class Load:
         self._on_rejected(ArticleRejected(self._articles.pop(rejected.article).name, rejected.reason))
 
 
-def _size(article: FileArticle | ArticleRejected) -> int:
+def _size(article: ReadArticle) -> int:
     return article.size_bytes if isinstance(article, FileArticle) else len(str(article))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from esdedup.ingest.files import FileArticle, text_batches
+from esdedup.ingest.files import ReadArticle, text_batches
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
@@ -164,7 +164,7 @@ def _text(path: Path) -> str:
 
 
 def count_words(
-    articles: Iterable[FileArticle | ArticleRejected],
+    articles: Iterable[ReadArticle],
     frequencies: DocumentFrequencies,
     *,
     fields: Fields,

@@ -18,10 +18,9 @@ from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import say, say_rejected
 from esdedup.elastic.client import connect
 from esdedup.elastic.errors import translated
-from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.files import FileArticle, read_articles
+from esdedup.ingest.files import FileArticle, ReadArticle, read_articles
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.reading.reader import Reader
 
@@ -121,7 +120,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
     # Where each article is in the file.
     names: dict[str, str] = {}
 
-    def actions(articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[dict[str, Any]]:
+    def actions(articles: Iterable[ReadArticle]) -> Iterator[dict[str, Any]]:
         nonlocal failed
         for each in articles:
             if isinstance(each, FileArticle):

@@ -106,9 +106,9 @@ def read_action(
     without the text. What an update would change in the dedup object is left out; an action without such is
     returned as it was given.
 
-    Raises `ArticleRejected` if it is not a bulk action; its text is missing; it cannot be stored; an update
-    has one text for an article that exists and another for one that does not; or it updates a text in an
-    index that is routed by root.
+    Raises `ArticleRejected` if it is not a bulk action; its text is missing, be it of an article that an
+    update would make; it cannot be stored; an update has one text for an article that exists and another for
+    one that does not; or it updates a text in an index that is routed by root.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -156,6 +156,13 @@ def read_document(
         if forged := forged_parts(body, fields):
             action = with_addition(action, Addition(forged), fields)
             body = action["_source"]
+        new = body.get("doc" if doc_is_upsert(body) else "upsert")
+        if isinstance(new, Mapping) and not _has_text(new, fields):
+            raise ArticleRejected(
+                name,
+                f"would make an article without a text if there is none: give {fields.text!r} as well, or "
+                "leave upsert and doc_as_upsert out",
+            )
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
             return action if forged else None

@@ -195,11 +195,10 @@ FORGED = [{"dedup": {"root": "x"}}, {"dedup.root": "x"}, {"dedup": None}, {"dedu
     "update",
     [
         {"doc": {"clicks": 3}},
-        {"doc": {}, "doc_as_upsert": True},
-        {"upsert": {"clicks": 0}, "script": {"source": "x"}},
-        {"doc": {"clicks": 3}, "upsert": {"clicks": 0}},
+        {"doc": {"text": "hello"}, "doc_as_upsert": True},
+        {"upsert": {"text": "hello"}, "script": {"source": "x"}},
         {"doc": {"clicks": 3}, "upsert": {"text": "hello"}},
-        {"doc": {"text": "hello"}, "upsert": {"clicks": 0}},
+        {"doc": {"text": "hello"}, "upsert": {"clicks": 0}, "doc_as_upsert": True},
     ],
 )
 def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
@@ -212,6 +211,22 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
 
     parts = {part: {**values, **forged} for part, values in update.items() if part in ("doc", "upsert")}
     assert of_forest(update | parts) == of_forest(update)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"doc": {"clicks": 3}, "doc_as_upsert": True},
+        {"doc": {}, "upsert": {"text": "hello"}, "doc_as_upsert": "true"},
+        {"upsert": {"clicks": 0}, "script": {"source": "x"}},
+        {"doc": {"text": "hello"}, "upsert": {}},
+        {"doc": {"clicks": 3}, "upsert": {"dedup": {"root": "x"}}, "doc_as_upsert": False},
+    ],
+)
+def test_no_update_makes_an_article_without_a_text(update: Any) -> None:
+    """It would have no root."""
+    with pytest.raises(ArticleRejected, match="would make an article without a text"):
+        read_action({"_op_type": "update", "_id": "1", "_source": update}, FIELDS, position=1)
 
 
 def nested(brackets: str, levels: int) -> str:

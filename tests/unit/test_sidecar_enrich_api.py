@@ -186,14 +186,14 @@ def test_what_an_update_says_of_the_dedup_object_is_to_be_taken_out() -> None:
     forged = {"dedup": {"root": "forged"}}
     alone, dated, beside = Sidecar().enrich(
         {"update": {"_id": "1"}},
-        {"doc": {"n": 1, **forged}, "upsert": {"dedup.root": "forged"}},
+        {"doc": {"n": 1, **forged}},
         {"update": {"_id": "2"}},
         {"doc": {"published_at": 1_788_800_000_000, **forged}},
         {"update": {"_id": "3"}},
         {"doc": forged, "upsert": {"text": "one"}},
         query="backfill=true",
     )
-    assert alone == {"doc": None, "upsert": None}
+    assert alone == {"doc": None}
     assert dated == {"doc": {"published": 1_788_800_000_000}}
     assert beside["doc"] is None
     assert beside["upsert"]["root"] == "root-0"

@@ -224,13 +224,11 @@ UPDATES: list[dict[str, Any]] = [
     {"script": {"source": "ctx.op = 'none'"}, "upsert": {"text": "x"}},
     {"doc": {"published_at": DATE}},
     {"doc": {"text": "x"}, "_source": ["a", {"b": "}"}]},
-    {"doc": {"dedup": {"root": "x"}, "a": 1}, "upsert": {"dedup.root": "x"}, "script": "x"},
+    {"doc": {"dedup": {"root": "x"}, "a": 1}, "script": "x"},
     {"doc": {"dedup": {"root": "x"}, "published_at": DATE}},
     # Only one part has the text, and the other says something of the dedup object.
     {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}},
-    {"doc": {"text": "x"}, "upsert": {"a": 1, "dedup.root": "x"}},
     {"doc": {"text": "x", "published_at": DATE}, "upsert": {"dedup": {}}, "doc_as_upsert": True},
-    {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}, "doc_as_upsert": True},
 ]
 
 

@@ -7,6 +7,7 @@ set up: there the articles would get no root, or a forged one.
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
@@ -18,7 +19,8 @@ from starlette.types import Receive, Scope, Send
 from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar.bulk_request import DOCUMENTS, parts_of
+from esdedup.sidecar.bodies import in_thread_if_large
+from esdedup.sidecar.bulk_request import parts_of, read_bulk
 from esdedup.sidecar.enrichment import Target
 from esdedup.sidecar.own_paths import answer as answer_of
 from esdedup.sidecar.upstream import Upstream
@@ -159,9 +161,8 @@ async def _only(part: bytes) -> AsyncIterator[bytes]:
 
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
-_REINDEX = b"_reindex"
-# Index, endpoint and id.
-_MOST_PARTS = 3
+_REINDEX, _BULK = b"_reindex", b"_bulk"
+_BULK_METHODS = frozenset(("POST", "PUT"))
 # Of Elasticsearch 8 and 9: what searches, deletes, and manages. What jobs such as transforms do later is for
 # those who may define them (SECURITY.md).
 _HARMLESS = frozenset(
@@ -197,11 +198,15 @@ class UnreadWrites(Proxy):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        first = parts_of(scope["raw_path"])[0]
-        if first == _REINDEX:
+        first, *rest = parts_of(scope["raw_path"])
+        if first == _REINDEX or rest[-1:] == [_BULK]:
             request = Request(scope, receive)
-            body = await request.body()
-            await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
+            body, encoding = await request.body(), request.headers.get("content-encoding")
+            if first == _REINDEX:
+                await self._refuse_set_up(_destination(body, encoding))
+            else:
+                named = functools.partial(_named, body, encoding, index=first.decode(errors="replace"))
+                await self._refuse_set_up(await in_thread_if_large(len(body), named))
             await self.send_on(scope, receive, send, body=body)
         else:
             await self._refuse_set_up(first.decode(errors="replace"))
@@ -224,15 +229,14 @@ def _may_write(method: str, raw_path: bytes) -> bool:
     parts = parts_of(raw_path)
     if method in _READING or not parts:
         return False
+    if len(parts) > 1 and parts[-1] == _BULK:
+        # Its lines may name any index, whatever stands before.
+        return method in _BULK_METHODS
     if parts[0].startswith(b"_") and parts[0] != b"_all":
         # The others of these say what becomes of one that runs.
         return parts[0] not in _HARMLESS and (parts[0] != _REINDEX or len(parts) == 1)
-    if len(parts) == 1:
-        # An index is made.
-        return False
-    # What is left of these, Elasticsearch refuses. In longer paths, older versions have types.
-    is_refused = parts[1:] == [b"_bulk"] or (parts[1] in DOCUMENTS and len(parts) <= _MOST_PARTS)
-    return parts[1] not in _HARMLESS and not is_refused
+    # With one part, an index is made. `_create` without an id, say, is a type to older versions.
+    return len(parts) > 1 and parts[1] not in _HARMLESS
 
 
 def _destination(body: bytes, encoding: str | None) -> str:
@@ -247,3 +251,11 @@ def _destination(body: bytes, encoding: str | None) -> str:
             "where articles are copied to is read only from plain JSON without a script: ask Elasticsearch"
         )
     return name
+
+
+def _named(body: bytes, encoding: str | None, *, index: str) -> str:
+    """Return all indices that a bulk request writes to; raises `Refused` if that cannot be told."""
+    if encoding is None:
+        with contextlib.suppress(Refused):
+            return ",".join({index, *(each.index for each in read_bulk(body, index=index) if each.index)})
+    raise _not_read("a bulk request of this path is read only if it is plain JSON: send it to /_bulk")

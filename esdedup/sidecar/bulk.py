@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -46,6 +46,10 @@ _NDJSON, _JSON = "application/x-ndjson", "application/json"
 _OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
 _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
 _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
+# A line of the log takes some 20 µs. In between, other requests have their turn.
+_LOGGED_AT_ONCE = 100
+# Of a request's articles that get no root, so many are named.
+_MOST_LOGGED = 1_000
 # By this header clients know that they speak with Elasticsearch; they believe no answer without it.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
 
@@ -79,7 +83,7 @@ class BulkRoute(Proxy):
         else:
             items = [read_document(path, scope["query_string"], body)]
         outcomes = await self.enrichment.enrich(items, scope)
-        outcomes = [self._after_refusal(*each) for each in zip(items, outcomes, strict=True)]
+        outcomes = await self._after_refusals(items, outcomes)
         if not any(isinstance(each, Change | Rejection) for each in outcomes):
             await self.send_on(scope, receive, send, body=raw_body)
             return
@@ -88,26 +92,32 @@ class BulkRoute(Proxy):
             await self._document(written, items[0], outcomes[0], receive, send)
             return
         kept = [each for each in zip(items, outcomes, strict=True) if not isinstance(each[1], Rejection)]
-        body = await in_thread_if_large(len(body), lambda: b"".join([_lines(*each) for each in kept]))
-        refused = {
-            at: refused_item(items[at], each.reason, status=each.status)
-            for at, each in enumerate(outcomes)
-            if isinstance(each, Rejection)
-        }
+        joined, refused = await in_thread_if_large(
+            len(body), lambda: (b"".join([_lines(*each) for each in kept]), _refused_items(items, outcomes))
+        )
         if refused:
-            response = await self._with_refused(written, body, refused, count=len(items), came_s=came_s)
+            response = await self._with_refused(written, joined, refused, count=len(items), came_s=came_s)
             await response(scope, receive, send)
         else:
             statuses = ItemStatuses()
-            await self.send_on(written, receive, send, body=body, watch=statuses.read)
+            await self.send_on(written, receive, send, body=joined, watch=statuses.read)
             self.enrichment.metrics.items(statuses.counts)
 
-    def _after_refusal(self, item: BulkItem, outcome: Outcome) -> Outcome:
-        """Log an article that gets no root; return what becomes of it."""
-        if not isinstance(outcome, Rejection):
-            return outcome
-        log.warning("an article gets no root: %s", outcome.reason)
-        return outcome.passed(item) if self.passes_rejected else outcome
+    async def _after_refusals(self, items: Sequence[BulkItem], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Log articles that get no root; return what becomes of each item."""
+        left, count = list(outcomes), 0
+        for at, outcome in enumerate(outcomes):
+            if at % _LOGGED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if isinstance(outcome, Rejection):
+                count += 1
+                if count <= _MOST_LOGGED:
+                    log.warning("an article gets no root: %s", outcome.reason)
+                if self.passes_rejected:
+                    left[at] = outcome.passed(items[at])
+        if count > _MOST_LOGGED:
+            log.warning("%d more articles of this request get no root", count - _MOST_LOGGED)
+        return left
 
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
@@ -154,6 +164,15 @@ def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, st
     """Return a request with one header instead of others."""
     kept = [each for each in scope["headers"] if each[0].lower() not in dropped]
     return {**scope, "headers": [*kept, tuple(each.encode("latin-1") for each in added)]}
+
+
+def _refused_items(items: Sequence[BulkItem], outcomes: Sequence[Outcome]) -> dict[int, dict[str, Any]]:
+    """Return the answers for items that Elasticsearch never sees, by their places."""
+    return {
+        at: refused_item(items[at], each.reason, status=each.status)
+        for at, each in enumerate(outcomes)
+        if isinstance(each, Rejection)
+    }
 
 
 def _lines(item: BulkItem, outcome: Outcome) -> bytes:

@@ -119,6 +119,39 @@ def test_what_elasticsearch_takes_is_taken(door: Door) -> None:
     assert stored["a"]["dedup"]["root"] == stored["b"]["dedup"]["root"]
 
 
+def test_no_update_makes_an_article_without_a_root(door: Door) -> None:
+    """As before: what changes an article that exists is taken, and so is an article with a text."""
+    assert door.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 200
+    _, answer = door.bulk(
+        *({"update": {"_id": "b"}}, {"doc": {"n": 1}, "doc_as_upsert": True}),
+        *({"update": {"_id": "c"}}, {"doc": {"text": TEXT}, "upsert": {"n": 1}}),
+        *({"update": {"_id": "d"}}, {"doc": {"n": 1}, "upsert": {"text": TEXT}}),
+        *({"update": {"_id": "a"}}, {"doc": {"n": 1}}),
+    )
+    assert [each["update"]["status"] for each in answer["items"]] == [400, 400, 201, 200]
+    body = json.dumps({"doc": {"n": 1}, "doc_as_upsert": True}).encode()
+    assert door.ask("POST", f"/{door.index}/_update/e", body)[0] == 400
+    stored = door.stored()
+    assert stored.keys() == {"a", "d"}
+    assert all("root" in each["dedup"] for each in stored.values())
+
+
+def test_many_articles_without_a_text_keep_nobody_waiting(door: Door) -> None:
+    """Their lines in the log, and their answers, took seconds in which nothing else was answered."""
+    body = b'{"index":{}}\n{}\n' * 30_000
+    waits_s = []
+    with ThreadPoolExecutor() as threads:
+        sent = threads.submit(door.ask, "POST", f"/{door.index}/_bulk", body, NDJSON)
+        while not sent.done():
+            began_s = time.monotonic()
+            assert door.ask("GET", "/healthz")[0] == 200
+            waits_s.append(time.monotonic() - began_s)
+            time.sleep(0.01)
+    assert sent.result()[0] == 200
+    assert "29000 more articles of this request get no root" in door.process.log
+    assert max(waits_s) < sum(waits_s) / 4
+
+
 def test_a_name_of_an_index_never_fails_the_others(door: Door) -> None:
     for name in ("a*", "_all", "", "x:a1", "_x", "<a1-{now/x}>", "A", "..", "a,b"):
         (status, answer) = door.bulk(
@@ -140,7 +173,9 @@ def test_a_name_of_an_index_never_fails_the_others(door: Door) -> None:
         ("PUT", "/{index}/typed/1"),
         ("POST", "/{index}/typed"),
         ("POST", "/{index}/typed/1/_update"),
-        ("POST", "/{index}/typed/_bulk"),
+        ("PUT", "/{index}//_doc"),
+        ("POST", "/{index}/_create"),
+        ("PUT", "/{index}/_update/1"),
         ("POST", "/{index}/_update_by_query"),
         ("POST", "/{index}*/_update_by_query"),
         ("POST", "/missing,{index}/_update_by_query?ignore_unavailable=true"),
@@ -155,6 +190,22 @@ def test_what_is_not_read_reaches_no_index_that_was_set_up(door: Door, method: s
     status, answer = ask(door.index)
     assert (status, answer["error"]["type"]) == (400, "esdedup_not_understood")
     # Elsewhere the server answers.
+    _, answer = ask("elsewhere")
+    assert "esdedup" not in json.dumps(answer)
+    assert door.stored() == {}
+
+
+@pytest.mark.parametrize("path", ["/{index}/typed/_bulk", "/elsewhere/typed/_bulk", "//typed/_bulk"])
+def test_no_bulk_request_with_a_type_reaches_an_index_that_was_set_up(door: Door, path: str) -> None:
+    """Whichever index its path names: its lines may name another."""
+
+    def ask(index: str, **headers: str) -> Any:
+        body = b'{"index":{"_index":"%b"}}\n{"text":"a b c"}\n' % index.encode()
+        return door.ask("POST", path.format(index=index), body, NDJSON, **headers)
+
+    for headers in ({}, {"content_encoding": "gzip"}):
+        status, answer = ask(door.index, **headers)
+        assert (status, answer["error"]["type"]) == (400, "esdedup_not_understood")
     _, answer = ask("elsewhere")
     assert "esdedup" not in json.dumps(answer)
     assert door.stored() == {}

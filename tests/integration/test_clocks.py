@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from esdedup.ingest.owner import Owner
 
-from esdedup import ClockMismatch, Dedup, ForestAhead, Maintenance, ServerError
+from esdedup import ClockMismatch, Dedup, ForestAhead, Maintenance
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import expire
@@ -24,6 +23,7 @@ from esdedup.forest import Aging
 from esdedup.forest.model import State
 from esdedup.maintenance import ViolationKind
 from esdedup.times import DAY_MS, iso
+from tests.support.between import Answer, Send, Sent, answer, client_with, recording
 from tests.support.forests import ARTICLES, classic_node, feed, nodes, roots, stories, write
 from tests.support.names import Names, new_names
 
@@ -87,15 +87,16 @@ def test_a_clock_that_the_servers_contradicts_is_refused_whenever_it_became_wron
 
 
 def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
-    es: Elasticsearch, index_name: Names, set_clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    elasticsearch_url: str, index_name: Names, set_clock: SetClock
 ) -> None:
-    compared: list[int] = []
-    monkeypatch.setattr(Clock, "_compare", lambda _, now_ms: compared.append(now_ms))
-    with Dedup(es, forest=index_name("forest")) as dedup:
+    with (
+        recording(elasticsearch_url) as (client, sent),
+        Dedup(client, forest=index_name("forest")) as dedup,
+    ):
         for forward_ms, comparisons in ((0, 1), (30_000, 1), (DAY_MS // 2, 2), (DAY_MS // 2, 2), (0, 3)):
             set_clock(forward_ms)
             list(dedup.enrich(ARTICLES[:1]))
-            assert len(compared) == comparisons
+            assert sum(b"date_range" in each.body for each in sent) == comparisons
 
 
 @pytest.mark.parametrize("ahead_ms", [0, DAY_MS // 2])
@@ -285,51 +286,60 @@ def test_a_process_that_feeds_deletes_them_by_itself(
 
 
 def test_a_batch_is_assigned_though_nothing_can_be_deleted(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    elasticsearch_url: str, ageing: tuple[ForestIndex, Aging], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def blocked(_: Owner) -> Iterator[expiry.Expired]:
-        raise ServerError("the disk is full")
+    def between(request: Sent, send: Send) -> Answer:
+        if request.body.startswith(b'{"delete"'):
+            return answer(400, {"error": {"type": "x", "reason": "the disk is full"}})
+        return send()
 
-    monkeypatch.setattr(Owner, "_expiring", blocked)
-    with Dedup(es, forest=index_name("forest"), batch_size=2, expire_every_s=1e-6) as dedup:
+    with (
+        client_with(elasticsearch_url, between) as client,
+        Dedup(client, forest=ageing[0].name, profile=CLASSIC, batch_size=2, expire_every_s=1e-6) as dedup,
+    ):
         assert len(list(dedup.enrich(ARTICLES[:4]))) == 4
-    assert caplog.messages == ["expired nodes could not be deleted: the disk is full"] * 2
+    name = ageing[0].name
+    told = f"expired nodes could not be deleted: cannot remove nodes of the forest {name!r}: the disk is full"
+    assert [each for each in caplog.messages if "expired nodes" in each] == [f"{told} (status 400)"] * 2
 
 
 def test_a_node_that_is_needed_again_meanwhile_stays(
-    es: Elasticsearch, ageing: tuple[ForestIndex, Aging], monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, elasticsearch_url: str, ageing: tuple[ForestIndex, Aging]
 ) -> None:
     index, aging = ageing
-    delete = ForestWriter.delete
     reborn = classic_node(f"a{1:015x}", f"a{1:015x}", seq=7, ms=1_000 * DAY_MS)
 
-    def late(self: ForestWriter, hits: Any) -> int:
-        found = list(hits)
-        if any(hit["_id"] == reborn.id for hit in found):
+    def between(request: Sent, send: Send) -> Answer:
+        if b'{"delete"' in request.body and reborn.id.encode() in request.body:
             write(es, index.name, reborn)
-        return delete(self, found)
+        return send()
 
-    monkeypatch.setattr(ForestWriter, "delete", late)
-    with ForestWriter(index) as owned:
+    with (
+        client_with(elasticsearch_url, between) as client,
+        ForestWriter(ForestIndex.find(client, index.name)) as owned,
+    ):
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=2, kept=1)
     assert nodes(es, index.name)[reborn.id] == reborn
 
 
 def test_no_root_goes_before_its_leaves(
-    es: Elasticsearch, ageing: tuple[ForestIndex, Aging], monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, elasticsearch_url: str, ageing: tuple[ForestIndex, Aging]
 ) -> None:
     index, aging = ageing
-    delete = ForestWriter.delete
-    # As after a crash in the middle of the leaves: one of them stays.
-    monkeypatch.setattr(
-        ForestWriter,
-        "delete",
-        lambda self, hits: delete(self, [hit for hit in hits if hit["_id"] != f"b{1:015x}"]),
-    )
-    with ForestWriter(index) as owned:
+    stays = f"b{1:015x}"
+
+    def between(request: Sent, send: Send) -> Answer:
+        """As if one of the leaves had been written since it was found."""
+        if b'{"delete"' in request.body and stays.encode() in request.body:
+            write(es, index.name, nodes(es, index.name)[stays])
+        return send()
+
+    with (
+        client_with(elasticsearch_url, between) as client,
+        ForestWriter(ForestIndex.find(client, index.name)) as owned,
+    ):
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1, kept=2)
     assert Counter(node[0] for node in nodes(es, index.name)) == {"b": 2, "c": 2}
-    monkeypatch.undo()
     with ForestWriter(index) as owned:
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1)
 

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import KEYWORDS, VERIFIED, Dedup, ForestMismatch, Maintenance, ServerUnavailable
-from esdedup.elastic.bulk import send_bulk
-from esdedup.elastic.forest import writer
+from esdedup import KEYWORDS, VERIFIED, Dedup, ForestMismatch, Maintenance, ServerError
 from esdedup.elastic.forest.meta import Lookup, Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Forest
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.between import Answer, Send, Sent, client_with, failure
 from tests.support.forests import ARTICLES, TEXT, in_both_lookups, in_each_way
 from tests.support.names import Names
 from tests.support.secured import secured
@@ -64,62 +63,66 @@ def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
 @pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
 @in_each_way
 def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
-    es: Elasticsearch,
-    index_name: Names,
-    monkeypatch: pytest.MonkeyPatch,
-    lookup: dict[str, Any],
-    written: int,
-    kind: str,
-    seq: int,
+    elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], written: int, kind: str, seq: int
 ) -> None:
-    forest = index_name("forest")
-    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup)
+    fails = False
 
-    def fail(client: Elasticsearch, state_and_nodes: list[Any], **options: Any) -> None:
-        # A log has all of it in one.
-        assert len(state_and_nodes) == (1 if lookup["lookup"] == "memory" else 3)
-        send_bulk(client, state_and_nodes[:written], **options)
-        raise ServerUnavailable("failed on purpose")
+    def between(request: Sent, send: Send) -> Answer:
+        if not fails or request.operation != "_bulk":
+            return send()
+        # The state and the nodes; a log has all of it in one.
+        assert len(request.items) == (1 if lookup["lookup"] == "memory" else 3)
+        if written:
+            send(b"".join(request.items[:written]))
+        return failure()
 
     first, other, near = (
         Arrival(fingerprint, 0)
         for fingerprint in ("1111222233334444", "00ff00ff00ff00ff", "1111222233334445")
     )
-    with monkeypatch.context() as patch:
-        patch.setattr(writer, "send_bulk", fail)
-        with pytest.raises(ServerUnavailable):
+    with (
+        client_with(elasticsearch_url, between) as client,
+        ElasticStore(client, forest=index_name("forest"), profile=CLASSIC, aging=AGING, **lookup) as store,
+    ):
+        fails = True
+        with pytest.raises(ServerError, match="failed on purpose"):
             Forest(store).assign(as_batch([first, other]), now_ms=NOW_MS)
-    (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
+        fails = False
+        (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
     root = near.id if kind == "new_root" else first.id
     assert (answer.kind.value, answer.root, answer.seq) == (kind, root, seq)
-    store.close()
 
 
 @in_each_way
 def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, lookup: dict[str, Any]
+    elasticsearch_url: str, index_name: Names, lookup: dict[str, Any]
 ) -> None:
     """It has found nodes that no crash would leave."""
     goes_on = threading.Event()
+    fails = False
 
-    def fail(*_: object, **__: object) -> None:
+    def between(request: Sent, send: Send) -> Answer:
+        if not fails or request.operation != "_bulk":
+            return send()
         assert goes_on.wait(10)
-        raise ServerUnavailable("failed on purpose")
+        return failure()
 
     first, near = (Arrival(each, 0) for each in ("1111222233334444", "1111222233334445"))
-    forest = index_name("forest")
-    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
-        with monkeypatch.context() as patch:
-            patch.setattr(writer, "send_bulk", fail)
-            Forest(store).begin()
-            decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)
-            assert not decided.written.done()
-            Forest(store).begin()
-            threading.Timer(0.1, goes_on.set).start()
-            with pytest.raises(ServerUnavailable):
-                Forest(store).decide(as_batch([near]), now_ms=NOW_MS)
-            with pytest.raises(ServerUnavailable):
-                decided.written.result()
+    with (
+        client_with(elasticsearch_url, between) as client,
+        ElasticStore(client, forest=index_name("forest"), profile=CLASSIC, aging=AGING, **lookup) as store,
+    ):
+        fails = True
+        Forest(store).begin()
+        decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)
+        assert not decided.written.done()
+        Forest(store).begin()
+        threading.Timer(0.1, goes_on.set).start()
+        with pytest.raises(ServerError, match="failed on purpose"):
+            Forest(store).decide(as_batch([near]), now_ms=NOW_MS)
+        with pytest.raises(ServerError, match="failed on purpose"):
+            decided.written.result()
+        fails = False
         (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
         assert (answer.kind.value, answer.root, answer.seq) == ("new_root", near.id, 1)
 

@@ -1,7 +1,8 @@
 """Keys that very many nodes share: nothing is missed, and it costs a page, not all of them."""
 
 import dataclasses
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -27,6 +28,7 @@ from esdedup.maintenance import ViolationKind
 from esdedup.neighbours.relation import relation_of
 from tests.support import stream
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.between import Answer, Send, Sent, client_with
 from tests.support.forests import LOOKUPS, feed, kinds, nodes
 from tests.support.names import Names
 
@@ -80,18 +82,19 @@ def put(es: Elasticsearch, forest: str, profile: Profile, signatures: np.ndarray
     es.indices.refresh(index=forest)
 
 
-def count_hits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that receives the number of hits of each search from now on."""
+@pytest.fixture
+def counted(elasticsearch_url: str) -> Iterator[tuple[Elasticsearch, list[int]]]:
+    """Yield a client, and the number of hits of each of its searches."""
     read: list[int] = []
-    search = Elasticsearch.search
 
-    def counting(client: Elasticsearch, **request: Any) -> Any:
-        answer = search(client, **request)
-        read.append(len(answer["hits"]["hits"]))
+    def between(request: Sent, send: Send) -> Answer:
+        answer = send()
+        if request.operation == "_search":
+            read.append(len(json.loads(answer.body)["hits"]["hits"]))
         return answer
 
-    monkeypatch.setattr(Elasticsearch, "search", counting)
-    return read
+    with client_with(elasticsearch_url, between) as client:
+        yield client, read
 
 
 def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -116,13 +119,13 @@ def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def test_nothing_is_missed_and_little_is_read(
-    es: Elasticsearch, frequent_key_forest: FrequentKeyForest, monkeypatch: pytest.MonkeyPatch
+    counted: tuple[Elasticsearch, list[int]], frequent_key_forest: FrequentKeyForest
 ) -> None:
+    client, read = counted
     profile, relation = frequent_key_forest.profile, relation_of(frequent_key_forest.profile)
     random = np.random.default_rng(4)
     chosen = random.choice(len(frequent_key_forest.ids), 300)
-    read = count_hits(monkeypatch)
-    store = ElasticStore(es, forest=frequent_key_forest.name, profile=profile, aging=AGING, **SEARCHED)
+    store = ElasticStore(client, forest=frequent_key_forest.name, profile=profile, aging=AGING, **SEARCHED)
 
     def assign(signatures: np.ndarray) -> list[Assignment]:
         times_ms = np.full(len(signatures), NO_TIME)
@@ -151,11 +154,12 @@ def test_nothing_is_missed_and_little_is_read(
 @pytest.mark.parametrize("flooded", FLOODED.values(), ids=FLOODED)
 def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     es: Elasticsearch,
+    counted: tuple[Elasticsearch, list[int]],
     index_name: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
     flooded: list[int],
 ) -> None:
     """Each of the keys is in 3,000 nodes; that of the next two blocks is a finer key for the first two."""
+    client, read = counted
     forest, random, profile = index_name("forest"), np.random.default_rng(5), CLASSIC
     relation = relation_of(profile)
     ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
@@ -167,7 +171,6 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
         for mask in flooded
     ]
     put(es, forest, profile, np.concatenate([[near], *strangers]))
-    read = count_hits(monkeypatch)
     (node_of_near,) = relation.ids(np.array([near]))
     of: dict[str, Any] = {
         "fields": Fields(),
@@ -175,11 +178,11 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
         "profile": profile,
         "learned": LearnedCopy(),
     }
-    found, is_exact = execute(es, look_up(TEXT, index=forest, **of))
+    found, is_exact = execute(client, look_up(TEXT, index=forest, **of))
     assert (found.root, is_exact) == (node_of_near, True)
     assert sum(read) < 1_500
     # An article that is fed costs no more, and the next one less.
-    store = ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED)
+    store = ElasticStore(client, forest=forest, profile=profile, aging=AGING, **SEARCHED)
     for most in (1_500, 500):
         read.clear()
         arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME])

@@ -11,6 +11,7 @@ from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.reading.search_form import words
 from tests.support.asgi import request
+from tests.support.between import Answer, Send, Sent, client_with
 from tests.support.forests import ARTICLES, TEXT, feed, in_both_lookups, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import running
@@ -104,22 +105,21 @@ def test_what_an_index_is_made_with_cannot_be_changed(es: Elasticsearch, index_n
 
 
 def test_an_index_that_another_process_makes_at_the_same_time(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     """It is checked like one that was there before."""
-    create = es.indices.create
 
-    def create_second(*, index: str, **body: Any) -> Any:
-        Articles(es.options()).setup(index, shards=1)
-        return create(index=index, **body)
+    def between(request: Sent, send: Send) -> Answer:
+        if request.method == "PUT" and request.path.count("/") == 1:
+            Articles(es).setup(request.operation, shards=1)
+        return send()
 
-    slow = Articles(es)
-    monkeypatch.setattr(es.indices, "create", create_second)
-    index = index_name("news")
-    assert not slow.setup(index)
-    assert slow.check(index).fields == Fields()
-    with pytest.raises(IndexNotReady, match="its number of shards is 1"):
-        slow.setup(index_name("other"), shards=2)
+    with client_with(elasticsearch_url, between) as client:
+        slow, index = Articles(client), index_name("news")
+        assert not slow.setup(index)
+        assert slow.check(index).fields == Fields()
+        with pytest.raises(IndexNotReady, match="its number of shards is 1"):
+            slow.setup(index_name("other"), shards=2)
 
 
 def test_an_index_without_subobjects(es: Elasticsearch, index_name: Names) -> None:

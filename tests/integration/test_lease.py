@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import elastic_transport
 import pytest
-from elasticsearch import AuthorizationException, Elasticsearch
+from elasticsearch import Elasticsearch
 
 from esdedup import ForestBusy, ServerUnavailable
 from esdedup.elastic.forest.fence import Fence
@@ -16,6 +15,7 @@ from esdedup.elastic.forest.lease import LEASE_ID, Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from tests.support.arrivals import AGING
+from tests.support.between import Answer, Between, Send, Sent, answer, client_with, no_answer
 from tests.support.forests import expire_lease
 from tests.support.names import Names
 
@@ -81,15 +81,18 @@ def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
 
 @pytest.mark.parametrize("is_released", [True, False])
 def test_a_claim_that_fails_half_way_is_given_up(
-    es: Elasticsearch, forest: str, is_released: bool, monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch,
+    elasticsearch_url: str,
+    forest: str,
+    is_released: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between the lease and the alias; the server may be gone, so that the claim cannot be released."""
-    with monkeypatch.context() as patch:
-        patch.setattr(type(es.indices), "update_aliases", refuse_connection)
-        if not is_released:
-            refuse_release(patch)
-        with pytest.raises(ServerUnavailable):
-            Lease(es, forest=forest, ttl_s=TTL_S).acquire()
+    with (
+        client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
+        pytest.raises(ServerUnavailable),
+    ):
+        Lease(client, forest=forest, ttl_s=TTL_S).acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     assert lease["epoch"] == 2
     assert lease["released"] == is_released
@@ -136,26 +139,31 @@ def test_a_dead_owner_whose_clock_was_ahead_is_noticed_by_who_never_waits(
 
 
 def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
-    es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(type(es.indices), "update_aliases", refuse_connection)
-        refuse_release(patch)
-        with pytest.raises(ServerUnavailable):
-            Lease(es, forest=forest, ttl_s=600).acquire()
+    with (
+        client_with(elasticsearch_url, half_a_claim(may_release=False)) as client,
+        pytest.raises(ServerUnavailable),
+    ):
+        Lease(client, forest=forest, ttl_s=600).acquire()
     again = Lease(es, forest=forest)
     again.acquire()
     again.release()
 
 
 def test_a_forest_is_not_taken_while_a_server_may_admit_the_previous_owner(
-    es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     """As in a cluster with a server that lags behind and still knows the previous owner's alias."""
-    with monkeypatch.context() as patch:
-        patch.setattr(type(es.indices), "update_aliases", lambda *_, **__: {"acknowledged": False})
-        with pytest.raises(ServerUnavailable, match="may still admit the previous owner"):
-            Lease(es, forest=forest).acquire()
+
+    def between(request: Sent, send: Send) -> Answer:
+        return answer(200, {"acknowledged": False}) if request.path == "/_aliases" else send()
+
+    with (
+        client_with(elasticsearch_url, between) as client,
+        pytest.raises(ServerUnavailable, match="may still admit the previous owner"),
+    ):
+        Lease(client, forest=forest).acquire()
     lease = Lease(es, forest=forest)
     lease.acquire()
     lease.release()
@@ -233,22 +241,15 @@ def test_a_lease_that_was_renewed_too_slowly_permits_no_write(
 
 
 def test_a_server_that_hides_its_tasks_makes_the_end_of_writes_uncertain(
-    es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
+    elasticsearch_url: str, forest: str
 ) -> None:
-    plain = Elasticsearch.perform_request
+    def between(request: Sent, send: Send) -> Answer:
+        return answer(403, {}) if request.path.startswith("/_tasks") else send()
 
-    def forbid(client: Elasticsearch, method: str, path: str, **named: Any) -> Any:
-        if path.startswith("/_tasks"):
-            node = es.transport.node_pool.all()[0].config
-            meta = elastic_transport.ApiResponseMeta(403, "1.1", elastic_transport.HttpHeaders(), 0.0, node)
-            raise AuthorizationException("", meta, {})
-        return plain(client, method, path, **named)
-
-    lease = Lease(es, forest=forest)
-    with monkeypatch.context() as patch:
-        patch.setattr(Elasticsearch, "perform_request", forbid)
+    with client_with(elasticsearch_url, between) as client:
+        lease = Lease(client, forest=forest)
         assert not lease.acquire()
-    lease.release()
+        lease.release()
 
 
 def test_a_lease_whose_answer_was_lost(
@@ -315,16 +316,13 @@ def tasks_of(es: Elasticsearch, forest: str) -> bool:
     return f"[{forest}]" in str(answer.body)
 
 
-def refuse_connection(*_: Any, **__: Any) -> None:
-    raise elastic_transport.ConnectionError("refused on purpose")
+def half_a_claim(*, may_release: bool) -> Between:
+    """Let a lease be written, but neither its alias nor, unless it may be, its release."""
 
+    def between(request: Sent, send: Send) -> Answer:
+        is_release = request.path.endswith(f"/{LEASE_ID}") and b'"released":true' in request.body
+        if request.path == "/_aliases" or (is_release and not may_release):
+            raise no_answer()
+        return send()
 
-def refuse_release(patch: pytest.MonkeyPatch) -> None:
-    write = Lease._write
-
-    def refuse(lease: Lease, *arguments: Any, released: bool) -> bool:
-        if released:
-            refuse_connection()
-        return write(lease, *arguments, released=released)
-
-    patch.setattr(Lease, "_write", refuse)
+    return between

@@ -1,6 +1,6 @@
 """What is left out of texts that are looked up, by what was learned and by overrides."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, Dedup, Fields, ForestMissing, LeftOut, Override, Overrides, Reader, SettingError
 from tests.support.asgi import request
+from tests.support.between import Sent, recording
 from tests.support.forests import Read, feed, roots
 from tests.support.names import Names, new_names
 from tests.support.pages import (
@@ -29,34 +30,26 @@ def fed_pages(es: Elasticsearch) -> Iterator[tuple[str, str]]:
         yield feed_pages(es, name)
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths of all requests from now on."""
-    paths: list[str] = []
-    plain: Callable[..., Any] = Elasticsearch.perform_request
-
-    def perform(self: Elasticsearch, method: str, path: str, **options: Any) -> Any:
-        paths.append(path)
-        return plain(self, method, path, **options)
-
-    monkeypatch.setattr(Elasticsearch, "perform_request", perform)
-    return paths
-
-
 def texts(left_out: LeftOut) -> list[str]:
     return [span.text for span in left_out.spans]
 
 
 def test_what_is_known_already_costs_one_short_search(
-    es: Elasticsearch, fed_pages: tuple[str, str], sent: list[str]
+    es: Elasticsearch, elasticsearch_url: str, fed_pages: tuple[str, str]
 ) -> None:
     index, forest = fed_pages
-    reader = Reader(es, forest=forest)
+    with recording(elasticsearch_url) as (client, sent):
+        assert_one_short_search(es, Reader(client, forest=forest), sent, index, forest)
+
+
+def assert_one_short_search(
+    es: Elasticsearch, reader: Reader, sent: list[Sent], index: str, forest: str
+) -> None:
     text = page(article(1), HARBOUR)
     assert texts(reader.left_out(text)) == [f"{MENU}\n\n{MAIL}", RIGHTS]
     sent.clear()
     assert texts(reader.left_out(text)) == [f"{MENU}\n\n{MAIL}", RIGHTS]
-    assert sent == [f"/{forest}/_search"]
+    assert [each.path for each in sent] == [f"/{forest}/_search"]
     sent.clear()
     reader.left_out(text, is_fresh=False)
     assert sent == []

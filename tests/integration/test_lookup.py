@@ -16,20 +16,20 @@ from esdedup import (
     ForestError,
     ForestMismatch,
     Reader,
+    ServerError,
     SettingError,
 )
-from esdedup.elastic import execute as executing
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.elastic.requests import ReadDocument, ReadMappings, Search
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Assignment, Kind
 from esdedup.reading.reader import asking_owner
+from tests.support.between import Answer, Send, Sent, answer, client_with
 from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, owner_of, roots
 from tests.support.learned import Pace, contents, learned
 from tests.support.names import Names
@@ -296,30 +296,24 @@ def test_who_has_lost_the_forest_says_nothing(
     assert owner.look_up(ARTICLES[0]["text"], None) is None
 
 
-class Forbidden(Exception):
-    pass
-
-
-@pytest.mark.parametrize("kind", [ReadMappings, ReadDocument, Search], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("operation", ["_mapping", "_doc", "_search"])
 def test_it_is_not_asked_for_somebody_who_may_not_read_the_forest(
-    dedup: Dedup, es: Elasticsearch, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch, kind: Any
+    dedup: Dedup, es: Elasticsearch, elasticsearch_url: str, names: tuple[str, str], operation: str
 ) -> None:
     index, forest = names
     feed(es, dedup, index, ARTICLES[:20])
     asked: list[str] = []
-    call = executing._call
 
-    def refusing(client: Any, request: Any) -> Any:
-        if isinstance(request, kind) and request.index == forest:
-            raise Forbidden
-        return call(client, request)
+    def between(request: Sent, send: Send) -> Answer:
+        if request.path.startswith(f"/{forest}/{operation}"):
+            return answer(403, {"error": {"type": "security_exception", "reason": "not for you"}})
+        return send()
 
     reader = asking_owner(Reader(es, forest=forest), lambda text, _: asked.append(text))
     reader.similar_to_text(index, ARTICLES[0]["text"])
     assert asked == [ARTICLES[0]["text"]]
-    monkeypatch.setattr(executing, "_call", refusing)
-    with pytest.raises(Forbidden):
-        asking_owner(Reader(es, forest=forest), lambda text, _: asked.append(text)).similar_to_text(
+    with client_with(elasticsearch_url, between) as client, pytest.raises(ServerError, match="not for you"):
+        asking_owner(Reader(client, forest=forest), lambda text, _: asked.append(text)).similar_to_text(
             index, ARTICLES[1]["text"]
         )
     assert len(asked) == 1

@@ -20,6 +20,7 @@ from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
 from esdedup.forest import NO_TIME, Assignment, Forest, Kind, Nodes, State
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.between import recording
 from tests.support.forests import (
     ARTICLES,
     LOOKUPS,
@@ -38,28 +39,15 @@ from tests.support.names import Names
 MUCH, LITTLE = 2**30, 1_000
 
 
-class Requests:
-    """What is sent to Elasticsearch, by its last part: `_search`, `_bulk`, `_refresh`, ..."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.sent: list[str] = []
-        plain = Elasticsearch.perform_request
-
-        def perform(client: Elasticsearch, method: str, path: str, **values: Any) -> Any:
-            self.sent.append(path.partition("?")[0].rpartition("/")[2])
-            return plain(client, method, path, **values)
-
-        patch.setattr(Elasticsearch, "perform_request", perform)
-
-
-def test_a_batch_needs_one_request_and_no_search(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Dedup(es, forest=index_name("forest"), batch_size=100, lease_ttl_s=600) as dedup:
+def test_a_batch_needs_one_request_and_no_search(elasticsearch_url: str, index_name: Names) -> None:
+    with (
+        recording(elasticsearch_url) as (client, sent),
+        Dedup(client, forest=index_name("forest"), batch_size=100, lease_ttl_s=600) as dedup,
+    ):
         list(dedup.enrich(ARTICLES[:100]))
-        requests = Requests(monkeypatch)
+        sent.clear()
         list(dedup.enrich(ARTICLES[100:300]))
-        assert requests.sent == ["_bulk"] * 2
+        assert [each.operation for each in sent] == ["_bulk"] * 2
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)

@@ -1,0 +1,106 @@
+"""Clients that a test stands behind: it sees their requests, and may delay, change or refuse them.
+
+They are given to the package as a user gives it a client, so faults come from where real ones do.
+"""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import elastic_transport
+from elastic_transport._node import NodeApiResponse
+from elastic_transport.client_utils import DEFAULT
+from elasticsearch import Elasticsearch
+
+
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """A request on its way."""
+
+    method: str
+    # Without parameters.
+    path: str
+    body: bytes
+
+    @property
+    def operation(self) -> str:
+        """The last part of the path: `_search`, `_bulk`, `_refresh`, ..."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def items(self) -> list[bytes]:
+        """What a bulk request writes, each with its action."""
+        lines = self.body.splitlines(keepends=True)
+        return [b"".join(pair) for pair in zip(lines[::2], lines[1::2], strict=True)]
+
+
+Answer = NodeApiResponse
+
+
+class Send(Protocol):
+    """Sends the request, with another body if one is given."""
+
+    def __call__(self, body: bytes | None = ...) -> Answer: ...
+
+
+Between = Callable[[Sent, Send], Answer]
+"""Is given each request in place of the server, in the thread that sends it."""
+
+
+@contextlib.contextmanager
+def client_with(url: str, between: Between) -> Iterator[Elasticsearch]:
+    """Yield a client whose requests go through a function."""
+
+    class Node(elastic_transport.Urllib3HttpNode):
+        def perform_request(
+            self,
+            method: str,
+            target: str,
+            body: bytes | None = None,
+            headers: elastic_transport.HttpHeaders | None = None,
+            request_timeout: Any = DEFAULT,
+        ) -> Answer:
+            whole, plain = body, super().perform_request
+
+            def send(body: bytes | None = whole) -> Answer:
+                return plain(method, target, body, headers, request_timeout)
+
+            return between(Sent(method, target.partition("?")[0], whole or b""), send)
+
+    with Elasticsearch(url, node_class=Node) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def recording(url: str) -> Iterator[tuple[Elasticsearch, list[Sent]]]:
+    """Yield a client, and what it sends."""
+    sent: list[Sent] = []
+
+    def between(request: Sent, send: Send) -> Answer:
+        sent.append(request)
+        return send()
+
+    with client_with(url, between) as client:
+        yield client, sent
+
+
+def failure() -> Answer:
+    """Return the answer of a server that fails, after which no client tries again."""
+    return answer(500, {"error": {"type": "x", "reason": "failed on purpose"}})
+
+
+def no_answer() -> elastic_transport.TransportError:
+    """Return an error of the connection after which only bulk requests are tried again."""
+    return elastic_transport.TransportError("failed on purpose")
+
+
+def answer(status: int, body: dict[str, Any]) -> Answer:
+    """Return what a server answers."""
+    headers = elastic_transport.HttpHeaders(
+        {"content-type": "application/json", "x-elastic-product": "Elasticsearch"}
+    )
+    node = elastic_transport.NodeConfig("http", "127.0.0.1", 9)
+    meta = elastic_transport.ApiResponseMeta(status, "1.1", headers, 0.0, node)
+    return Answer(meta, json.dumps(body).encode())

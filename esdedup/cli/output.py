@@ -52,7 +52,7 @@ _DOUBT = "?"
 
 
 class _VisibleConsole(Console):
-    """Prints text only: what could steer the terminal is written out, whoever wrote it."""
+    """Prints text only: what could steer the terminal is written out, no matter who wrote it."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Return what to print, in which only this program's own colours and movements are not text."""

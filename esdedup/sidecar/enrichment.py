@@ -32,7 +32,7 @@ from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers
 
-# How long an answer counts: at most so long after `setup`, the articles of an index go unenriched.
+# How long an answer counts: for this time after `setup`, articles of an index may go unenriched.
 _KNOWN_S = 2.0
 # Requests to Elasticsearch at once.
 _AT_ONCE = 4

@@ -171,7 +171,7 @@ def test_interrupted_and_run_again(
     run("setup", whole, url=elasticsearch_url)
     run("setup", broken, url=elasticsearch_url)
     run("index", file, "--index", whole, "--forest", forests[0], url=elasticsearch_url)
-    # Whoever runs the tests in the background has Ctrl-C ignored.
+    # In the background, tests have Ctrl-C ignored.
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
     feed = [sys.executable, "-c", program, "index", "-", "--index", broken, "--forest", forests[1]]
@@ -214,7 +214,7 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
 ) -> None:
     index, forest = index_name("trickle"), index_name("forest")
     run("setup", index, url=elasticsearch_url)
-    # Whoever runs the tests in the background has Ctrl-C ignored.
+    # In the background, tests have Ctrl-C ignored.
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
     options = ["--index", index, "--forest", forest, "--flush-interval", "0.2", "--url", elasticsearch_url]

@@ -1,4 +1,4 @@
-"""The only server is killed and started again: whoever feeds or checks waits, and nothing is lost."""
+"""The only server is killed and started again: all that feeds or checks waits, and nothing is lost."""
 
 import itertools
 import logging

@@ -65,7 +65,7 @@ class Job:
 
 
 def say(**values: object) -> None:
-    """Tell whoever has started this process."""
+    """Tell the process that started this one."""
     sys.stdout.write(f"{json.dumps(values)}\n")
     sys.stdout.flush()
 

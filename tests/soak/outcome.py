@@ -163,8 +163,8 @@ class Memory:
     def growth(self, since_s: float) -> tuple[Sample, Sample] | None:
         """Return a sample from then, or from when it was warm, and the last; None if it lived too short.
 
-        Whoever takes a forest over loads it, and keeps some of the memory that this takes. So the time counts
-        since it has, or has not, owned the forest.
+        A process that takes a forest over loads it, and keeps some of the memory that this takes. So the time
+        counts since it has, or has not, owned the forest.
         """
         last = self.samples[-1:]
         same = list(

@@ -15,11 +15,11 @@ import psutil
 from esdedup import node
 from tests.support.sidecar_process import SidecarProcess, until
 
-# So long after something has happened answers may still come that tell of it.
+# For this time after an event, answers may still be about it.
 _AFTER_S = 15.0
 # For what takes some seconds, on a machine that has other things to do.
 _PATIENCE_S = 240.0
-# Not among those that systems give to outgoing connections: whoever knocks where a server is away could
+# Not among those that systems give to outgoing connections: a connection to a server that is away could
 # otherwise be given its port.
 _PORTS = range(15_000, 32_000)
 # Longer than the lease: an owner that is stopped so long has lost the forest.
@@ -80,7 +80,7 @@ class Server:
 
 
 class Stage:
-    """Two sidecars of one forest, each at its own address, whoever of them lives."""
+    """Two sidecars of one forest, each at its own address, even if only one of them lives."""
 
     def __init__(
         self, url: str, *, index: str, forest: str, lease_ttl_s: float, server: Server | None

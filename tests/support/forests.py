@@ -1,4 +1,4 @@
-"""An index of articles and its forest: fed, read, and changed behind the back of every law."""
+"""An index of articles and its forest: fed, read, and changed without its owner."""
 
 import json
 import threading
@@ -128,7 +128,7 @@ def document(es: Elasticsearch, forest: str, stored: Stored) -> dict[str, Any]:
 
 
 def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
-    """Behind the back of every law."""
+    """Write nodes or content hashes as they are, without an owner and against all laws."""
     index = ForestIndex.find(es, forest)
     if index.log is not None:
         packing = Codec(index.relation)
@@ -139,7 +139,7 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
 
 
 def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
-    """Remove nodes or pages, behind the back of every law."""
+    """Remove nodes or content hashes, without an owner and against all laws."""
     index = ForestIndex.find(es, forest)
     if index.log is None:
         for each in document_ids:

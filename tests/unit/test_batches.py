@@ -167,7 +167,7 @@ def test_an_error_comes_after_the_batches_before_it(flush_interval_s: float | No
     asyncio.run(collected())
 
 
-def test_whoever_stops_reading_leaves_no_task() -> None:
+def test_a_reader_that_stops_leaves_no_task() -> None:
     ended = []
 
     async def endless() -> AsyncIterator[int]:

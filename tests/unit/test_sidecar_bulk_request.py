@@ -302,7 +302,7 @@ def test_half_a_character_is_replaced_in_what_is_looked_at_and_goes_on_as_it_cam
 
 
 def test_nothing_is_parsed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading must not look into documents: each is parsed once, by whoever needs it."""
+    """Reading must not look into documents: each is parsed once, where it is needed."""
     body = b'{"index":{"_index":"news","_id":"1"}}\n' + b'{"text":"' + b"x" * 1_500 + b'"}\n'
     parsed = 0
     loads = orjson.loads

@@ -105,7 +105,7 @@ def look_up(
         yield from learned.update(forest)
     status = yield from read_status(forest)
     if meta.is_log:
-        # Not before: whoever asks has now shown that he may read the forest.
+        # Not before: the caller has now shown that it may read the forest.
         decided: Assignment | None = yield AskOwner(text=text, site=site)
         if decided is not None:
             return decided, True

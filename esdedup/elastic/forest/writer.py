@@ -73,7 +73,7 @@ class ForestWriter(Closing):
         if is_inherited(self.index.client):
             return
         try:
-            # Whoever waits for what was begun is told if it fails.
+            # Callers that wait for what was begun are told if it fails.
             self.settle()
             # A forest that has gone was reported already.
             if not self.is_lost:

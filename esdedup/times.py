@@ -35,7 +35,8 @@ def time_ms(value: object) -> int | None:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, datetime):
-        return _since_epoch(value)
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // _MS
     return None
 
 
@@ -52,8 +53,3 @@ def iso(milliseconds: int) -> str:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         return str(milliseconds)
-
-
-def _since_epoch(moment: datetime) -> int:
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MS

@@ -5,9 +5,10 @@ faults raise `esdedup.errors.TextFailed`.
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Self, final
 
 from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.bands import Layout
 
 @final
 class Parsed:
@@ -114,17 +115,17 @@ def weighted_simhashes(hashes: bytes, weights: bytes, starts: bytes) -> bytes:
     """
 
 @final
-class Overrides:
+class OverrideTable:
     """Passages that a person has declared boilerplate, or text, on one site or on all."""
 
-    def __new__(cls, declared: Sequence[tuple[int, str | None, bool]]) -> Overrides:
+    def __new__(cls, declared: Sequence[tuple[int, str | None, bool]]) -> OverrideTable:
         """Take hashes of passages, the site or None for all, and whether they are boilerplate."""
 
-@final
 class Learner:
-    """The learner of boilerplate: what pages have taught. Threads may share it.
+    """The learner of boilerplate: what pages have taught; see `Boilerplate`. Threads may share it.
 
-    A panic is raised as an `EsdedupError`, and so is every call after it. See `Boilerplate`.
+    Changes are made in steps, such as batches: `begin`, then `filter` or `apply`, then `keep` or `undo`. A
+    step may contain others. A panic is raised as an `EsdedupError`, and so is every call after it.
     """
 
     def __new__(
@@ -135,14 +136,14 @@ class Learner:
         least_article_bits: int,
         most_foreign_pages: int,
         period_records: int,
-    ) -> Learner: ...
-    def filter(
+    ) -> Self: ...
+    def filter_columns(
         self,
         passages: tuple[bytes, bytes, bytes, bytes, bytes],
         ids: bytes,
         sites: Sequence[str | None],
         articles: Sequence[str | None],
-        overrides: Overrides,
+        overrides: OverrideTable,
     ) -> bytes:
         """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.filter`.
 
@@ -155,7 +156,7 @@ class Learner:
         """
 
     def learn_rest(self) -> None:
-        """Learn from the pages of a block that is not full."""
+        """Learn from the pages of a block that is not full, as if no others would come."""
 
     def begin(self) -> None:
         """Begin a step."""
@@ -173,12 +174,15 @@ class Learner:
         """Return all that is known, as if one step had taught it: for comparisons."""
 
     def apply(self, changes: Changes) -> None:
-        """Make the changes of a step; raises `ValueError` if it began after something else."""
+        """Make the changes of a step that began after what is known; raises `ValueError` if it did not.
 
-    def are_learned(self, hashes: bytes) -> bytes:
+        The first changes may come after others that are outdated by now.
+        """
+
+    def learned_flags(self, hashes: bytes) -> bytes:
         """Return which passages are boilerplate, bool, by their hashes, uint64."""
 
-    def learned(self) -> bytes:
+    def learned_hashes(self) -> bytes:
         """Return the hashes of all passages that are boilerplate: uint64, ascending."""
 
     @property
@@ -187,14 +191,14 @@ class Learner:
 
     @property
     def last_page(self) -> int:
-        """The number of the last page."""
+        """The number of the last page, learned from or not."""
 
     @property
     def last_learned_page(self) -> int:
         """The number of the last page that was learned from."""
 
     @property
-    def window(self) -> tuple[int, int, int, int]:
+    def periods(self) -> tuple[int, int, int, int]:
         """The fields of `Window`."""
 
     @property
@@ -203,7 +207,7 @@ class Learner:
 
     @property
     def is_torn(self) -> bool:
-        """Whether a panic has stopped a change halfway."""
+        """Whether a panic has stopped a change halfway: begin anew."""
 
 @final
 class Changes:
@@ -232,8 +236,8 @@ class Changes:
         """The number of the last page after the step."""
 
     @property
-    def has_learned(self) -> bool:
-        """Whether a block has ended."""
+    def are_empty(self) -> bool:
+        """Whether there was no new page, and no block has ended."""
 
 @final
 class Relation:
@@ -243,29 +247,10 @@ class Relation:
     def ids(self, signatures: bytes) -> bytes:
         """Return the node id of each signature."""
 
-    def terms(
-        self,
-        signatures: bytes,
-        tables: Sequence[Sequence[tuple[int, int]]],
-        written: tuple[int, int, int],
-        is_indexed: bool,
-    ) -> list[list[str]]:
-        """Return the keys of each signature; see `neighbours.relation.Relation.terms`.
+    def terms(self, signatures: bytes, layout: Layout, is_indexed: bool) -> list[list[str]]:
+        """Return the keys of each signature; see `neighbours.relation.Relation.terms`."""
 
-        Args:
-            signatures: One after the other.
-            tables: `Layout.tables`.
-            written: `Layout.written`.
-            is_indexed: Whether of those representatives that its node is indexed under; else of all that
-                differ.
-        """
-
-    def documents(
-        self,
-        packed: Sequence[bytes],
-        tables: Sequence[Sequence[tuple[int, int]]],
-        written: tuple[int, int, int],
-    ) -> list[tuple[str, str]]:
+    def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
         """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
 
     def compare(self, one: bytes, other: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes]:

@@ -1,7 +1,6 @@
 //! The extension module `esdedup._core`: strings and bytes in and out, without the interpreter's lock in between.
 //!
-//! Columns are bytes in the order of this machine, which Python reads with `numpy.frombuffer`. `esdedup/_core.pyi` says
-//! what each function takes and returns.
+//! `esdedup/_core.pyi` says what each function takes and returns.
 
 mod forest;
 mod learner;
@@ -9,13 +8,13 @@ mod learner;
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-use bytemuck::{AnyBitPattern, NoUninit, bytes_of, pod_read_unaligned};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
+use crate::columns::{Column, column, numbers};
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, passage_places, to_string};
 use crate::parsed::{ParseRules, ParsedText, Parser};
@@ -25,8 +24,6 @@ use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
 use crate::tokens::CharacterHash;
 
-// Python gets a vector of bytes as `bytes`.
-type Column = Vec<u8>;
 // A string for each text, its letters, and where it failed.
 type Represented = (Vec<String>, Column, Vec<String>);
 type Strings<'py> = Vec<Bound<'py, PyString>>;
@@ -317,7 +314,7 @@ mod module {
     #[pymodule_export]
     use super::forest::{NeighbourIndex, Nodes, Relation};
     #[pymodule_export]
-    use super::learner::{Changes, Learner, Overrides};
+    use super::learner::{Changes, Learner, OverrideTable};
     #[pymodule_export]
     use super::{
         Parsed, letters, locate, normal_form, normal_texts, parse, visible_text, weighted_simhashes, words,
@@ -370,17 +367,6 @@ fn code_points(text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
     let encoded = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
     let bytes: &[u8] = encoded.extract()?;
     Ok(bytes.chunks_exact(4).map(|each| u32::from_le_bytes([each[0], each[1], each[2], each[3]])).collect())
-}
-
-fn numbers<T: AnyBitPattern>(bytes: &[u8]) -> Vec<T> {
-    bytes.chunks_exact(size_of::<T>()).map(pod_read_unaligned).collect()
-}
-
-fn column<T: NoUninit>(values: impl IntoIterator<Item = T>) -> Column {
-    let values = values.into_iter();
-    let mut bytes = Vec::with_capacity(values.size_hint().0 * size_of::<T>());
-    values.for_each(|value| bytes.extend_from_slice(bytes_of(&value)));
-    bytes
 }
 
 /// What threads share: one waits for the other. A panic tears it, which fails this call and all after it.

@@ -14,6 +14,7 @@ compile_error!("what is stored is little-endian, and read as it stands in memory
 mod batch;
 mod boilerplate;
 mod characters;
+mod columns;
 mod forest;
 mod hashing;
 mod markup;

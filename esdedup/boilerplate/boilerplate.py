@@ -4,12 +4,12 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup._core import Learner
-from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.text.parsed import Passages, SiteFilters
 
@@ -41,37 +41,25 @@ class Window:
     former_from: int
 
 
-class Boilerplate:
+class Boilerplate(Learner):
     """Knows which passages are boilerplate, and where others were seen.
 
     It forgets what was seen neither in the present period nor in the one before. So its memory is limited,
-    and a redesigned site is learned anew.
-
-    Changes are made in steps, such as batches: `begin`, then `filter` or `apply`, then `keep` or `undo`.
-    A step may contain others. Each call happens wholly or not at all, whatever signals arrive.
+    and a redesigned site is learned anew. Each call happens wholly or not at all, whatever signals arrive.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         block_pages: int = _BLOCK_PAGES,
         end_passages: int = _END_PASSAGES,
         least_article_bits: int = _LEAST_ARTICLE_BITS,
         most_foreign_pages: int = _MOST_FOREIGN_PAGES,
         period_records: int = _PERIOD_RECORDS,
-    ) -> None:
-        """Know nothing.
-
-        Args:
-            block_pages: How many pages are learned from together; at least 1.
-            end_passages: A page teaches no more than its first and its last passages, so many of each.
-            least_article_bits: A passage of so many articles of one site, in bits, is boilerplate if it is on
-                a fair share of the site's pages.
-            most_foreign_pages: After so many pages of other sites, a passage is observed at another site.
-            period_records: A period ends with the block of pages that brings the number of new passages and
-                contexts, and twice that of pages, to this; at least 1.
-        """
-        self.learner = Learner(
+    ) -> Self:
+        """Know nothing so far; other numbers than these are for tests."""
+        return super().__new__(
+            cls,
             block_pages=block_pages,
             end_passages=end_passages,
             least_article_bits=least_article_bits,
@@ -80,27 +68,22 @@ class Boilerplate:
         )
 
     @property
-    def last_page(self) -> int:
-        """The number of the last page, learned from or not."""
-        return self.learner.last_page
-
-    @property
     def window(self) -> Window:
         """The two periods."""
-        return Window(*self.learner.window)
+        return Window(*self.periods)
 
     @property
-    def size_bytes(self) -> int:
-        """The memory that it takes."""
-        return self.learner.size_bytes
+    def has_begun(self) -> bool:
+        """Whether a step has begun that was neither kept nor undone."""
+        return self.depth > 0
 
     def are_learned(self, hashes: Hashes) -> Bools:
         """Return which passages are boilerplate, by their hashes: bool ``(n,)``."""
-        return np.frombuffer(self.learner.are_learned(hashes.tobytes()), np.bool_)
+        return np.frombuffer(self.learned_flags(hashes.tobytes()), np.bool_)
 
     def learned(self) -> Hashes:
-        """Return the hashes of all passages that are boilerplate."""
-        return np.frombuffer(self.learner.learned(), np.uint64)
+        """Return the hashes of all passages that are boilerplate, ascending."""
+        return np.frombuffer(self.learned_hashes(), np.uint64)
 
     def filter(
         self,
@@ -122,7 +105,7 @@ class Boilerplate:
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
             articles: Likewise, their ids: the page of an article may change and come again.
         """
-        left_out = self.learner.filter(
+        left_out = self.filter_columns(
             (
                 passages.hashes.tobytes(),
                 passages.alphanumerics.tobytes(),
@@ -136,46 +119,6 @@ class Boilerplate:
             overrides.core,
         )
         return np.frombuffer(left_out, np.bool_)
-
-    def learn_rest(self) -> None:
-        """Learn from the pages of a block that is not full, as if no others would come."""
-        self.learner.learn_rest()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a step has begun that was neither kept nor undone."""
-        return self.learner.depth > 0
-
-    @property
-    def is_torn(self) -> bool:
-        """Whether a mistake in the crate has stopped a change halfway: begin anew."""
-        return self.learner.is_torn
-
-    def begin(self) -> None:
-        """Begin a step."""
-        self.learner.begin()
-
-    def undo(self) -> None:
-        """End the last step that has begun, and undo its changes."""
-        self.learner.undo()
-
-    def keep(self) -> None:
-        """End the last step that has begun, and keep its changes."""
-        self.learner.keep()
-
-    def changes(self) -> Changes:
-        """Return the changes of the last step that has begun."""
-        return Changes(self.learner.changes())
-
-    def apply(self, changes: Changes) -> None:
-        """Make the changes of a step that began after what is known.
-
-        The first changes may come after others that are outdated by now.
-
-        Raises:
-            ValueError: It began after something else.
-        """
-        self.learner.apply(changes.core)
 
 
 def untaught_filters(overrides: Overrides = NO_OVERRIDES) -> SiteFilters:

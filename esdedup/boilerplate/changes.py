@@ -1,6 +1,5 @@
 """What a batch of pages has taught, as bytes that are stored."""
 
-import dataclasses
 import io
 import struct
 import zlib
@@ -10,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup import _core
+from esdedup._core import Changes
+
+__all__ = ["COLUMNS", "LEARNED", "Changes", "arrays_of", "bytes_of", "read_changes"]
 
 LEARNED = 1 << 31
 """In the values of "passages": added to the page if the passage is boilerplate."""
@@ -49,66 +50,33 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
 """What is stored, in its order: the type of each value, and how many columns it has, if several."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Changes:
-    """What is known anew after a batch of pages."""
-
-    core: _core.Changes
-
-    @property
-    def page_count(self) -> int:
-        """The number of new pages that the batch had."""
-        return self.core.page_count
-
-    @property
-    def first_page(self) -> int:
-        """The number of the first new page of the batch; the one after the last if there is none."""
-        return self.core.first_page
-
-    @property
-    def last_page(self) -> int:
-        """The number of the last page after the batch."""
-        return self.core.last_page
-
-    @property
-    def are_empty(self) -> bool:
-        """Whether the batch had no new page, and ended no block."""
-        return not (self.core.page_count or self.core.has_learned)
-
-    def then(self, later: "Changes") -> "Changes":
-        """Return both changes as one."""
-        return Changes(self.core.then(later.core))
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that `COLUMNS` names."""
-        return {
-            name: np.frombuffer(content, dtype).reshape((-1,) if width is None else (-1, width))
-            for (name, (dtype, width)), content in zip(COLUMNS.items(), self.core.columns(), strict=True)
-        }
-
-    def to_bytes(self) -> bytes:
-        """Return the changes as bytes: a checksum, then the length of each column, and the columns."""
-        return bytes_of(self.core.columns())
-
-    @classmethod
-    def of_bytes(cls, content: bytes) -> "Changes":
-        """Read what `to_bytes` has returned, or the archive of arrays that forests of format 10 have.
-
-        Raises:
-            ValueError: The bytes are something else, or no batch has such changes.
-        """
-        columns = _columns(content) if content.startswith(_FORMAT) else _columns_of_archive(content)
-        return cls(_core.Changes.of_columns(columns))
-
-
 _FORMAT = b"changes1"
 _LENGTHS = f"<{len(COLUMNS)}I"
 
 
+def arrays_of(changes: Changes) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that `COLUMNS` names."""
+    return {
+        name: np.frombuffer(content, dtype).reshape((-1,) if width is None else (-1, width))
+        for (name, (dtype, width)), content in zip(COLUMNS.items(), changes.columns(), strict=True)
+    }
+
+
 def bytes_of(columns: Sequence[bytes]) -> bytes:
-    """Return columns as they are stored."""
+    """Return the columns of changes as bytes: a checksum, then the length of each column, and the columns."""
     body = struct.pack(_LENGTHS, *map(len, columns)) + b"".join(columns)
     return _FORMAT + zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def read_changes(content: bytes) -> Changes:
+    """Read what `bytes_of` has returned, or the archive of arrays that forests of format 10 have.
+
+    Raises:
+        ValueError: The bytes are something else, or no batch has such changes.
+    """
+    return Changes.of_columns(
+        _columns(content) if content.startswith(_FORMAT) else _columns_of_archive(content)
+    )
 
 
 def _columns(content: bytes) -> list[bytes]:

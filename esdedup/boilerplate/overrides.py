@@ -57,7 +57,7 @@ class Overrides:
             overridden: Whether each is boilerplate; if not, it is text.
         """
         self._count = len(overridden)
-        self.core = _core.Overrides(
+        self.core = _core.OverrideTable(
             [(passage, site, is_boilerplate) for (passage, site), is_boilerplate in overridden.items()]
         )
 
@@ -135,11 +135,7 @@ NO_OVERRIDES = Overrides({})
 
 
 def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:
-    """Make sure that overrides have an effect.
-
-    Raises:
-        SettingError: The profile keeps boilerplate, so nothing is left out.
-    """
+    """Raise `SettingError` if overrides have no effect, since the profile keeps boilerplate."""
     if keep_boilerplate and len(overrides):
         raise SettingError(
             "overrides would have no effect with a profile that keeps boilerplate, since it takes pages "

@@ -54,29 +54,17 @@ class Layout:
         return keys
 
     def terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
-        """Return the keys as terms for an inverted index: the number of the table, then its bits.
+        """Return the keys of fingerprints, uint64 ``(n,)``, as terms of one length for an inverted index.
 
-        All terms of a layout have the same length.
-
-        Args:
-            fingerprints: uint64 ``(n,)``.
-
-        Returns:
-            For each fingerprint one term per table, in the order of the tables.
+        Each is the number of the table, then the key's bits; they are in the order of the tables.
         """
         return self._to_terms(self.keys(fingerprints), np.arange(len(self.tables), dtype=np.uint64))
 
     def asked_terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
         """Return the terms to search for: whatever is within 3 bits of a fingerprint has one of them.
 
-        They are those of `terms`, unless the layout asks for keys within some bits as well.
-
-        Args:
-            fingerprints: uint64 ``(n,)``.
-
-        Returns:
-            For each fingerprint the terms of one table after the other, beginning with its own. All
-            fingerprints have the same number of terms.
+        They are those of `terms`, unless the layout asks for keys within some bits as well: of one table
+        after the other, beginning with its own. All fingerprints, uint64 ``(n,)``, have as many.
         """
         flips = [
             differences_within(sum(stop - start for start, stop in ranges), self.asked_distance_bits)
@@ -95,17 +83,20 @@ class Layout:
         return terms
 
     @functools.cached_property
-    def written(self) -> tuple[int, int, int]:
-        """How terms are written: the bits of a digit, those below a table's number, and the digits."""
+    def key_bits(self) -> int:
+        """Bits of a term below its table's number."""
         key_bits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables)
-        key_bits += -key_bits % 4
+        return key_bits + -key_bits % 4
+
+    @functools.cached_property
+    def digits(self) -> int:
+        """Digits of a term."""
         table_bits = max(1, (len(self.tables) - 1).bit_length())
-        return self.digit_bits, key_bits, -(-(table_bits + key_bits) // self.digit_bits)
+        return -(-(table_bits + self.key_bits) // self.digit_bits)
 
     def _to_terms(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[list[str]]:
         """Return the terms of each row of `keys`, ``(n, k)``, whose columns are of `tables`, ``(k,)``."""
-        _, key_bits, digits = self.written
-        terms: list[list[str]] = self._to_digits(keys | tables << np.uint64(key_bits), digits)
+        terms: list[list[str]] = self._to_digits(keys | tables << np.uint64(self.key_bits), self.digits)
         return terms
 
     def _to_digits(self, numbers: npt.NDArray[np.uint64], digits: int) -> list[Any]:
@@ -133,7 +124,7 @@ def terms_around(fingerprint: int, term: str) -> list[str]:
     the 3 bits are in the other three: either two of those three have at most one differing bit together, or
     each of the three has exactly one.
     """
-    own = set(NODES.tables[int(term, 16) >> NODES.written[1]])
+    own = set(NODES.tables[int(term, 16) >> NODES.key_bits])
     others = [table for table, blocks in enumerate(NODES.tables) if not own & set(blocks)]
     terms: list[str] = []
     for other in others:

@@ -91,7 +91,7 @@ class Relation:
         With `are_indexed`, only the representatives count that each is indexed under, as a node; else all
         that differ from each other.
         """
-        return self.core.terms(signatures, layout.tables, layout.written, are_indexed)
+        return self.core.terms(signatures, layout, are_indexed)
 
     def terms_of(
         self, representatives: Representatives, layout: Layout, *, asked: bool = False

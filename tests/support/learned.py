@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import LEARNED, Changes
+from esdedup.boilerplate.changes import LEARNED, arrays_of
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import learned as documents_of_learned
 from esdedup.elastic.forest import writer
@@ -35,7 +35,7 @@ class Pace:
     def kept(self) -> Iterator[None]:
         """Learn at this pace in this process."""
         with pytest.MonkeyPatch.context() as patch:
-            defaults = Boilerplate.__init__.__kwdefaults__ or {}
+            defaults = Boilerplate.__new__.__kwdefaults__ or {}
             patch.setitem(defaults, "block_pages", self.block_pages)
             patch.setitem(defaults, "period_records", self.period_records)
             patch.setattr(documents_of_learned, "_ENOUGH_BYTES", self.document_bytes)
@@ -46,10 +46,9 @@ class Pace:
 
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     """Return all that decides how pages are judged from now on."""
-    everything = Changes(boilerplate.learner.everything())
-    arrays, window = everything.arrays(), boilerplate.window
+    arrays, window = arrays_of(boilerplate.everything()), boilerplate.window
     found: dict[str, Any] = {
-        "last page": boilerplate.learner.last_learned_page,
+        "last page": boilerplate.last_learned_page,
         "window": window,
         **{name: arrays[name].tolist() for name in ("marks", "origins", "hashes", "letters", "counts")},
     }

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import Overrides
 from esdedup.text.parsed import PassageFilter, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
@@ -93,7 +93,7 @@ def few_foreign_pages() -> Iterator[None]:
     """Observe another site after two pages, which short streams reach."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.support.boilerplate_model.MOST_FOREIGN", 2)
-        patch.setitem(Boilerplate.__init__.__kwdefaults__ or {}, "most_foreign_pages", 2)
+        patch.setitem(Boilerplate.__new__.__kwdefaults__ or {}, "most_foreign_pages", 2)
         yield
 
 
@@ -156,15 +156,15 @@ def test_pages_teach_what_they_teach_in_the_model(
         learning = filter_of(boilerplate, batch, overridden)
         for part in cut(batch, slice_sizes):
             found += filtered(learning, part)
-        written = [boilerplate.changes().to_bytes()]
+        written = [bytes_of(boilerplate.changes().columns())]
         boilerplate.keep()
         if number == last_of_look:
             boilerplate.begin()
             boilerplate.learn_rest()
-            written.append(boilerplate.changes().to_bytes())
+            written.append(bytes_of(boilerplate.changes().columns()))
             boilerplate.keep()
         for content in written:
-            copy.apply(Changes.of_bytes(content))
+            copy.apply(read_changes(content))
     assert found == [each for page in expected for each in page]
     assert boilerplate.last_page == model.last_number
     learned = sorted(each for each in model.learned if model.is_learned(each))
@@ -199,7 +199,7 @@ def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
         learning = boilerplate.filter
         for part in slices:
             filtered(learning, part)
-        last.append(boilerplate.learner.last_learned_page)
+        last.append(boilerplate.last_learned_page)
     assert last == [4, 4]
 
 
@@ -218,7 +218,7 @@ def test_changes_are_joined(
         joined = changes if joined is None else joined.then(changes)
         boilerplate.keep()
     assert joined is not None
-    copy.apply(Changes.of_bytes(joined.to_bytes()))
+    copy.apply(read_changes(bytes_of(joined.columns())))
     assert contents(copy) == contents(boilerplate)
     assert filtered(copy.filter, given_pages) == filtered(boilerplate.filter, given_pages)
 
@@ -413,7 +413,7 @@ def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
 def test_what_is_no_change_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
-        Changes.of_bytes(content)
+        read_changes(content)
 
 
 @pytest.mark.slow

@@ -5,15 +5,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::{Column, Shared, column, numbers};
+use super::Shared;
+use crate::columns::{Column, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
 use crate::forest::documents::{Layout, document};
 use crate::forest::index::{Index, Matches};
 use crate::forest::laws::{Aging, Arrival, State};
-use crate::forest::loading::Loader;
 use crate::forest::nodes::Nodes as Core;
-use crate::forest::records::{Entry, Record, write_id};
-use crate::forest::relation::{ByDistance, Id, Relation as Rules};
+use crate::forest::records::{Entry, write_id};
+use crate::forest::relation::{ByDistance, Relation as Rules};
 use crate::forest::table::NONE;
 
 type Numbers = (i64, i64, i64);
@@ -31,12 +31,20 @@ enum Either<D, A> {
     Agreement(A),
 }
 
-/// Does the same whatever the relation.
+/// Does the same whatever the relation, whose type is `R`.
 macro_rules! whichever {
-    ($either:expr, $each:ident => $work:expr) => {
+    ($either:expr, $each:pat => $work:expr) => {
         match $either {
-            Either::Distance($each) => $work,
-            Either::Agreement($each) => $work,
+            Either::Distance($each) => {
+                #[allow(dead_code)]
+                type R = ByDistance;
+                $work
+            }
+            Either::Agreement($each) => {
+                #[allow(dead_code)]
+                type R = ByAgreement;
+                $work
+            }
         }
     };
 }
@@ -53,45 +61,25 @@ impl Relation {
     }
 
     fn ids(&self, signatures: &[u8]) -> Column {
-        fn all<R: Rules>(_: &R, signatures: &[u8]) -> Column {
-            let mut ids = Vec::with_capacity(signatures.len() / R::SIZE * R::ID_BYTES);
+        let mut ids = Vec::new();
+        whichever!(self.0, _ => {
             signatures.chunks_exact(R::SIZE).for_each(|each| write_id::<R>(R::id(&R::read(each)), &mut ids));
-            ids
-        }
-        whichever!(&self.0, rules => all(rules, signatures))
+        });
+        ids
     }
 
-    fn documents(
-        &self,
-        packed: Vec<Bound<'_, PyBytes>>,
-        tables: Vec<Vec<(u32, u32)>>,
-        written: (u32, u32, u32),
-    ) -> PyResult<Vec<(String, String)>> {
-        fn all<R: Rules>(
-            _: &R,
-            layout: &Layout,
-            packed: &[Bound<'_, PyBytes>],
-        ) -> Option<Vec<(String, String)>> {
-            packed.iter().map(|each| document::<R>(each.as_bytes(), layout)).collect()
-        }
-        let layout = layout_of(tables, written)?;
-        let documents = whichever!(&self.0, rules => all(rules, &layout, &packed));
+    fn documents(&self, packed: Vec<Bound<'_, PyBytes>>, layout: Layout) -> PyResult<Vec<(String, String)>> {
+        let packed = packed.iter().map(|each| each.as_bytes());
+        let documents: Option<_> =
+            whichever!(self.0, _ => packed.map(|each| document::<R>(each, &layout)).collect());
         documents.ok_or_else(|| PyValueError::new_err("what is packed is neither a node nor a page"))
     }
 
-    fn terms(
-        &self,
-        signatures: &[u8],
-        tables: Vec<Vec<(u32, u32)>>,
-        written: (u32, u32, u32),
-        is_indexed: bool,
-    ) -> PyResult<Vec<Vec<String>>> {
-        fn all<R: Rules>(_: &R, layout: &Layout, signatures: &[u8], is_indexed: bool) -> Vec<Vec<String>> {
+    fn terms(&self, signatures: &[u8], layout: Layout, is_indexed: bool) -> Vec<Vec<String>> {
+        whichever!(self.0, _ => {
             let signatures = signatures.chunks_exact(R::SIZE).map(R::read);
             signatures.map(|each| layout.terms::<R>(&each, is_indexed)).collect()
-        }
-        let layout = layout_of(tables, written)?;
-        Ok(whichever!(&self.0, rules => all(rules, &layout, signatures, is_indexed)))
+        })
     }
 
     fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 6]> {
@@ -117,116 +105,56 @@ impl Relation {
     }
 }
 
-fn layout_of(tables: Vec<Vec<(u32, u32)>>, written: (u32, u32, u32)) -> PyResult<Layout> {
-    if tables.iter().flatten().any(|(start, stop)| start >= stop || *stop > 64 || stop - start == 64) {
-        return Err(PyValueError::new_err("a key has 1 to 63 of the bits of a simhash"));
+/// Begins a step, and assigns arrivals; None if the columns differ in length.
+fn assign<R: Rules>(
+    nodes: &mut Core<R>,
+    [signatures, exist, pages, times_ms]: [&[u8]; 4],
+    (seq, time_ms, origin_ms): Numbers,
+    now_ms: i64,
+) -> Option<Outcome> {
+    let (pages, arrival_times): (Vec<u64>, Vec<i64>) = (numbers(pages), numbers(times_ms));
+    let lengths = [exist.len(), pages.len(), arrival_times.len()];
+    if lengths.iter().any(|length| length * R::SIZE != signatures.len()) {
+        return None;
     }
-    let (digit_bits, key_bits, digits) = written;
-    if !(1..=6).contains(&digit_bits) || key_bits > 63 || digits > 64 / digit_bits {
-        return Err(PyValueError::new_err("a term has at most 64 bits, and a digit of it at most 6"));
-    }
-    Ok(Layout { tables, digit_bits, key_bits, digits })
-}
-
-/// A forest, and what is still to be settled of it, until the first batch.
-struct Forest<R: Rules> {
-    nodes: Core<R>,
-    loading: Option<Loader>,
-}
-
-impl<R: Rules> Forest<R> {
-    fn new(rules: R, aging: Aging) -> Forest<R> {
-        Forest { nodes: Core::new(rules, aging), loading: None }
-    }
-
-    fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) {
-        let loading = self.loading.get_or_insert_with(|| Loader::new(&self.nodes));
-        let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
-        records.for_each(|record| self.nodes.load(loading, record, live_since_ms));
-    }
-
-    fn load_logs(&mut self, logs: &[&[u8]]) {
-        let loading = self.loading.get_or_insert_with(|| Loader::new(&self.nodes));
-        let entries = logs.iter().flat_map(|log| Entry::read_all::<R>(log));
-        entries.for_each(|entry| self.nodes.load_entry(loading, entry));
-    }
-
-    fn missing(&self) -> (Vec<Column>, Vec<Column>) {
-        let written = |id: Id| {
-            let mut bytes = Vec::new();
-            write_id::<R>(id, &mut bytes);
-            bytes
-        };
-        let (roots, nodes) = self.loading.as_ref().map(Loader::missing).unwrap_or_default();
-        (roots.into_iter().map(written).collect(), nodes.into_iter().map(written).collect())
-    }
-
-    fn settle(&mut self, live_since_ms: i64) {
-        if let Some(loading) = &mut self.loading {
-            self.nodes.settle(loading, live_since_ms);
+    nodes.begin();
+    let signatures = signatures.chunks_exact(R::SIZE).zip(exist);
+    let arrivals = signatures.zip(pages.iter().zip(&arrival_times));
+    let arrivals = arrivals.map(|((signature, exists), (page, time_ms))| Arrival {
+        signature: (*exists != 0).then(|| R::read(signature)),
+        page: *page,
+        time_ms: *time_ms,
+    });
+    let mut state = State { seq, time_ms, origin_ms };
+    let assigned = nodes.assign(arrivals, &mut state, now_ms);
+    nodes.end(state.live_since_ms(&nodes.aging));
+    let (mut ids, mut roots, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
+    for row in assigned.iter().map(|each| each.row) {
+        if row == NONE {
+            ids.resize(ids.len() + R::ID_BYTES, 0);
+            roots.resize(roots.len() + R::ID_BYTES, 0);
+            signatures.resize(signatures.len() + R::SIZE, 0);
+        } else {
+            write_id::<R>(nodes.id(row), &mut ids);
+            write_id::<R>(nodes.id(nodes.node(row).root), &mut roots);
+            signatures.extend_from_slice(bytes_of(nodes.index.signature(row)));
         }
     }
-
-    fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Column> {
-        let records = Entry::read_all::<R>(log).filter_map(|entry| match entry {
-            Entry::Record(record) => self.nodes.current(&record, live_since_ms),
-            Entry::Refreshed { .. } => None,
-        });
-        records.map(|record| record.pack::<R>()).collect()
+    let (kinds, times_ms) =
+        (assigned.iter().map(|each| each.kind as u8), assigned.iter().map(|each| each.time_ms));
+    let (kinds, times_ms) = (kinds.collect(), column(times_ms));
+    let (mut written, mut log) = (Vec::new(), Vec::new());
+    for (record, is_refreshed) in nodes.written(&pages, &assigned) {
+        written.push(record.pack::<R>());
+        Entry::write::<R>(&record, is_refreshed, &mut log);
     }
-
-    /// Begins a step, and assigns arrivals; None if the columns differ in length.
-    fn assign(
-        &mut self,
-        [signatures, exist, pages, times_ms]: [&[u8]; 4],
-        (seq, time_ms, origin_ms): Numbers,
-        now_ms: i64,
-    ) -> Option<Outcome> {
-        let (pages, arrival_times): (Vec<u64>, Vec<i64>) = (numbers(pages), numbers(times_ms));
-        let lengths = [exist.len(), pages.len(), arrival_times.len()];
-        if lengths.iter().any(|length| length * R::SIZE != signatures.len()) {
-            return None;
-        }
-        self.loading = None;
-        self.nodes.begin();
-        let signatures = signatures.chunks_exact(R::SIZE).zip(exist);
-        let arrivals = signatures.zip(pages.iter().zip(&arrival_times));
-        let arrivals = arrivals.map(|((signature, exists), (page, time_ms))| Arrival {
-            signature: (*exists != 0).then(|| R::read(signature)),
-            page: *page,
-            time_ms: *time_ms,
-        });
-        let mut state = State { seq, time_ms, origin_ms };
-        let assigned = self.nodes.assign(arrivals, &mut state, now_ms);
-        self.nodes.end(state.live_since_ms(&self.nodes.aging));
-        let (mut ids, mut roots, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
-        for row in assigned.iter().map(|each| each.row) {
-            if row == NONE {
-                ids.resize(ids.len() + R::ID_BYTES, 0);
-                roots.resize(roots.len() + R::ID_BYTES, 0);
-                signatures.resize(signatures.len() + R::SIZE, 0);
-            } else {
-                write_id::<R>(self.nodes.id(row), &mut ids);
-                write_id::<R>(self.nodes.id(self.nodes.node(row).root), &mut roots);
-                signatures.extend_from_slice(bytes_of(self.nodes.index.signature(row)));
-            }
-        }
-        let (kinds, times_ms) =
-            (assigned.iter().map(|each| each.kind as u8), assigned.iter().map(|each| each.time_ms));
-        let (kinds, times_ms) = (kinds.collect(), column(times_ms));
-        let (mut written, mut log) = (Vec::new(), Vec::new());
-        for (record, is_refreshed) in self.nodes.written(&pages, &assigned) {
-            written.push(record.pack::<R>());
-            Entry::write::<R>(&record, is_refreshed, &mut log);
-        }
-        let state = (state.seq, state.time_ms, state.origin_ms);
-        Some((kinds, ids, roots, times_ms, signatures, written, log, state))
-    }
+    let state = (state.seq, state.time_ms, state.origin_ms);
+    Some((kinds, ids, roots, times_ms, signatures, written, log, state))
 }
 
 /// A forest in memory. Threads may share it: one waits for the other.
 #[pyclass(frozen, module = "esdedup._core")]
-pub struct Nodes(Shared<Either<Forest<ByDistance>, Forest<ByAgreement>>>);
+pub struct Nodes(Shared<Either<Core<ByDistance>, Core<ByAgreement>>>);
 
 #[pymethods]
 impl Nodes {
@@ -234,8 +162,8 @@ impl Nodes {
     fn new(relation: &Relation, retention_ms: i64, granularity_ms: i64) -> Nodes {
         let aging = Aging { retention_ms, granularity_ms };
         let forest = match relation.0 {
-            Either::Distance(rules) => Either::Distance(Forest::new(rules, aging)),
-            Either::Agreement(rules) => Either::Agreement(Forest::new(rules, aging)),
+            Either::Distance(rules) => Either::Distance(Core::new(rules, aging)),
+            Either::Agreement(rules) => Either::Agreement(Core::new(rules, aging)),
         };
         Nodes(Shared::new("the forest in memory", forest))
     }
@@ -275,35 +203,35 @@ impl Nodes {
     ) -> PyResult<Outcome> {
         let columns = [signatures, exist, pages, times_ms];
         let found =
-            self.0.with(py, |forest| whichever!(forest, forest => forest.assign(columns, state, now_ms)))?;
+            self.0.with(py, |forest| whichever!(forest, forest => assign(forest, columns, state, now_ms)))?;
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.nodes.keep()))
+        self.0.with(py, |forest| whichever!(forest, forest => forest.keep()))
     }
 
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.nodes.undo()))
+        self.0.with(py, |forest| whichever!(forest, forest => forest.undo()))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.nodes.index.len()))
+        self.0.briefly(py, |forest| whichever!(forest, forest => forest.index.len()))
     }
 
     #[getter]
     fn lone_page_count(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.nodes.lone_page_count()))
+        self.0.briefly(py, |forest| whichever!(forest, forest => forest.lone_page_count()))
     }
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.nodes.size_bytes()))
+        self.0.briefly(py, |forest| whichever!(forest, forest => forest.size_bytes()))
     }
 
     #[getter]
     fn depth(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.nodes.depth()))
+        self.0.briefly(py, |forest| whichever!(forest, forest => forest.depth()))
     }
 
     #[getter]
@@ -328,25 +256,25 @@ impl NeighbourIndex {
     }
 
     fn add(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<()> {
-        fn add_all<R: Rules>(index: &mut Index<R>, signatures: &[u8]) {
-            for each in signatures.chunks_exact(R::SIZE) {
-                index.add(R::read(each));
-            }
-        }
-        self.0.with(py, |index| whichever!(index, index => add_all(index, signatures)))
+        self.0.with(py, |index| {
+            whichever!(index, index => {
+                signatures.chunks_exact(R::SIZE).for_each(|each| _ = index.add(R::read(each)));
+            });
+        })
     }
 
     fn find_pairs(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<(Column, Column)> {
-        fn pairs<R: Rules>(index: &Index<R>, signatures: &[u8]) -> Vec<(i64, i64)> {
-            let (mut pairs, mut found) = (Vec::new(), Matches::default());
-            for (at, signature) in (0..).zip(signatures.chunks_exact(R::SIZE)) {
-                index.search(&R::read(signature), &mut found);
-                pairs.extend(found.near.iter().map(|row| (at, i64::from(*row))));
-            }
-            pairs
-        }
-        let pairs = self.0.with(py, |index| whichever!(index, index => pairs(index, signatures)))?;
-        Ok((column(pairs.iter().map(|pair| pair.0)), column(pairs.iter().map(|pair| pair.1))))
+        self.0.with(py, |index| {
+            let (mut positions, mut rows, mut found) = (Vec::new(), Vec::new(), Matches::default());
+            whichever!(index, index => {
+                for (at, signature) in (0_i64..).zip(signatures.chunks_exact(R::SIZE)) {
+                    index.search(&R::read(signature), &mut found);
+                    positions.extend(found.near.iter().map(|_| at));
+                    rows.extend(found.near.iter().map(|row| i64::from(*row)));
+                }
+            });
+            (column(positions), column(rows))
+        })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -4,33 +4,33 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::{Column, Shared, column, numbers};
+use super::Shared;
 use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
-use crate::boilerplate::judge::{Overrides as Declared, Passage};
+use crate::boilerplate::judge::{OverrideTable as Declared, Passage};
 use crate::boilerplate::learner::{Arrival, Learner as Core, Pace, SiteRule};
-use crate::boilerplate::memory::{Puts, Window};
-use crate::boilerplate::pages::{Page, origin_of};
+use crate::boilerplate::pages::origin_of;
+use crate::columns::{Column, column, numbers};
 
 type Names<'py> = Vec<Option<Bound<'py, PyString>>>;
 
 /// Passages that a person has declared boilerplate, or text.
 #[pyclass(frozen, module = "esdedup._core")]
-pub struct Overrides(Declared);
+pub struct OverrideTable(Declared);
 
 #[pymethods]
-impl Overrides {
+impl OverrideTable {
     #[new]
-    fn new(declared: Vec<(u64, Option<Bound<'_, PyString>>, bool)>) -> PyResult<Overrides> {
+    fn new(declared: Vec<(u64, Option<Bound<'_, PyString>>, bool)>) -> PyResult<OverrideTable> {
         let mut overrides = Declared::default();
         for (hash, site, is_boilerplate) in declared {
             overrides.declare(hash, site.as_ref().map(utf8_of).transpose()?.as_deref(), is_boilerplate);
         }
-        Ok(Overrides(overrides))
+        Ok(OverrideTable(overrides))
     }
 }
 
-/// What pages have changes. Threads may share it: one waits for the other.
-#[pyclass(frozen, module = "esdedup._core")]
+/// Changes by what pages teach. Threads may share it: one waits for the other.
+#[pyclass(frozen, subclass, module = "esdedup._core")]
 pub struct Learner(Shared<Core>);
 
 #[pymethods]
@@ -48,14 +48,14 @@ impl Learner {
         Learner(Shared::new("the learner of boilerplate", Core::new(pace)))
     }
 
-    fn filter(
+    fn filter_columns(
         &self,
         py: Python<'_>,
         passages: [Bound<'_, PyBytes>; 5],
         ids: &[u8],
         sites: Names<'_>,
         articles: Names<'_>,
-        overrides: &Overrides,
+        overrides: &OverrideTable,
     ) -> PyResult<Column> {
         let [hashes, letters, are_prose, have_figures, pages] =
             std::array::from_fn(|at| passages[at].as_bytes());
@@ -124,12 +124,12 @@ impl Learner {
         self.0.with(py, |learner| learner.apply(&changes.0))?.map_err(refused)
     }
 
-    fn are_learned(&self, py: Python<'_>, hashes: &[u8]) -> PyResult<Column> {
+    fn learned_flags(&self, py: Python<'_>, hashes: &[u8]) -> PyResult<Column> {
         let hashes: Vec<u64> = numbers(hashes);
         self.0.with(py, |learner| column(hashes.into_iter().map(|hash| learner.is_learned(hash))))
     }
 
-    fn learned(&self, py: Python<'_>) -> PyResult<Column> {
+    fn learned_hashes(&self, py: Python<'_>) -> PyResult<Column> {
         self.0.with(py, |learner| column(learner.learned()))
     }
 
@@ -150,7 +150,7 @@ impl Learner {
 
     /// The capacity, the records of the present period, and the first pages of this period and of the former one.
     #[getter]
-    fn window(&self, py: Python<'_>) -> PyResult<(u64, u64, u32, u32)> {
+    fn periods(&self, py: Python<'_>) -> PyResult<(u64, u64, u32, u32)> {
         let window = self.0.briefly(py, |learner| learner.memory().window)?;
         Ok((window.capacity, window.count, window.present_from, window.former_from))
     }
@@ -167,7 +167,7 @@ impl Learner {
     }
 }
 
-/// What a step has changes.
+/// What a step has changed.
 #[pyclass(frozen, module = "esdedup._core")]
 pub struct Changes(CoreChanges);
 
@@ -176,39 +176,11 @@ impl Changes {
     #[staticmethod]
     fn of_columns(columns: Vec<Bound<'_, PyBytes>>) -> PyResult<Changes> {
         let columns: Vec<&[u8]> = columns.iter().map(|each| each.as_bytes()).collect();
-        let changes = <[&[u8]; 15]>::try_from(columns).ok().and_then(read);
-        let (changes, numbers) = changes.ok_or_else(|| PyValueError::new_err("columns differ in length"))?;
-        changes.checked(numbers).map(Changes).map_err(refused)
+        CoreChanges::of_columns(&columns).map(Changes).map_err(refused)
     }
 
-    fn columns(&self) -> [Column; 15] {
-        let changes = &self.0;
-        fn keys<const C: usize>(puts: &Puts<C>) -> Column {
-            column(puts.iter().map(|(key, _)| *key))
-        }
-        fn values<const C: usize>(puts: &Puts<C>) -> Column {
-            column(puts.iter().map(|(_, numbers)| *numbers))
-        }
-        let Window { capacity, count, present_from, former_from } = changes.window;
-        let last = [changes.last_learned, changes.last_page].map(i64::from);
-        let window = [capacity as i64, count as i64, present_from.into(), former_from.into()];
-        [
-            column(last.into_iter().chain(window)),
-            column(changes.pages.iter().map(|page| page.marks)),
-            column(changes.pages.iter().map(|page| page.origin)),
-            column(changes.site_numbers.iter().copied()),
-            column(changes.hashes.iter().copied()),
-            column(changes.letters.iter().copied()),
-            column(changes.counts.iter().copied()),
-            keys(&changes.numbers),
-            values(&changes.numbers),
-            keys(&changes.sites),
-            values(&changes.sites),
-            keys(&changes.passages),
-            values(&changes.passages),
-            keys(&changes.contexts),
-            values(&changes.contexts),
-        ]
+    fn columns(&self) -> Vec<Column> {
+        self.0.columns()
     }
 
     fn then(&self, later: &Changes) -> Changes {
@@ -230,40 +202,11 @@ impl Changes {
         self.0.last_page
     }
 
-    /// Whether a block has ended.
+    /// Whether there was no new page, and no block has ended.
     #[getter]
-    fn has_learned(&self) -> bool {
-        !self.0.site_numbers.is_empty()
+    fn are_empty(&self) -> bool {
+        self.0.pages.is_empty() && self.0.site_numbers.is_empty()
     }
-}
-
-/// Reads columns as `Changes.columns` returns them; None if their lengths do not fit.
-fn read(columns: [&[u8]; 15]) -> Option<(CoreChanges, [i64; 6])> {
-    let [state, marks, origins, site_numbers, hashes, letters, counts, tables @ ..] = columns;
-    let (marks, origins): (Vec<_>, Vec<_>) = (numbers(marks), numbers(origins));
-    if marks.len() != origins.len() {
-        return None;
-    }
-    let changes = CoreChanges {
-        numbers: puts(tables[0], tables[1])?,
-        sites: puts(tables[2], tables[3])?,
-        passages: puts(tables[4], tables[5])?,
-        contexts: puts(tables[6], tables[7])?,
-        pages: marks.into_iter().zip(origins).map(|(marks, origin)| Page { marks, origin }).collect(),
-        site_numbers: numbers(site_numbers),
-        hashes: numbers(hashes),
-        letters: numbers(letters),
-        counts: numbers(counts),
-        last_learned: 0,
-        last_page: 0,
-        window: Window::new(1),
-    };
-    Some((changes, numbers(state).try_into().ok()?))
-}
-
-fn puts<const C: usize>(keys: &[u8], values: &[u8]) -> Option<Puts<C>> {
-    let (keys, values): (Vec<u64>, Vec<[u32; C]>) = (numbers(keys), numbers(values));
-    (keys.len() == values.len()).then(|| keys.into_iter().zip(values).collect())
 }
 
 fn refused(Refusal(reason): Refusal) -> PyErr {

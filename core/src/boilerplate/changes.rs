@@ -4,27 +4,23 @@ use std::ops::Range;
 
 use super::contexts::COLUMNS as CONTEXT_COLUMNS;
 use super::learner::Learner;
-use super::memory::{LEARNED, Puts, Window};
+use super::memory::{LEARNED, Puts, WIDTHS, Window};
 use super::pages::{Block, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
+use crate::columns::{Column, column, numbers};
 
 /// Why changes cannot be those of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal(pub &'static str);
 
+const OTHER_LENGTHS: Refusal = Refusal("columns differ in length");
 const CONTRADICTION: Refusal = Refusal("its numbers contradict each other");
 
 /// What is known anew after a step.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// What was put into the tables of `Memory`.
-    pub numbers: Puts<1>,
-    /// Likewise.
-    pub sites: Puts<2>,
-    /// Likewise.
-    pub passages: Puts<1>,
-    /// Likewise.
-    pub contexts: Puts<CONTEXT_COLUMNS>,
+    pub tables: [Puts; 4],
     /// The new pages of the step.
     pub pages: Vec<Page>,
     /// Of the pages that were learned from, the numbers among those of their sites.
@@ -62,11 +58,43 @@ impl Changes {
         Block { pages: self.pages.clone(), passages: passages.collect() }
     }
 
-    /// Makes sure that what depends on each other agrees, so that the columns can be of a step.
-    ///
-    /// `numbers` are those that the fields after `counts` have; they are taken over.
-    pub fn checked(mut self, numbers: [i64; 6]) -> Result<Changes, Refusal> {
-        let [last_learned, last_page, capacity, count, present_from, former_from] = numbers;
+    /// Returns the columns that are stored (`boilerplate/changes.py`).
+    pub fn columns(&self) -> Vec<Column> {
+        let Window { capacity, count, present_from, former_from } = self.window;
+        let last = [self.last_learned, self.last_page].map(i64::from);
+        let window = [capacity as i64, count as i64, present_from.into(), former_from.into()];
+        let others = [
+            column(last.into_iter().chain(window)),
+            column(self.pages.iter().map(|page| page.marks)),
+            column(self.pages.iter().map(|page| page.origin)),
+            column(self.site_numbers.iter().copied()),
+            column(self.hashes.iter().copied()),
+            column(self.letters.iter().copied()),
+            column(self.counts.iter().copied()),
+        ];
+        let tables = self.tables.iter();
+        let tables =
+            tables.flat_map(|puts| [column(puts.keys.iter().copied()), column(puts.rows.iter().copied())]);
+        others.into_iter().chain(tables).collect()
+    }
+
+    /// Reads what `columns` has returned, if it can be of a step.
+    pub fn of_columns(columns: &[&[u8]]) -> Result<Changes, Refusal> {
+        let [state, marks, origins, site_numbers, hashes, letters, counts, tables @ ..] = columns else {
+            return Err(OTHER_LENGTHS);
+        };
+        let puts = |columns: &[&[u8]]| Puts { keys: numbers(columns[0]), rows: numbers(columns[1]) };
+        let tables: Vec<Puts> = tables.chunks_exact(2).map(puts).collect();
+        let (marks, origins): (Vec<_>, Vec<_>) = (numbers(marks), numbers(origins));
+        let (Ok(state), Ok(tables)) = (<[i64; 6]>::try_from(numbers(state)), <[Puts; 4]>::try_from(tables))
+        else {
+            return Err(OTHER_LENGTHS);
+        };
+        let fits = |(puts, width): (&Puts, usize)| puts.keys.len() * width == puts.rows.len();
+        if marks.len() != origins.len() || !tables.iter().zip(WIDTHS).all(fits) {
+            return Err(OTHER_LENGTHS);
+        }
+        let [last_learned, last_page, capacity, count, present_from, former_from] = state;
         let are_possible = 0 <= count
             && count < capacity
             && 1 <= former_from
@@ -75,33 +103,37 @@ impl Changes {
             && present_from <= last_learned + 1
             && last_learned <= last_page
             && last_page < i64::from(LEARNED)
-            && self.pages.len() as i64 <= last_page;
+            && marks.len() as i64 <= last_page;
         if !are_possible {
             return Err(CONTRADICTION);
         }
-        self.last_learned = last_learned as u32;
-        self.last_page = last_page as u32;
         let (present_from, former_from) = (present_from as u32, former_from as u32);
-        self.window = Window { capacity: capacity as u64, count: count as u64, present_from, former_from };
-        if self.are_columns_possible() { Ok(self) } else { Err(CONTRADICTION) }
+        let changes = Changes {
+            tables,
+            pages: marks.into_iter().zip(origins).map(|(marks, origin)| Page { marks, origin }).collect(),
+            site_numbers: numbers(site_numbers),
+            hashes: numbers(hashes),
+            letters: numbers(letters),
+            counts: numbers(counts),
+            last_learned: last_learned as u32,
+            last_page: last_page as u32,
+            window: Window { capacity: capacity as u64, count: count as u64, present_from, former_from },
+        };
+        if changes.are_columns_possible() { Ok(changes) } else { Err(CONTRADICTION) }
     }
 
     fn are_columns_possible(&self) -> bool {
         let waiting = (self.last_page - self.last_learned) as usize;
         let passages: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
-        let is_past = |page: u32| page & !LEARNED <= self.last_learned;
-        let numbered = self.first_page()..=self.last_page;
+        let [numbers, sites, passages_seen, contexts] = &self.tables;
+        let contexts = contexts.rows.chunks_exact(CONTEXT_COLUMNS);
+        let contexts = contexts.flat_map(|row| row[..1].iter().chain(&row[SITE_COLUMNS..]));
+        let mut pages = sites.rows.iter().step_by(2).chain(&passages_seen.rows).chain(contexts);
         self.hashes.len() == self.letters.len()
             && passages == self.hashes.len() as u64
             && self.counts.len() == self.pages.len().min(waiting)
-            && self.numbers.iter().map(|(_, [page])| *page).eq(numbered)
-            && self.sites.iter().all(|(_, [page, _])| is_past(*page))
-            && self.passages.iter().all(|(_, [page])| is_past(*page))
-            && self
-                .contexts
-                .iter()
-                .flat_map(|(_, row)| row[..1].iter().chain(&row[SITE_COLUMNS..]))
-                .all(|page| is_past(*page))
+            && numbers.rows.iter().copied().eq(self.first_page()..=self.last_page)
+            && pages.all(|page| page & !LEARNED <= self.last_learned)
     }
 
     /// Returns these changes and later ones as one.
@@ -109,10 +141,10 @@ impl Changes {
         // A block that ended later took all pages before it.
         let kept = if later.last_learned > self.last_learned { 0 } else { usize::MAX };
         Changes {
-            numbers: joined(&self.numbers, &later.numbers),
-            sites: joined(&self.sites, &later.sites),
-            passages: joined(&self.passages, &later.passages),
-            contexts: joined(&self.contexts, &later.contexts),
+            tables: std::array::from_fn(|at| {
+                let (one, other) = (&self.tables[at], &later.tables[at]);
+                Puts { keys: joined(&one.keys, &other.keys), rows: joined(&one.rows, &other.rows) }
+            }),
             pages: joined(&self.pages, &later.pages),
             site_numbers: joined(&self.site_numbers, &later.site_numbers),
             hashes: joined(&self.hashes[..self.hashes.len().min(kept)], &later.hashes),
@@ -150,11 +182,8 @@ impl Learner {
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
         self.add_pages(changes);
-        let memory = &mut self.memory;
-        changes.numbers.iter().for_each(|(key, row)| memory.numbers.put(*key, *row, memory.is_recorded));
-        changes.sites.iter().for_each(|(key, row)| memory.sites.put(*key, *row, memory.is_recorded));
-        changes.passages.iter().for_each(|(key, row)| memory.passages.put(*key, *row, memory.is_recorded));
-        changes.contexts.iter().for_each(|(key, row)| memory.contexts.put(*key, *row, memory.is_recorded));
+        self.memory.put_all(&changes.tables);
+        self.forget_undoable();
         for passage in &mut self.block.passages {
             passage.value = self.memory.known(passage.hash);
         }

@@ -57,7 +57,7 @@ impl Contexts {
             found.contexts[0].page = value;
         }
         for context in found.contexts.iter_mut().filter(|context| context.page > 0) {
-            let Page { marks, origin } = memory.pages.get(context.page);
+            let Page { marks, origin } = memory.page(context.page);
             *context = Context { page: context.page, marks: beside(&marks, hash), origin };
             // A page of one passage is no context for it.
             if context.marks[0] == 0 {
@@ -66,9 +66,9 @@ impl Contexts {
         }
         let of_site: [u32; SITE_COLUMNS] = std::array::from_fn(|column| row[column]);
         found.site_pages = if memory.window.has(of_site[0]) {
-            SitePages::of_row(of_site, memory.pages.get(of_site[0]).origin)
+            SitePages::of_row(of_site, memory.page(of_site[0]).origin)
         } else {
-            SitePages::begun(value, memory.pages.get(value).origin)
+            SitePages::begun(value, memory.page(value).origin)
         };
         found
     }

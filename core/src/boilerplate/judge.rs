@@ -123,14 +123,14 @@ const EVERYWHERE: u32 = 0;
 
 /// What is declared about passages, for all sites or for one.
 #[derive(Clone, Default, Debug)]
-pub struct Overrides {
+pub struct OverrideTable {
     // By passage: scopes, and whether it is boilerplate there.
     declared: HashMap<u64, Vec<(u32, bool)>>,
     // Of the sites where something is declared.
     scopes: HashMap<Vec<u8>, u32>,
 }
 
-impl Overrides {
+impl OverrideTable {
     /// Declares a passage, for one site or for all, to be boilerplate; if not, it is text.
     pub fn declare(&mut self, hash: u64, site: Option<&[u8]>, is_boilerplate: bool) {
         let next = self.scopes.len() as u32 + 1;

@@ -3,7 +3,7 @@
 //! Pages are learned from in blocks of a fixed number, and a page is judged by what the blocks before its own have
 //! taught; so it does not matter how pages are cut into batches.
 
-use super::judge::{Fate, Overrides, Passage, judge};
+use super::judge::{Fate, OverrideTable, Passage, judge};
 use super::memory::{LEARNED, Memory, Window};
 use super::pages::{Block, Marks, Occurrence, Origin, Page};
 use super::site_pages::Sighting;
@@ -65,7 +65,7 @@ impl Learner {
 
     /// Returns the hashes of all passages that are boilerplate, ascending.
     pub fn learned(&self) -> Vec<u64> {
-        let hashes = self.memory.passages.all().map(|(hash, _)| hash);
+        let hashes = self.memory.passages.iter().map(|(hash, _)| hash);
         let mut learned: Vec<u64> = hashes.filter(|hash| self.is_learned(*hash)).collect();
         learned.sort_unstable();
         learned
@@ -79,7 +79,7 @@ impl Learner {
     /// Says for each passage of a page, in `omitted`, whether it is left out, and learns from the page.
     ///
     /// A page that was seen before teaches nothing.
-    pub fn filter(&mut self, page: &Arrival, overrides: &Overrides, omitted: &mut [bool]) {
+    pub fn filter(&mut self, page: &Arrival, overrides: &OverrideTable, omitted: &mut [bool]) {
         let known: Vec<u32> = page.passages.iter().map(|passage| self.memory.known(passage.hash)).collect();
         let marks = self.judge(page, &known, overrides, omitted);
         if !page.passages.is_empty() && !self.memory.is_seen(page.id) {
@@ -100,7 +100,7 @@ impl Learner {
     }
 
     /// Finds out what is left out of a page, as far as the blocks before have taught it; returns its marks.
-    fn judge(&self, page: &Arrival, known: &[u32], overrides: &Overrides, omitted: &mut [bool]) -> Marks {
+    fn judge(&self, page: &Arrival, known: &[u32], overrides: &OverrideTable, omitted: &mut [bool]) -> Marks {
         let mut passages = page.passages.to_vec();
         for (passage, value) in passages.iter_mut().zip(known) {
             passage.is_learned = *value >= LEARNED;
@@ -123,7 +123,7 @@ impl Learner {
     /// Keeps a new page, to be learned from.
     fn see(&mut self, page: &Arrival, known: &[u32], marks: Marks, omitted: &[bool]) {
         let number = self.last_page() + 1;
-        self.memory.numbers.put(page.id, [number], self.memory.is_recorded);
+        self.memory.numbers.put(page.id, [number]);
         let place = self.block.pages.len() as u32;
         self.block.pages.push(Page { marks, origin: page.origin });
         let (end, count) = (self.pace.end_passages, page.passages.len());
@@ -170,7 +170,7 @@ pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
         let Occurrence { hash, value, place, .. } = *same[0];
         // Most passages are seen for the first time, and once.
         if same.len() == 1 && value == 0 {
-            memory.passages.put(hash, [first_page + place], memory.is_recorded);
+            memory.passages.put(hash, [first_page + place]);
             records += 1;
             continue;
         }
@@ -208,10 +208,10 @@ pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
         rows.extend(contexts.row(has_grown).map(|row| (hash, row)));
     }
     for (hash, value) in values {
-        memory.passages.put(hash, [value], memory.is_recorded);
+        memory.passages.put(hash, [value]);
     }
     for (hash, row) in rows {
-        memory.contexts.put(hash, row, memory.is_recorded);
+        memory.contexts.put(hash, row);
     }
     memory.go_on(&pages, memory.window.after(records, last_page));
 }
@@ -231,7 +231,7 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
             count = count.wrapping_add(1);
             pages[*place].origin.number = count;
         }
-        memory.sites.put(site.into(), [last_page, count], memory.is_recorded);
+        memory.sites.put(site.into(), [last_page, count]);
     }
     pages
 }

@@ -1,5 +1,9 @@
 //! What pages have taught so far, for the present period and the one before it, with changes that can be undone.
 
+use std::collections::VecDeque;
+
+use bytemuck::cast_slice;
+
 use super::contexts::{COLUMNS as CONTEXT_COLUMNS, Contexts};
 use super::pages::Page;
 use super::table::Table;
@@ -14,8 +18,8 @@ pub struct Memory {
     pub last_learned: u32,
     /// The two periods.
     pub window: Window,
-    /// The pages that were learned from.
-    pub pages: PageColumns,
+    // Those that were learned from, up to the last one, so that passages can be compared by their pages.
+    pages: VecDeque<Page>,
     /// By the ids of pages: the page.
     pub numbers: Periods<1>,
     /// By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
@@ -25,9 +29,10 @@ pub struct Memory {
     pub passages: Periods<1>,
     /// By the hashes of passages that were seen again: a row of `Contexts`.
     pub contexts: Periods<CONTEXT_COLUMNS>,
-    /// Whether changes are recorded, so that they can be undone and stored.
-    pub is_recorded: bool,
 }
+
+/// How many numbers a key has in each table.
+pub const WIDTHS: [usize; 4] = [1, 2, 1, CONTEXT_COLUMNS];
 
 /// A moment, to which changes can be undone.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +40,8 @@ pub struct Moment {
     /// The last page that had been learned from.
     pub last_learned: u32,
     window: Window,
-    /// Of the pages, and of the tables.
-    pub parts: [Part; 5],
+    // How much had been recorded of each table.
+    recorded: [usize; 4],
 }
 
 impl Memory {
@@ -45,19 +50,25 @@ impl Memory {
         Memory {
             last_learned: 0,
             window,
-            pages: PageColumns::default(),
+            pages: VecDeque::new(),
             numbers: Periods::default(),
             sites: Periods::default(),
             passages: Periods::default(),
             contexts: Periods::default(),
-            is_recorded: false,
         }
     }
 
     /// Returns the memory that it takes.
     pub fn size_bytes(&self) -> usize {
-        let tables = self.numbers.size_bytes() + self.sites.size_bytes() + self.passages.size_bytes();
-        self.pages.size_bytes() + tables + self.contexts.size_bytes()
+        let tables = self.tables().map(Recorded::size_bytes).iter().sum::<usize>();
+        tables + self.pages.capacity() * size_of::<Page>()
+    }
+
+    /// Returns what is kept of a page; zeros if nothing is.
+    #[inline]
+    pub fn page(&self, number: u32) -> Page {
+        let place = number.checked_sub(self.first_page());
+        place.and_then(|place| self.pages.get(place as usize)).copied().unwrap_or_default()
     }
 
     /// Returns what is known of a passage, as the table has it; 0 for nothing.
@@ -84,42 +95,67 @@ impl Memory {
     /// Adds pages that were learned from; a new period has tables of its own.
     pub fn go_on(&mut self, learned: &[Page], window: Window) {
         if window.present_from != self.window.present_from {
-            let (first, is_recorded) = (self.last_learned + 1, self.is_recorded);
-            self.parts().into_iter().for_each(|part| part.begin_period(first, is_recorded));
+            self.tables_mut().into_iter().for_each(Recorded::begin_period);
         }
-        self.pages.present.pages.extend_from_slice(learned);
+        self.pages.extend(learned);
         self.last_learned += learned.len() as u32;
         self.window = window;
     }
 
     /// Begins after pages of which nothing is known.
     pub fn begin_after(&mut self, last_learned: u32, window: Window) {
-        self.pages.present.first = last_learned + 1;
         self.last_learned = last_learned;
         self.window = window;
     }
 
     /// Returns this moment.
-    pub fn moment(&mut self) -> Moment {
-        let parts = self.parts().map(|part| part.moment());
-        Moment { last_learned: self.last_learned, window: self.window, parts }
+    pub fn moment(&self) -> Moment {
+        let recorded = self.tables().map(Recorded::count);
+        Moment { last_learned: self.last_learned, window: self.window, recorded }
     }
 
     /// Undoes all changes since a moment.
     pub fn undo_to(&mut self, moment: &Moment) {
+        let added = (self.last_learned - moment.last_learned) as usize;
+        self.pages.truncate(self.pages.len().saturating_sub(added));
         self.last_learned = moment.last_learned;
         self.window = moment.window;
-        self.parts().into_iter().zip(moment.parts).for_each(|(part, moment)| part.undo_to(moment));
+        self.tables_mut().into_iter().zip(moment.recorded).for_each(|(table, count)| table.undo_to(count));
     }
 
-    /// Forgets what was recorded: it can no longer be undone.
+    /// Forgets what can no longer be undone then: what was recorded, and what is outdated.
     pub fn keep(&mut self) {
-        self.parts().into_iter().for_each(Undoable::keep);
-        self.is_recorded = false;
+        self.tables_mut().into_iter().for_each(Recorded::keep);
+        let outdated = self.window.former_from.saturating_sub(self.first_page());
+        self.pages.drain(..outdated as usize);
     }
 
-    fn parts(&mut self) -> [&mut dyn Undoable; 5] {
-        [&mut self.pages, &mut self.numbers, &mut self.sites, &mut self.passages, &mut self.contexts]
+    /// Returns what was put into each table since a moment.
+    pub fn puts_since(&self, moment: &Moment) -> [Puts; 4] {
+        let mut recorded = moment.recorded.into_iter();
+        self.tables().map(|table| table.puts_since(recorded.next().unwrap_or(0)))
+    }
+
+    /// Returns all that each table has.
+    pub fn all(&self) -> [Puts; 4] {
+        self.tables().map(Recorded::all)
+    }
+
+    /// Puts something into each table.
+    pub fn put_all(&mut self, puts: &[Puts; 4]) {
+        self.tables_mut().into_iter().zip(puts).for_each(|(table, puts)| table.put_all(puts));
+    }
+
+    fn first_page(&self) -> u32 {
+        self.last_learned + 1 - self.pages.len() as u32
+    }
+
+    fn tables(&self) -> [&dyn Recorded; 4] {
+        [&self.numbers, &self.sites, &self.passages, &self.contexts]
+    }
+
+    fn tables_mut(&mut self) -> [&mut dyn Recorded; 4] {
+        [&mut self.numbers, &mut self.sites, &mut self.passages, &mut self.contexts]
     }
 }
 
@@ -158,110 +194,58 @@ impl Window {
     }
 }
 
-/// A part of the memory, of two periods, with changes that can be undone.
-trait Undoable {
-    /// Forgets the former period; the present one takes its place, and a page begins a new one.
-    fn begin_period(&mut self, first: u32, is_recorded: bool);
-    fn moment(&self) -> Part;
-    fn undo_to(&mut self, moment: Part);
+/// Keys and their numbers, one key after the other, in the order in which they were put; of a key that comes several
+/// times, the last counts.
+#[derive(Clone, Default, Debug)]
+pub struct Puts {
+    /// The keys.
+    pub keys: Vec<u64>,
+    /// As many numbers for each as the table has columns.
+    pub rows: Vec<u32>,
+}
+
+impl<const C: usize> FromIterator<(u64, [u32; C])> for Puts {
+    fn from_iter<I: IntoIterator<Item = (u64, [u32; C])>>(puts: I) -> Puts {
+        let (keys, rows): (Vec<u64>, Vec<[u32; C]>) = puts.into_iter().unzip();
+        Puts { keys, rows: cast_slice(&rows).to_vec() }
+    }
+}
+
+/// A table whose changes can be undone, whatever its width.
+trait Recorded {
+    /// Begins a period: the present one becomes the former one, which is outdated.
+    fn begin_period(&mut self);
+    /// Returns how much was recorded.
+    fn count(&self) -> usize;
+    /// Undoes what was recorded after that.
+    fn undo_to(&mut self, count: usize);
     /// Forgets what was recorded.
     fn keep(&mut self);
+    fn puts_since(&self, count: usize) -> Puts;
+    fn all(&self) -> Puts;
+    fn put_all(&mut self, puts: &Puts);
+    fn size_bytes(&self) -> usize;
 }
-
-/// A moment of a part.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    // The first page of the present period; of pages only.
-    first: u32,
-    // How many pages the period had, or how much had been put into the tables, and how much had been forgotten.
-    count: usize,
-    forgotten: usize,
-}
-
-/// Pages with consecutive numbers.
-struct Span {
-    first: u32,
-    pages: Vec<Page>,
-}
-
-impl Default for Span {
-    fn default() -> Self {
-        Span { first: 1, pages: Vec::new() }
-    }
-}
-
-/// What is kept of pages by their numbers, so that passages can be compared by their pages.
-#[derive(Default)]
-pub struct PageColumns {
-    present: Span,
-    former: Span,
-    // While changes are recorded: those that were forgotten.
-    forgotten: Vec<Span>,
-}
-
-impl PageColumns {
-    /// Returns the memory that they take.
-    pub fn size_bytes(&self) -> usize {
-        (self.present.pages.capacity() + self.former.pages.capacity()) * size_of::<Page>()
-    }
-
-    /// Returns what is kept of a page; zeros if nothing is.
-    #[inline]
-    pub fn get(&self, number: u32) -> Page {
-        let span = if number < self.present.first { &self.former } else { &self.present };
-        let place = number.checked_sub(span.first);
-        place.and_then(|place| span.pages.get(place as usize)).copied().unwrap_or_default()
-    }
-}
-
-impl Undoable for PageColumns {
-    fn begin_period(&mut self, first: u32, is_recorded: bool) {
-        let present = std::mem::replace(&mut self.present, Span { first, pages: Vec::new() });
-        let forgotten = std::mem::replace(&mut self.former, present);
-        if is_recorded {
-            self.forgotten.push(forgotten);
-        }
-    }
-
-    fn moment(&self) -> Part {
-        let Span { first, pages } = &self.present;
-        Part { first: *first, count: pages.len(), forgotten: self.forgotten.len() }
-    }
-
-    fn undo_to(&mut self, moment: Part) {
-        for former in self.forgotten.drain(moment.forgotten..).rev() {
-            self.present = std::mem::replace(&mut self.former, former);
-        }
-        self.present.first = moment.first;
-        self.present.pages.truncate(moment.count);
-    }
-
-    fn keep(&mut self) {
-        self.forgotten = Vec::new();
-    }
-}
-
-/// Keys and their numbers in the order in which they were put; of a key that comes several times, the last counts.
-pub type Puts<const C: usize> = Vec<(u64, [u32; C])>;
 
 /// The table of the present period and of the one before: what the present one has counts.
 #[derive(Default)]
 pub struct Periods<const C: usize> {
     present: Table<C>,
     former: Table<C>,
-    // While changes are recorded: what was put, the numbers before, and the tables that were forgotten, each with
-    // how much had been put by then.
-    puts: Puts<C>,
-    before: Vec<[u32; C]>,
-    forgotten: Vec<(usize, Table<C>)>,
+    // Until it is kept: what was put, with the numbers before, or none where a period began; and the tables that were
+    // outdated by that.
+    recorded: Vec<Option<Put<C>>>,
+    outdated: Vec<Table<C>>,
+}
+
+#[derive(Clone, Copy)]
+struct Put<const C: usize> {
+    key: u64,
+    numbers: [u32; C],
+    before: [u32; C],
 }
 
 impl<const C: usize> Periods<C> {
-    /// Returns the memory of both tables.
-    pub fn size_bytes(&self) -> usize {
-        self.present.size_bytes() + self.former.size_bytes()
-    }
-
     /// Returns the latest numbers of a key.
     #[inline]
     pub fn get(&self, key: u64) -> Option<[u32; C]> {
@@ -269,57 +253,58 @@ impl<const C: usize> Periods<C> {
     }
 
     /// Sets the numbers of a key in the present period.
-    pub fn put(&mut self, key: u64, numbers: [u32; C], is_recorded: bool) {
+    pub fn put(&mut self, key: u64, numbers: [u32; C]) {
         let before = self.present.put(key, numbers);
-        if is_recorded {
-            self.puts.push((key, numbers));
-            self.before.push(before);
-        }
+        self.recorded.push(Some(Put { key, numbers, before }));
     }
 
     /// Returns all keys and their latest numbers.
-    pub fn all(&self) -> impl Iterator<Item = (u64, [u32; C])> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, [u32; C])> + '_ {
         let former = self.former.iter().filter(|(key, _)| self.present.get(*key).is_none());
         self.present.iter().chain(former)
     }
-
-    /// Returns what was put since a moment.
-    pub fn puts_since(&self, moment: Part) -> Puts<C> {
-        self.puts[moment.count..].to_vec()
-    }
-
-    fn undo_puts(&mut self, count: usize) {
-        let changed = self.puts.drain(count..).zip(self.before.drain(count..));
-        for ((key, _), numbers) in changed.rev() {
-            self.present.put(key, numbers);
-        }
-    }
 }
 
-impl<const C: usize> Undoable for Periods<C> {
-    fn begin_period(&mut self, _: u32, is_recorded: bool) {
+impl<const C: usize> Recorded for Periods<C> {
+    fn begin_period(&mut self) {
         let present = std::mem::take(&mut self.present);
-        let forgotten = std::mem::replace(&mut self.former, present);
-        if is_recorded {
-            self.forgotten.push((self.puts.len(), forgotten));
-        }
+        self.outdated.push(std::mem::replace(&mut self.former, present));
+        self.recorded.push(None);
     }
 
-    fn moment(&self) -> Part {
-        Part { first: 0, count: self.puts.len(), forgotten: self.forgotten.len() }
+    fn count(&self) -> usize {
+        self.recorded.len()
     }
 
-    fn undo_to(&mut self, moment: Part) {
-        while self.forgotten.len() > moment.forgotten {
-            if let Some((puts, former)) = self.forgotten.pop() {
-                self.undo_puts(puts);
+    fn undo_to(&mut self, count: usize) {
+        for change in self.recorded.drain(count..).rev() {
+            if let Some(Put { key, before, .. }) = change {
+                self.present.put(key, before);
+            } else if let Some(former) = self.outdated.pop() {
                 self.present = std::mem::replace(&mut self.former, former);
             }
         }
-        self.undo_puts(moment.count);
     }
 
     fn keep(&mut self) {
-        (self.puts, self.before, self.forgotten) = Default::default();
+        (self.recorded, self.outdated) = Default::default();
+    }
+
+    fn puts_since(&self, count: usize) -> Puts {
+        self.recorded[count..].iter().flatten().map(|put| (put.key, put.numbers)).collect()
+    }
+
+    fn all(&self) -> Puts {
+        self.iter().collect()
+    }
+
+    fn put_all(&mut self, puts: &Puts) {
+        let rows: &[[u32; C]] = cast_slice(&puts.rows);
+        self.recorded.reserve(rows.len());
+        puts.keys.iter().zip(rows).for_each(|(key, row)| self.put(*key, *row));
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.present.size_bytes() + self.former.size_bytes()
     }
 }

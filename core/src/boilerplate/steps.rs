@@ -3,7 +3,7 @@
 
 use super::changes::Changes;
 use super::learner::Learner;
-use super::memory::Moment;
+use super::memory::{Moment, Puts};
 use super::pages::{Block, Page};
 
 /// A step that has begun.
@@ -31,16 +31,12 @@ impl Learner {
             passages: self.block.passages.len(),
             ended: self.ended.len(),
         });
-        self.memory.is_recorded = true;
     }
 
     /// Ends the last step that has begun, if there is one, and keeps its changes.
     pub fn keep(&mut self) {
         self.steps.pop();
-        if self.steps.is_empty() {
-            self.memory.keep();
-            self.ended.clear();
-        }
+        self.forget_undoable();
     }
 
     /// Ends the last step that has begun, if there is one, and undoes its changes.
@@ -52,50 +48,31 @@ impl Learner {
         }
         self.block.pages.truncate(step.pages);
         self.block.passages.truncate(step.passages);
-        self.memory.is_recorded = !self.steps.is_empty();
+        self.forget_undoable();
     }
 
     /// Returns the changes of the last step that has begun; none if none has.
     pub fn changes(&self) -> Option<Changes> {
         let Step { moment, pages: waited, .. } = self.steps.last()?;
-        let memory = &self.memory;
-        let [_, numbers, sites, passages, contexts] = moment.parts;
         // Of the pages that had waited when the step began, all have been learned from, or none.
-        let has_ended = memory.last_learned > moment.last_learned;
+        let has_ended = self.memory.last_learned > moment.last_learned;
         let (skipped, waiting) = if has_ended { (*waited, 0) } else { (0, *waited) };
-        Some(Changes {
-            numbers: memory.numbers.puts_since(numbers),
-            sites: memory.sites.puts_since(sites),
-            passages: memory.passages.puts_since(passages),
-            contexts: memory.contexts.puts_since(contexts),
-            ..self.new_pages(moment.last_learned + 1, skipped, waiting)
-        })
+        let tables = self.memory.puts_since(moment);
+        Some(self.new_changes(tables, moment.last_learned + 1, skipped, waiting))
     }
 
     /// Returns all that is known, as if one step had taught it: for comparisons.
     pub fn everything(&self) -> Changes {
-        let memory = &self.memory;
-        Changes {
-            numbers: memory.numbers.all().collect(),
-            sites: memory.sites.all().collect(),
-            passages: memory.passages.all().collect(),
-            contexts: memory.contexts.all().collect(),
-            ..self.new_pages(memory.window.former_from, 0, 0)
-        }
+        self.new_changes(self.memory.all(), self.memory.window.former_from, 0, 0)
     }
 
-    /// Returns the pages from `first` on, without so many of those that were learned from and of those that wait; the
-    /// tables are empty.
-    fn new_pages(&self, first: u32, skipped: usize, waiting: usize) -> Changes {
+    /// Returns the pages from `first` on, without so many of those that were learned from and of those that wait.
+    fn new_changes(&self, tables: [Puts; 4], first: u32, skipped: usize, waiting: usize) -> Changes {
         let memory = &self.memory;
-        let learned: Vec<Page> =
-            (first..=memory.last_learned).map(|number| memory.pages.get(number)).collect();
+        let learned: Vec<Page> = (first..=memory.last_learned).map(|number| memory.page(number)).collect();
         let taught = self.block.passages_from(waiting);
         Changes {
-            numbers: Vec::new(),
-            sites: Vec::new(),
-            passages: Vec::new(),
-            contexts: Vec::new(),
+            tables,
             site_numbers: learned.iter().map(|page| page.origin.number).collect(),
             pages: [&learned[skipped..], &self.block.pages[waiting..]].concat(),
             hashes: taught.iter().map(|passage| passage.hash).collect(),
@@ -117,6 +94,15 @@ impl Learner {
         if self.steps.last().is_some_and(|step| step.ended == self.ended.len()) {
             self.ended.push(block);
         }
+        self.forget_undoable();
+    }
+
+    /// Forgets what undoes changes, once no step is left.
+    pub(super) fn forget_undoable(&mut self) {
+        if self.steps.is_empty() {
+            self.memory.keep();
+            self.ended.clear();
+        }
     }
 }
 
@@ -125,10 +111,11 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::boilerplate::judge::Overrides;
+    use crate::boilerplate::judge::OverrideTable;
     use crate::boilerplate::judge::Passage;
     use crate::boilerplate::learner::SiteRule;
     use crate::boilerplate::learner::{Arrival, Pace};
+    use crate::boilerplate::memory::WIDTHS;
     use crate::boilerplate::pages::Origin;
     use crate::hashing::mixed;
 
@@ -155,7 +142,7 @@ mod tests {
             let origin = Origin { site: (number % 3) as u32, article: number as u32, number: 0 };
             let page = Arrival { id: number % 40 + 1, origin, scope: 0, passages: &passages };
             let mut omitted = vec![false; passages.len()];
-            learner.filter(&page, &Overrides::default(), &mut omitted);
+            learner.filter(&page, &OverrideTable::default(), &mut omitted);
             all.extend(omitted);
         }
         all
@@ -164,10 +151,14 @@ mod tests {
     /// Returns all that is known, but for the order of keys.
     fn known(learner: &Learner) -> String {
         let mut known = learner.everything();
-        known.numbers.sort_unstable();
-        known.sites.sort_unstable();
-        known.passages.sort_unstable();
-        known.contexts.sort_unstable();
+        for (puts, width) in known.tables.iter_mut().zip(WIDTHS) {
+            let mut rows: Vec<_> = puts.keys.iter().zip(puts.rows.chunks_exact(width)).collect();
+            rows.sort_unstable();
+            *puts = Puts {
+                keys: rows.iter().map(|(key, _)| **key).collect(),
+                rows: rows.iter().flat_map(|(_, row)| row.to_vec()).collect(),
+            };
+        }
         format!("{known:?}")
     }
 

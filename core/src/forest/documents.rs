@@ -53,7 +53,8 @@ const EXACT_BITS: u32 = 40;
 /// The first sixteen are those of hex.
 const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
-/// Which bits of a simhash its band keys are, as `fingerprint/bands.py` has it.
+/// Which bits of a simhash its band keys are: the fields of `Layout` that say so (`fingerprint/bands.py`).
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Layout {
     /// For each table the bits of its key, as ranges from the highest bit: from the first, up to the second.
     pub tables: Vec<Vec<(u32, u32)>>,

@@ -11,9 +11,10 @@ use super::index::Matches;
 use super::laws::NO_TIME;
 use super::nodes::{Node, Nodes};
 use super::pages::{NO_PAGE, PageState};
-use super::records::{Entry, Record};
+use super::records::{Entry, Record, written_id};
 use super::relation::{Id, Relation};
 use super::table::NONE;
+use crate::columns::Column;
 
 /// What is still to be settled.
 #[derive(Default)]
@@ -28,28 +29,53 @@ pub struct Loader {
     pages: Vec<(u64, Option<Id>, i64)>,
 }
 
-impl Loader {
-    /// Begins to load into a forest.
-    pub fn new<R: Relation>(nodes: &Nodes<R>) -> Loader {
-        Loader { is_new: nodes.index.is_empty(), ..Loader::default() }
+impl<R: Relation> Nodes<R> {
+    /// Adds nodes and pages, as far as they can be read, unless they have expired.
+    pub fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) {
+        let mut loading = self.loader();
+        let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
+        records.for_each(|record| self.load_record(&mut loading, record, live_since_ms));
+        self.loading = Some(loading);
+    }
+
+    /// Adds what logs have, in their order, as far as they can be read.
+    pub fn load_logs(&mut self, logs: &[&[u8]]) {
+        let mut loading = self.loader();
+        for entry in logs.iter().flat_map(|log| Entry::read_all::<R>(log)) {
+            match entry {
+                Entry::Record(record) => self.load_record(&mut loading, record, NO_TIME),
+                Entry::Refreshed { id, seen_ms, page_seen_ms } => {
+                    // In a damaged forest it may be missing.
+                    if let Some(row) = loading.rows.get(&id).copied() {
+                        self.raise_seen(row, seen_ms);
+                        self.raise_page_seen(row, page_seen_ms.min(seen_ms));
+                    }
+                }
+            }
+        }
+        self.loading = Some(loading);
     }
 
     /// Returns the ids of roots, and of nodes of pages, that have not come.
-    pub fn missing(&self) -> (Vec<Id>, Vec<Id>) {
-        let missing = |ids: &mut dyn Iterator<Item = Id>| {
-            let mut ids: Vec<Id> = ids.filter(|id| !self.rows.contains_key(id)).collect();
+    pub fn missing(&self) -> (Vec<Column>, Vec<Column>) {
+        let Some(loading) = &self.loading else { return Default::default() };
+        let missing = |mut ids: Vec<Id>| {
+            ids.retain(|id| !loading.rows.contains_key(id));
             ids.sort_unstable();
             ids.dedup();
-            ids
+            ids.into_iter().map(written_id::<R>).collect()
         };
-        let roots = missing(&mut self.leaves.iter().map(|(_, root)| *root));
-        (roots, missing(&mut self.pages.iter().filter_map(|(_, node, _)| *node)))
+        let roots = loading.leaves.iter().map(|(_, root)| *root).collect();
+        (missing(roots), missing(loading.pages.iter().filter_map(|(_, node, _)| *node).collect()))
     }
-}
 
-impl<R: Relation> Nodes<R> {
-    /// Adds a node or page, unless it has expired. Of two with one id, the later one counts.
-    pub fn load(&mut self, loading: &mut Loader, record: Record<R::Signature>, live_since_ms: i64) {
+    fn loader(&mut self) -> Loader {
+        let begun = || Loader { is_new: self.index.is_empty(), ..Loader::default() };
+        self.loading.take().unwrap_or_else(begun)
+    }
+
+    /// Adds a node or page. Of two with one id, the later one counts.
+    fn load_record(&mut self, loading: &mut Loader, record: Record<R::Signature>, live_since_ms: i64) {
         match record {
             Record::Page { page, node, seen_ms } if seen_ms >= live_since_ms => {
                 loading.pages.push((page, node, seen_ms));
@@ -84,23 +110,10 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Adds what a log has, in the order of that.
-    pub fn load_entry(&mut self, loading: &mut Loader, entry: Entry<R::Signature>) {
-        match entry {
-            Entry::Record(record) => self.load(loading, record, NO_TIME),
-            Entry::Refreshed { id, seen_ms, page_seen_ms } => {
-                // In a damaged forest it may be missing.
-                if let Some(row) = loading.rows.get(&id).copied() {
-                    self.raise_seen(row, seen_ms);
-                    self.raise_page_seen(row, page_seen_ms.min(seen_ms));
-                }
-            }
-        }
-    }
-
     /// Gives each node its root, and remembers the pages, after it has forgotten what has expired; more may be loaded
     /// after it.
-    pub fn settle(&mut self, loading: &mut Loader, live_since_ms: i64) {
+    pub fn settle(&mut self, live_since_ms: i64) {
+        let Some(mut loading) = self.loading.take() else { return };
         if live_since_ms != NO_TIME {
             self.forget_expired(usize::MAX, live_since_ms);
             loading.rows.retain(|_, row| self.node(*row).root != NONE);
@@ -117,7 +130,7 @@ impl<R: Relation> Nodes<R> {
                 // Its signature is that of its id if that says it; otherwise the leaf's, until an article brings its own.
                 let signature = R::signature_of(root_id).unwrap_or(*self.index.signature(row));
                 let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
-                self.load_node(loading, root_id, signature, node)
+                self.load_node(&mut loading, root_id, signature, node)
             });
             self.hang(row, root);
             if row == root {
@@ -129,19 +142,14 @@ impl<R: Relation> Nodes<R> {
             self.raise_seen(root, leaf.seen_ms);
         }
         for (page, node, seen_ms) in std::mem::take(&mut loading.pages) {
-            let row = match node {
-                None => Some(NONE),
-                Some(id) => loading.rows.get(&id).copied(),
-            };
+            let Some(row) = node.map_or(Some(NONE), |id| loading.rows.get(&id).copied()) else { continue };
             // In a damaged forest a page may have been seen later than its node.
-            let until_ms = |row: u32| if row == NONE { seen_ms } else { seen_ms.min(self.node(row).seen_ms) };
-            let last = row.map(|row| PageState { row, seen_ms: until_ms(row) });
-            let before = self.remembered(page);
-            if let Some(last) = last.filter(|last| before.is_none_or(|before| before.seen_ms <= last.seen_ms))
-            {
-                self.remember(page, last);
+            let seen_ms = if row == NONE { seen_ms } else { seen_ms.min(self.node(row).seen_ms) };
+            if self.remembered(page).is_none_or(|before| before.seen_ms <= seen_ms) {
+                self.remember(page, PageState { row, seen_ms });
             }
         }
+        self.loading = Some(loading);
     }
 
     /// Returns the latest node with an id and its signature.

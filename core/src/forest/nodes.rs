@@ -7,6 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use super::chunks::Chunks;
 use super::index::Index;
 use super::laws::{Aging, NO_TIME};
+use super::loading::Loader;
 use super::pages::{NO_PAGE, PageState, Pages};
 use super::relation::{Id, Relation};
 use super::table::NONE;
@@ -66,6 +67,8 @@ pub struct Nodes<R: Relation> {
     // Those that have begun and were neither kept nor undone, the first one first.
     steps: VecDeque<Step>,
     next_swept: usize,
+    // What is still to be settled, until the first step begins.
+    pub(super) loading: Option<Loader>,
 }
 
 impl<R: Relation> Nodes<R> {
@@ -80,6 +83,7 @@ impl<R: Relation> Nodes<R> {
             names: HashMap::new(),
             steps: VecDeque::new(),
             next_swept: 0,
+            loading: None,
         }
     }
 
@@ -205,6 +209,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Begins a step.
     pub fn begin(&mut self) {
+        self.loading = None;
         self.steps.push_back(Step::default());
     }
 

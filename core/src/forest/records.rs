@@ -116,6 +116,13 @@ impl<S: Pod> Record<S> {
     }
 }
 
+/// Returns an id as it is written.
+pub fn written_id<R: Relation>(id: Id) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(R::ID_BYTES);
+    write_id::<R>(id, &mut bytes);
+    bytes
+}
+
 /// Writes an id.
 pub fn write_id<R: Relation>(id: Id, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&id.to_be_bytes()[size_of::<Id>() - R::ID_BYTES..]);
@@ -165,8 +172,17 @@ impl<R: Relation> Nodes<R> {
         marked.filter_map(|(at, record)| record.map(|record| (record, at < refreshed))).collect()
     }
 
+    /// Returns the nodes and pages that a log has whole as they are now, as far as they live.
+    pub fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>> {
+        let records = Entry::read_all::<R>(log).filter_map(|entry| match entry {
+            Entry::Record(record) => self.current(&record, live_since_ms),
+            Entry::Refreshed { .. } => None,
+        });
+        records.map(|record| record.pack::<R>()).collect()
+    }
+
     /// Returns a node or page as it is now, and where it is remembered on its own; None if it does not live.
-    pub fn current(&self, record: &Record<R::Signature>, live_since_ms: i64) -> Option<Record<R::Signature>> {
+    fn current(&self, record: &Record<R::Signature>, live_since_ms: i64) -> Option<Record<R::Signature>> {
         match record {
             Record::Node { id, signature, .. } => {
                 let row = self.find(*id, signature)?;

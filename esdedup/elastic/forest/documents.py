@@ -79,7 +79,7 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
 
 def json_documents(packed: Sequence[bytes], relation: Relation) -> list[JsonDocument]:
     """Convert nodes and pages in packed form to documents, leaving out unknown times."""
-    return relation.core.documents(packed, NODES.tables, NODES.written)
+    return relation.core.documents(packed, NODES)
 
 
 def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:

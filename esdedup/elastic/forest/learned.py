@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import all_hits
@@ -64,7 +64,7 @@ class LearnedRecord(NamedTuple):
         try:
             states = [hit["_source"]["state"] for hit in hits]
             content = "".join(state["changes"] for state in states)
-            changes = Changes.of_bytes(base64.b64decode(content, validate=True))
+            changes = read_changes(base64.b64decode(content, validate=True))
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(forest, numbers[0], f"unreadable ({error})") from error
         return cls(numbers[0], numbers[-1], str(states[0]["log"]), changes, len(content))
@@ -72,7 +72,7 @@ class LearnedRecord(NamedTuple):
 
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
     """Return documents with some changes, from a number on, and the one that says that they must be there."""
-    content = base64.b64encode(changes.to_bytes()).decode()
+    content = base64.b64encode(bytes_of(changes.columns())).decode()
     last = first + (len(content) - 1) // _MOST_BYTES
     found: list[Document] = []
     for number in range(first, last + 1):

@@ -39,31 +39,23 @@ class _Batch:
     live_since_ms: int
 
 
+@dataclasses.dataclass(frozen=True)
 class ArticleAudit:
     """Compares the records of articles with a forest's nodes, the latest arrivals first."""
 
-    def __init__(
-        self,
-        index: ForestIndex,
-        records: Records,
-        aging: Aging,
-        *,
-        on_articles: Callable[[int], None] = lambda _: None,
-        on_invalid: Callable[[Record], None] = lambda _: None,
-    ) -> None:
-        """`on_invalid` is called for each record that esdedup cannot have written."""
-        self._index = index
-        self._records = records
-        self._aging = aging
-        self._on_articles = on_articles
-        self._on_invalid = on_invalid
+    index: ForestIndex
+    records: Records
+    aging: Aging
+    on_articles: Callable[[int], None] = lambda _: None
+    # Called for each record that esdedup cannot have written.
+    on_invalid: Callable[[Record], None] = lambda _: None
 
     def violations(self) -> Iterator[list[Violation]]:
         """Yield the violations of each batch of articles, an empty list for one without any."""
         yield list(self._state_behind())
         for batch in self._batches():
             yield [*map(_invalid, batch.invalid), *self._wrong_bands(batch.live), *self._against_nodes(batch)]
-        without = self._records.count_without()
+        without = self.records.count_without()
         if without:
             detail = "they were indexed without esdedup; lists and similar articles leave them out"
             subject = f"{without:,} articles"
@@ -77,34 +69,34 @@ class ArticleAudit:
 
     def _batches(self) -> Iterator[_Batch]:
         """Yield the articles, some at a time, with the nodes of their texts and roots."""
-        for records in self._records.batches():
+        for records in self.records.batches():
             # Nodes are written before articles: after a refresh all nodes of this batch are visible.
-            self._index.refresh_if_allowed()
+            self.index.refresh_if_allowed()
             valid: list[Record] = []
             invalid: list[Record] = []
             for record in records:
                 (valid if self._is_valid(record) else invalid).append(record)
             for record in invalid:
-                self._on_invalid(record)
+                self.on_invalid(record)
             names = (record.page for record in valid if record.page)
-            remembered = self._index.run(self._index.nodes.pages(names))
+            remembered = self.index.run(self.index.nodes.pages(names))
             nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
-            live_since_ms = self._index.status().live_since_ms(self._aging)
+            live_since_ms = self.index.status().live_since_ms(self.aging)
             live = [record for record in valid if self._seen_until_ms(record) >= live_since_ms]
             yield _Batch(
                 invalid=invalid, live=live, nodes=nodes, pages=remembered, live_since_ms=live_since_ms
             )
-            self._on_articles(len(records))
+            self.on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
         # Articles are read first: while a forest is fed, its state runs ahead of its articles.
-        articles = self._records.state()
-        forest = self._index.status().state
+        articles = self.records.state()
+        forest = self.index.status().state
         after = forest.after(articles)
         if after != forest:
             detail = f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}"
-            yield repairable(ViolationKind.STATE_BEHIND, self._index.name, detail, Remedy(state=after))
+            yield repairable(ViolationKind.STATE_BEHIND, self.index.name, detail, Remedy(state=after))
 
     def _nodes(self, batch: list[Record], remembered: Iterable[StoredPage]) -> dict[str, StoredNode]:
         ids = {
@@ -114,14 +106,14 @@ class ArticleAudit:
             for node_id in (record.fingerprint, record.root)
         }
         ids.update(each.node for each in remembered if each.node is not None)
-        return {node.id: node for node in self._index.run(self._index.nodes.by_id(ids))}
+        return {node.id: node for node in self.index.run(self.index.nodes.by_id(ids))}
 
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
         # The repairs of earlier articles apply to later ones.
         repaired, pages = dict(batch.nodes), dict(batch.pages)
         for record in batch.live:
-            if record.profile != self._index.meta.profile:
-                detail = f"{record.profile!r}; the profile of the forest is {self._index.meta.profile!r}"
+            if record.profile != self.index.meta.profile:
+                detail = f"{record.profile!r}; the profile of the forest is {self.index.meta.profile!r}"
                 yield Violation(kind=ViolationKind.OTHER_PROFILE, subject=record.id, detail=detail)
             elif record.fingerprint is not None:
                 yield from self._of_article(record, record.fingerprint, repaired, pages, batch)
@@ -195,7 +187,7 @@ class ArticleAudit:
         return changed
 
     def _is_latest_of(self, page: str, record: Record) -> bool:
-        return self._records.latest_of_page(page) == record.seq
+        return self.records.latest_of_page(page) == record.seq
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
         """Return a node as it must be, given that it existed when this article arrived."""
@@ -204,7 +196,7 @@ class ArticleAudit:
             own = StoredNode(
                 record.fingerprint or "", record.root, record.signature, record.seq, record.seen_ms, seen_ms
             )
-            return own if node_id == own.id else recreate_root(node_id, own, self._index.relation)
+            return own if node_id == own.id else recreate_root(node_id, own, self.index.relation)
         return node._replace(
             # A root recreated from a leaf's article gets its own signature back from its own article.
             signature=record.signature if node_id == record.fingerprint else node.signature,
@@ -215,7 +207,7 @@ class ArticleAudit:
         )
 
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:
-        profile = self._index.meta.profile
+        profile = self.index.meta.profile
         wrong = [record for record in batch if record.fingerprint is not None and record.profile == profile]
         # Version 0.2.0 wrote the keys of nodes into articles.
         for layout in (ARTICLES, NODES):
@@ -225,12 +217,12 @@ class ArticleAudit:
             yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
 
     def _with_other_bands(self, records: list[Record], layout: Layout) -> Iterator[Record]:
-        bands = keys_of(records, self._index.relation, layout)
+        bands = keys_of(records, self.index.relation, layout)
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
         # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
         for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):
-            correct = self._records.with_bands(group)
+            correct = self.records.with_bands(group)
             yield from (record for record, _ in group if (record.index, record.id) not in correct)
 
     def _is_valid(self, record: Record) -> bool:
@@ -241,9 +233,9 @@ class ArticleAudit:
             return record.root.startswith(LONE)
         if not is_node_id(record.root) or record.seq < 1:
             return False
-        if record.profile != self._index.meta.profile:
+        if record.profile != self.index.meta.profile:
             return is_node_id(record.fingerprint)
-        relation = self._index.relation
+        relation = self.index.relation
         return len(record.signature) == relation.dtype.itemsize and relation.ids(
             np.frombuffer(record.signature, relation.dtype)
         ) == [record.fingerprint]
@@ -251,7 +243,7 @@ class ArticleAudit:
     def _seen_until_ms(self, record: Record) -> int:
         if record.seen_ms == NO_TIME:
             return NO_TIME
-        return self._aging.round_up(record.seen_ms)
+        return self.aging.round_up(record.seen_ms)
 
 
 def _page_seen_ms(page: StoredPage, node: StoredNode | None) -> int:

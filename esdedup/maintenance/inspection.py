@@ -262,11 +262,7 @@ class Inspection:
 
 
 def check_at_least_1(**numbers: int) -> None:
-    """Check settings, by their names.
-
-    Raises:
-        SettingError: A number is below 1.
-    """
+    """Raise `SettingError` if a setting, by its name, is below 1."""
     for name, number in numbers.items():
         if number < 1:
             raise SettingError(f"{name} is {number}; it must be at least 1")

@@ -21,7 +21,7 @@ from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
 from esdedup.maintenance.forest_audit import AUDIT_BATCH
 from esdedup.maintenance.inspection import Inspection, OnProgress, check_at_least_1, ignore
-from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired, rebuild
+from esdedup.maintenance.repair import WRITE_BATCH, Rebuild, Repair, Repaired
 
 # Random damage to a third of all nodes took three at most; the last of them found nothing.
 _MOST_PASSES = 10
@@ -118,8 +118,8 @@ class Maintenance(Inspection):
         repaired: Repaired = collections.Counter()
         with ForestWriter(index, wait_s=self._wait_s) as writer:
             repair = Repair(
-                writer,
-                records,
+                writer=writer,
+                records=records,
                 write_batch=self._write_batch,
                 audit_batch=self._audit_batch,
                 on_progress=on_progress or ignore,
@@ -169,13 +169,13 @@ class Maintenance(Inspection):
             SettingError: `indices` is a string, or empty, or contains an empty name.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
-        return rebuild(
-            self._client,
-            self._forest,
-            self._records(indices),
+        return Rebuild(
+            client=self._client,
+            name=self._forest,
+            records=self._records(indices),
             aging=None if retention is None else Aging.of(retention=retention),
             lookup=lookup,
             replace=replace,
             wait_s=self._wait_s,
             on_progress=on_progress or ignore,
-        )
+        ).run()

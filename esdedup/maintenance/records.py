@@ -107,16 +107,13 @@ class Records:
         return ([self._record_of(hit) for hit in hits] for hits in pages)
 
     def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
-        """Make sure that each index of articles belongs to a forest, as far as a sample shows it.
+        """Raise `ForestMismatch` if an index of articles belongs to another forest, as far as a sample shows.
 
         Compared with a forest that is not theirs, all articles would seem damaged. An index is another
         forest's if at most the share `most_known` of the sampled articles has its node or root in this one:
         the same texts may come to both. The sample leaves out what a forest may lack: the nodes of articles
         that may have expired, and, after it was restored from a snapshot, of articles with later numbers
         than it has.
-
-        Raises:
-            ForestMismatch: One belongs to another forest.
         """
         may_refresh = index.refresh_if_allowed()
         if not index.run(index.nodes.count_nodes()):

@@ -15,20 +15,14 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import (
-    FIELD,
-    LearnedLog,
-    LearnedRecord,
-    documents_of,
-    read_learned,
-)
+from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
-from esdedup.fingerprint.profile import Profile, get_profile
+from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
@@ -65,40 +59,32 @@ def _write(writer: ForestWriter, stored: Iterable[Stored], write_batch: int) -> 
         writer.write([packing.pack(each) for each in chunk])
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Repair:
     """Writes the remedies of violations into the forest that `writer` owns, and into its articles."""
 
-    def __init__(
-        self,
-        writer: ForestWriter,
-        records: Records | None,
-        *,
-        write_batch: int = WRITE_BATCH,
-        audit_batch: int,
-        on_progress: Callable[[int], None],
-    ) -> None:
-        self._writer = writer
-        self._records = records
-        self._write_batch = write_batch
-        self._audit_batch = audit_batch
-        self._on_progress = on_progress
+    writer: ForestWriter
+    records: Records | None
+    write_batch: int
+    audit_batch: int
+    on_progress: Callable[[int], None]
 
     def run_once(self, latest_ms: int) -> Repaired:
         """Repair what can be repaired now; times after `latest_ms` are in the future."""
-        index, records = self._writer.index, self._records
+        index, records = self.writer.index, self.records
         aging = index.status().aging
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
-        count = ahead.set_back(self._writer, write=self._write)
+        count = ahead.set_back(self.writer, write=self._write)
         repaired: Repaired = collections.Counter({ViolationKind.TIME_AHEAD: count})
-        forest = ForestAudit(index, aging, on_nodes=self._on_progress, audit_batch=self._audit_batch)
+        forest = ForestAudit(index, aging, on_nodes=self.on_progress, audit_batch=self.audit_batch)
         if records is None:
             return repaired + self._repair_forest(forest)
-        articles = ArticleAudit(index, records, aging, on_articles=self._on_progress)
-        repaired += adopt(self._writer, articles, write_batch=self._write_batch)
+        articles = ArticleAudit(index, records, aging, on_articles=self.on_progress)
+        repaired += adopt(self.writer, articles, write_batch=self.write_batch)
         repaired += self._repair_forest(forest)
         if repaired[ViolationKind.NODE_GONE]:
             # A lost node may have been older than its remaining articles: the order is unreliable.
-            self._writer.write_own(ordered_since_document(index.status().state.seq))
+            self.writer.write_own(ordered_since_document(index.status().state.seq))
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
@@ -118,15 +104,15 @@ class Repair:
                 damaged.append(violation.remedy.damaged)
             if violation.remedy.forgotten:
                 self._forget(violation.remedy.forgotten)
-        self._writer.delete(damaged)
+        self.writer.delete(damaged)
         self._write(stored.values())
-        self._writer.index.refresh()
+        self.writer.index.refresh()
         for later in joins:
             target = _last_target(joins, later)
             if target != later:
                 self._join(later, target)
                 # The next tree may join the same one.
-                self._writer.index.refresh()
+                self.writer.index.refresh()
         return repaired
 
     def _assign_roots(self, records: Records, audit: ArticleAudit) -> Repaired:
@@ -134,24 +120,24 @@ class Repair:
         repaired: Repaired = collections.Counter()
         for batch in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in batch if violation.remedy.new_root]
-            for chunk in chunks(new_roots, self._write_batch):
-                self._writer.renew()
+            for chunk in chunks(new_roots, self.write_batch):
+                self.writer.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
             outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
-            for some in chunks(outdated, self._write_batch):
-                self._writer.renew()
+            for some in chunks(outdated, self.write_batch):
+                self.writer.renew()
                 repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
         records.refresh()
         return repaired
 
     def _forget(self, documents: Query) -> None:
         # The document that says how many there must be comes last: until then, what is left is damaged.
-        for hits in self._writer.index.hit_pages(documents, sort=[FIELD], versions=True):
-            self._writer.delete(hits)
+        for hits in self.writer.index.hit_pages(documents, sort=[FIELD], versions=True):
+            self.writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:
         """Move a tree under another root, its own root last: until then an audit still finds the tree."""
-        index = self._writer.index
+        index = self.writer.index
         found = index.run(index.nodes.by_id([target]))
         root = next((node for node in found if node.is_root), None)
         if root is None:
@@ -165,7 +151,7 @@ class Repair:
         self._write(node for node in moved if node.id == later)
 
     def _write(self, stored: Iterable[Stored]) -> None:
-        _write(self._writer, stored, self._write_batch)
+        _write(self.writer, stored, self.write_batch)
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:
@@ -178,106 +164,124 @@ def _last_target(joins: dict[str, str], later: str) -> str:
     return target
 
 
-def rebuild(
-    client: Elasticsearch,
-    name: str,
-    records: Records,
-    *,
-    aging: Aging | None,
-    lookup: Lookup | None,
-    replace: bool,
-    wait_s: float,
-    on_progress: Callable[[int], None],
-) -> int:
-    """Rebuild a forest from articles; return how many nodes it has. Errors as of `Maintenance.rebuild`.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rebuild:
+    """Rebuilds a forest from articles; each article keeps its root."""
 
-    Without `aging` or `lookup`, it has that of the forest that is replaced, else the default.
-    """
-    emptied = _emptied(client, name, records, aging=aging, lookup=lookup, replace=replace, wait_s=wait_s)
-    invalid: list[str] = []
-    with emptied as writer:
-        audit = ArticleAudit(
-            writer.index,
-            records,
-            writer.index.status().aging,
-            on_articles=on_progress,
-            on_invalid=lambda record: invalid.append(record.id),
-        )
-        adopt(writer, audit)
-        writer.index.refresh()
-        if not writer.index.run(read_learned(name)):
+    client: Elasticsearch
+    # The forest's.
+    name: str
+    records: Records
+    # None: those of the forest that is replaced, else the default.
+    aging: Aging | None
+    lookup: Lookup | None
+    replace: bool
+    wait_s: float
+    on_progress: Callable[[int], None]
+
+    def run(self) -> int:
+        """Rebuild the forest; return how many nodes it has. Errors as of `Maintenance.rebuild`."""
+        invalid: list[str] = []
+        with self._emptied() as writer:
+            audit = ArticleAudit(
+                writer.index,
+                self.records,
+                writer.index.status().aging,
+                on_articles=self.on_progress,
+                on_invalid=lambda record: invalid.append(record.id),
+            )
+            adopt(writer, audit)
+            writer.index.refresh()
+            if not writer.index.run(read_learned(self.name)):
+                log.warning(
+                    "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
+                    "articles, or the first pages that arrive are compared whole",
+                    self.name,
+                )
+            writer.renew()
+            writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
+            nodes = writer.index.run(writer.index.nodes.count_nodes())
+        if invalid:
             log.warning(
-                "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
-                "articles, or the first pages that arrive are compared whole",
-                name,
+                "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
+                "verification with their indices names each",
+                self.name,
+                f"{len(invalid):,}",
+                invalid[0],
             )
-        writer.renew()
-        writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
-        nodes = writer.index.run(writer.index.nodes.count_nodes())
-    if invalid:
-        log.warning(
-            "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
-            "verification with their indices names each",
-            name,
-            f"{len(invalid):,}",
-            invalid[0],
-        )
-    return nodes
+        return nodes
 
-
-def _emptied(
-    client: Elasticsearch,
-    name: str,
-    records: Records,
-    *,
-    aging: Aging | None,
-    lookup: Lookup | None,
-    replace: bool,
-    wait_s: float,
-) -> ForestWriter:
-    """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
-    found = execute(client, read_meta(name))
-    meta = _meta(name, records, found, lookup=lookup)
-    index = ForestIndex.make(client, name, meta=meta)
-    latest_ms = Clock(index).latest_ms()
-    state, dead_before_ms = State(), NO_TIME
-    learned: list[LearnedRecord] = []
-    if index.meta != meta:
-        if not replace:
-            raise ForestExists(
-                f"there is a forest {name!r} already: replace it, or name another one", forest=name
-            )
-        if index.meta.profile == meta.profile and not index.meta.rebuilding:
-            # A forest that was made anew after it was lost may have few of its articles' nodes.
-            records.refuse_others_articles(index, most_known=0.0)
-        # Take its lease first: otherwise its owner could write into the new forest through the alias.
-        former = ForestWriter(index, wait_s=wait_s)
-        with former.released_on_error():
-            status = index.status(latest_ms=latest_ms)
-            state = status.state
-            # Longer retention must not revive expired nodes.
-            dead_before_ms = status.live_since_ms(status.aging)
+    def _emptied(self) -> ForestWriter:
+        """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
+        meta = self._meta()
+        index = ForestIndex.make(self.client, self.name, meta=meta)
+        latest_ms = Clock(index).latest_ms()
+        aging, state, dead_before_ms = self.aging, State(), NO_TIME
+        learned: list[LearnedRecord] = []
+        if index.meta != meta:
+            if not self.replace:
+                raise ForestExists(
+                    f"there is a forest {self.name!r} already: replace it, or name another one",
+                    forest=self.name,
+                )
+            if index.meta.profile == meta.profile and not index.meta.rebuilding:
+                # A forest that was made anew after it was lost may have few of its articles' nodes.
+                self.records.refuse_others_articles(index, most_known=0.0)
+            # Take its lease first: otherwise its owner could write into the new forest through the alias.
+            former = ForestWriter(index, wait_s=self.wait_s)
+            with former.released_on_error():
+                status = index.status(latest_ms=latest_ms)
+                state = status.state
+                # Longer retention must not revive expired nodes.
+                dead_before_ms = status.live_since_ms(status.aging)
+                aging = aging or status.aging
+                learned = _learned(index)
+            former.drop()
+            index = ForestIndex.make(self.client, self.name, meta=meta)
+        writer = ForestWriter(index, wait_s=self.wait_s)
+        with writer.released_on_error():
+            status = index.status()
             aging = aging or status.aging
-            learned = _learned(index)
-        former.drop()
-        index = ForestIndex.make(client, name, meta=meta)
-    writer = ForestWriter(index, wait_s=wait_s)
-    with writer.released_on_error():
-        status = index.status()
-        aging = aging or status.aging
-        dead_before_ms = max(dead_before_ms, status.dead_before_ms)
-        writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
-        # Numbers of arrivals are never reused, not even those of deleted articles.
-        ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
-        state = ahead.true_state().after(state)
-        ahead.set_articles_back(writer, state)
-        writer.write([], state=state)
-        for each in learned:
-            documents = documents_of(each.changes, log=each.log, first=each.first)
-            writer.write([], learned=documents)
-        # An article that was indexed twice has the number of its second arrival: the order is unreliable.
-        writer.write_own(ordered_since_document(index.status().state.seq))
-    return writer
+            dead_before_ms = max(dead_before_ms, status.dead_before_ms)
+            writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
+            # Numbers of arrivals are never reused, not even those of deleted articles.
+            ahead = TimesAhead(index, self.records, latest_ms=latest_ms, aging=aging)
+            state = ahead.true_state().after(state)
+            ahead.set_articles_back(writer, state)
+            writer.write([], state=state)
+            for each in learned:
+                documents = documents_of(each.changes, log=each.log, first=each.first)
+                writer.write([], learned=documents)
+            # An article that was indexed twice has the number of its second arrival: the order is unreliable.
+            writer.write_own(ordered_since_document(index.status().state.seq))
+        return writer
+
+    def _meta(self) -> Meta:
+        """Return the metadata of a forest of these articles."""
+        former = execute(self.client, read_meta(self.name))
+        found = self.records.profiles()
+        if not found:
+            raise IndexNotReady(
+                "none of the articles was indexed through esdedup, so there is nothing to rebuild a forest "
+                "from: index them through esdedup, which makes their forest"
+            )
+        if len(found) != 1:
+            raise ForestMismatch(
+                f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile",
+                forest=self.name,
+            )
+        (label,) = found
+        try:
+            standard = get_profile(label.split("-")[0])
+        except SettingError as error:
+            raise ForestMismatch(
+                f"the articles were fingerprinted with {label!r}: {error}", forest=self.name, found=label
+            ) from error
+        # The profile with that label as far as the label tells, else the standard one of its name.
+        whole = standard.with_changes(keep_boilerplate=True)
+        profile = whole if whole.label == label else standard
+        meta = Meta.of(profile, lookup=self.lookup or (former.lookup if former else "memory"))
+        return dataclasses.replace(meta, profile=label, rebuilding=True)
 
 
 def _learned(index: ForestIndex) -> list[LearnedRecord]:
@@ -289,38 +293,3 @@ def _learned(index: ForestIndex) -> list[LearnedRecord]:
         log.warning("the rebuilt forest begins to learn anew: %s", error)
         return []
     return found
-
-
-def _meta(name: str, records: Records, former: Meta | None, *, lookup: Lookup | None) -> Meta:
-    """Return the metadata of a forest of these articles, which may replace a former one."""
-    found = records.profiles()
-    if not found:
-        raise IndexNotReady(
-            "none of the articles was indexed through esdedup, so there is nothing to rebuild a forest from: "
-            "index them through esdedup, which makes their forest"
-        )
-    if len(found) != 1:
-        raise ForestMismatch(
-            f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile",
-            forest=name,
-        )
-    (label,) = found
-    try:
-        profile = _profile(label)
-    except SettingError as error:
-        raise ForestMismatch(
-            f"the articles were fingerprinted with {label!r}: {error}", forest=name, found=label
-        ) from error
-    meta = Meta.of(profile, lookup=lookup or (former.lookup if former else "memory"))
-    return dataclasses.replace(meta, profile=label, rebuilding=True)
-
-
-def _profile(label: str) -> Profile:
-    """Return the profile with that label as far as the label tells, else the standard one of its name.
-
-    Raises:
-        SettingError: There is none of that name.
-    """
-    standard = get_profile(label.split("-")[0])
-    whole = standard.with_changes(keep_boilerplate=True)
-    return whole if whole.label == label else standard

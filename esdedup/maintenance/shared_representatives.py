@@ -1,6 +1,7 @@
 """Finds the representatives that a set of nodes shares most, and the sentences behind them."""
 
 import collections
+import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -38,20 +39,22 @@ class SharedRepresentative(pydantic.BaseModel, frozen=True):
     sentence: str | None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedRepresentatives:
-    """Finds the representatives that nodes of one forest share."""
+    """Finds the representatives that nodes of one forest share.
 
-    def __init__(self, *, relation: Relation, texts: StoredTexts | None, explainer: Explainer | None) -> None:
-        """Without texts, or an explainer of the forest's profile, no sentences are shown."""
-        self._relation = relation
-        self._texts = texts
-        self._explainer = explainer
+    Without texts, or an explainer of the forest's profile, no sentences are shown.
+    """
+
+    relation: Relation
+    texts: StoredTexts | None
+    explainer: Explainer | None
 
     def find(self, nodes: Sequence[StoredNode], *, most: int, by_tree: bool) -> list[SharedRepresentative]:
         """Find the most shared representatives, the most shared one first: by nodes, or by trees."""
         if not nodes:
             return []
-        representatives = self._relation.representatives(signatures_of(nodes, self._relation))
+        representatives = self.relation.representatives(signatures_of(nodes, self.relation))
         owners = [node.root if by_tree else node.id for node in nodes]
         common, frequencies = _most_frequent(owners, representatives)
         centres = self._centres(common, frequencies)
@@ -70,7 +73,7 @@ class SharedRepresentatives:
             yield representatives[centre]
 
     def _are_near(self, one: Representatives, other: Representatives) -> npt.NDArray[np.bool_]:
-        return self._relation.distances_bits(one, other) <= self._relation.max_distance_bits
+        return self.relation.distances_bits(one, other) <= self.relation.max_distance_bits
 
     def _describe(
         self, centre: np.uint64, nodes: Sequence[StoredNode], representatives: Representatives
@@ -89,17 +92,17 @@ class SharedRepresentatives:
 
     def _sentence(self, centre: np.uint64, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
         """Return the kind and the passage of the representative nearest to this one, in one article."""
-        if self._texts is None or self._explainer is None:
+        if self.texts is None or self.explainer is None:
             return None, None
         try:
-            article = self._texts.by_fingerprint([node.id for node in sharing[:_MOST_NODES_READ]])
+            article = self.texts.by_fingerprint([node.id for node in sharing[:_MOST_NODES_READ]])
         except ArticleRejected:
             article = None
-        represented = self._explainer.representatives(article.text) if article is not None else []
+        represented = self.explainer.representatives(article.text) if article is not None else []
         if not represented:
             return None, None
         theirs = from_hex(each.simhash for each in represented)
-        nearest = represented[int(self._relation.distances_bits(theirs, np.array([centre])).argmin())]
+        nearest = represented[int(self.relation.distances_bits(theirs, np.array([centre])).argmin())]
         return nearest.kind, nearest.passage or represented[0].passage
 
 

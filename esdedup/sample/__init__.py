@@ -42,6 +42,7 @@ _FROM_AGENCY = 0.7
 # The hour (UTC) at which night ends, and the share that is printed at night all the same.
 _NIGHT_ENDS, _NIGHT_WORK = 5, 0.2
 _WORKDAYS = 5
+# How often one day's bulletin is printed once, twice, and so on, in per cent.
 _BULLETIN_COPIES = (50, 30, 15, 5)
 # A corpus of at least so many articles has every bulletin of every day.
 _WHOLE = 3_000
@@ -85,13 +86,15 @@ def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]
         for plot in kinds:
             for when in _bulletin_moments(plot, count, end, chance):
                 story = tell(next(numbers), plot, when=when, chance=chance)
-                found[language] += _copies(story, _bulletin_size(chance), press[language], end, chance)
+                (size,) = chance.choices(range(1, 1 + len(_BULLETIN_COPIES)), _BULLETIN_COPIES)
+                found[language] += _copies(story, size, press[language], end, chance)
     dealt = {language: _dealt(each, chance) for language, each in plots().items()}
     for size in _sizes(count, chance):
         if sum(map(len, found.values())) >= count:
             break
         language = min(LANGUAGES, key=lambda each: len(found[each]))
-        when = _beginning(end, chance)
+        weeks = timedelta(weeks=_WEEKS)
+        when = _awake(end - weeks + chance.random() * (weeks - _LAST_BEGINNING), chance)
         story = tell(next(numbers), next(dealt[language]), when=when, chance=chance)
         found[language] += _copies(story, size, press[language], end, chance)
     return list(itertools.chain.from_iterable(found.values()))[:count]
@@ -140,12 +143,6 @@ def _sizes(count: int, chance: random.Random) -> Iterator[int]:
         yield chance.choices((small, medium, large), _WEIGHTS)[0]
 
 
-def _beginning(end: datetime, chance: random.Random) -> datetime:
-    """Return when a story goes out first."""
-    weeks = timedelta(weeks=_WEEKS)
-    return _awake(end - weeks + chance.random() * (weeks - _LAST_BEGINNING), chance)
-
-
 def _moments(size: int, first: datetime, end: datetime, chance: random.Random) -> list[datetime]:
     """Return when the copies of a story are printed: one at `first`, then fewer and fewer."""
     is_revived = size >= _LEAST_REVIVED and chance.random() < _REVIVED
@@ -170,11 +167,6 @@ def _bulletin_moments(plot: Plot, count: int, end: datetime, chance: random.Rand
         is_wanted = chance.random() < count / _WHOLE
         if start < moment < end and is_wanted and not (plot.only_workdays and moment.weekday() >= _WORKDAYS):
             yield moment
-
-
-def _bulletin_size(chance: random.Random) -> int:
-    """Return how often one day's bulletin is printed."""
-    return chance.choices(range(1, 1 + len(_BULLETIN_COPIES)), _BULLETIN_COPIES)[0]
 
 
 def _papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outlet]:

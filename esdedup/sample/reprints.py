@@ -28,14 +28,6 @@ _SOUND_ALIKE = (("的", "地"), ("在", "再"), ("做", "作"), ("已", "己"), 
 
 
 @dataclasses.dataclass(frozen=True)
-class Style:
-    """What the outlets of one language have in common."""
-
-    wire_lines: list[str]
-    titles: list[str]
-
-
-@dataclasses.dataclass(frozen=True)
 class Outlet:
     """A paper, a station, a site, or an agency."""
 
@@ -44,21 +36,22 @@ class Outlet:
     # Opens texts of its own.
     line: str
     footers: list[str]
-    style: Style
     is_agency: bool
+    # Of all outlets of its language.
+    wire_lines: list[str]
+    titles: list[str]
 
 
 def outlets() -> dict[str, list[Outlet]]:
     """Return the outlets by language."""
-    found: dict[str, list[Outlet]] = {}
-    for language, named in corpus()["outlets"].items():
-        style = Style(named["wire"], named["titles"])
-        found[language] = [
-            Outlet(**each, style=style, is_agency=kind == "agencies")
+    return {
+        language: [
+            Outlet(**each, is_agency=kind == "agencies", wire_lines=named["wire"], titles=named["titles"])
             for kind in ("agencies", "papers")
             for each in named[kind]
         ]
-    return found
+        for language, named in corpus()["outlets"].items()
+    }
 
 
 @dataclasses.dataclass
@@ -99,7 +92,7 @@ class Newsroom:
         if not self._story.plot.is_bulletin:
             self._edit(draft)
         if self._happens(_DRESSED_TITLE):
-            draft.title = self._chance.choice(outlet.style.titles).replace("{title}", draft.title)
+            draft.title = self._chance.choice(outlet.titles).replace("{title}", draft.title)
         is_wired = self._origin.is_agency and self._happens(_WITH_WIRE_LINE)
         self._dress(draft, outlet, wire=is_wired, own=self._happens(_WITH_OWN_LINE))
         return self._printed(draft, outlet)
@@ -136,7 +129,7 @@ class Newsroom:
 
     def _dress(self, draft: _Draft, outlet: Outlet, *, wire: bool, own: bool) -> None:
         if wire or own:
-            draft.opening = self._chance.choice(outlet.style.wire_lines) if wire else outlet.line
+            draft.opening = self._chance.choice(outlet.wire_lines) if wire else outlet.line
         # An outlet does not credit itself.
         footers = [each for each in outlet.footers if outlet is not self._origin or "{" not in each]
         if footers and self._happens(_WITH_FOOTER):

@@ -126,13 +126,7 @@ class Overlap:
     def of(
         cls, one: tuple[ParsedTexts, Bools], other: tuple[ParsedTexts, Bools], *, number_weight: int
     ) -> "Overlap":
-        """Compare two texts; each must have a letter or digit.
-
-        Args:
-            one: The one text alone, and which of its passages are left out, bool ``(passages,)``.
-            other: The same for the other text.
-            number_weight: How many times a run with a number counts.
-        """
+        """Compare two texts that have letters, given which of their passages are left out."""
         (parsed, left_out), (parsed_other, left_out_of_other) = one, other
         ((of_words, of_numbers),) = parsed.core.overlap(
             left_out.tobytes(), parsed_other.core, left_out_of_other.tobytes()

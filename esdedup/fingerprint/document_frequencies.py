@@ -22,12 +22,7 @@ class DocumentFrequencies:
     """Counts in how many texts each word occurs: some 100 bytes of memory for each different word."""
 
     def __init__(self, segmenter: Segmenter, *, max_text_length: int) -> None:
-        """Count in no text so far.
-
-        Args:
-            segmenter: Cuts the texts into words, as it will for fingerprints.
-            max_text_length: How many characters of a text count, without markup.
-        """
+        """Count in no text so far; of each, only so many characters will count, without markup."""
         self._segmenter = segmenter
         self._max_text_length = max_text_length
         self._texts_with: Counter[str] = Counter()
@@ -47,13 +42,8 @@ class DocumentFrequencies:
     def table(self, *, min_texts: int = 1) -> WordTable:
         """Return the inverse document frequencies, ln((texts + 1) / texts with the word), to six decimals.
 
-        All other words weigh their median, as with the table of `TF_IDF`.
-
-        Args:
-            min_texts: Words that occur in fewer texts are left out; from 1.
-
-        Raises:
-            SettingError: No word remains.
+        All other words weigh their median, as with the table of `TF_IDF`. Words that occur in fewer than
+        `min_texts` are left out; raises `SettingError` if none remains.
         """
         weights = {
             word: round(math.log((self.text_count + 1) / count), _DECIMALS)

@@ -78,12 +78,9 @@ class Fingerprinter:
     """Computes fingerprints of one profile. Not thread-safe."""
 
     def __init__(self, profile: Profile, *, threads: int = 1) -> None:
-        """Compute with a profile.
+        """Compute with a profile; `threads` share the texts of a batch, with the same results.
 
-        Args:
-            profile: How texts are fingerprinted.
-            threads: How many share the texts of a batch; from 1. The results are the same. Words of `classic`
-                and `keywords` are cut in one of them.
+        Words of `classic` and `keywords` are cut in one of them.
         """
         self.profile = profile
         self._threads = threads
@@ -100,10 +97,8 @@ class Fingerprinter:
         it. The time and the memory that a text takes are proportional to its length, whatever is in it. One
         at which the core fails counts as empty; `Fingerprints.faults` says so.
 
-        Args:
-            texts: With or without markup.
-            passage_filter: Called for a few texts at a time, in their order. None: nothing is left out. Not
-                called if the profile keeps boilerplate.
+        `passage_filter` is called for a few texts at a time, in their order; not if the profile keeps
+        boilerplate.
         """
         passage_filter = self._allowed(passage_filter)
         return Fingerprints.joined(

@@ -1,16 +1,6 @@
 """The signature of a text under the profile `verified`: everything that is compared and stored.
 
-A sketch of a whole text in 64 bytes, from which the resemblance of two texts is estimated.
-
-One-permutation MinHash (Li, Owen, Zhang, NIPS 2012): every run of tokens is hashed, the highest bits of
-the hash choose one of 128 bins, and each bin keeps its least hash. A sketch stores 4 bits of each
-(b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is empty in both texts is not
-compared. So short texts, in which nearly every run has a bin of its own, are compared nearly exactly.
-
-The resemblance of two texts is the share of their distinct runs that both have (Broder 1997). Runs with a
-number count several times: texts made from one template differ in their numbers, and the larger the
-share of numbers in a text, the more they should weigh. Sketches are made in
-`core/src/signature.rs`, and compared in `core/src/forest/agreement.rs`.
+It is made in `core/src/signature.rs`, which says how, and compared in `core/src/forest/agreement.rs`.
 """
 
 import dataclasses
@@ -100,11 +90,7 @@ class Fingerprints:
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def checked(self) -> "Fingerprints":
-        """Return these, for a caller who has no other texts to go on with.
-
-        Raises:
-            TextFailed: The core failed at a text.
-        """
+        """Return these, or raise `TextFailed`, for a caller who has no other texts to go on with."""
         for position in np.flatnonzero(self.faults != "").tolist():
             raise TextFailed(f"text {position + 1}", self.faults[position])
         return self

@@ -46,11 +46,7 @@ def weighted_simhashes(
     """Return the simhash of 64 bits of each group of weighted hashes: uint64 ``(groups,)``.
 
     Weights are whole numbers, so sums are exact: the same on every machine and for every order of tokens.
-
-    Args:
-        hashes: One group after the other, ``(n,)``.
-        weights: ``(n,)``.
-        starts: The first hash of each group, ``(groups,)``, ascending from 0.
+    Groups come one after the other; `starts` are their first hashes, ascending from 0.
     """
     found = _core.weighted_simhashes(hashes.tobytes(), weights.tobytes(), starts.tobytes())
     return np.frombuffer(found, np.uint64)

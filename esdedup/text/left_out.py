@@ -53,12 +53,7 @@ class LocatedPassages:
 
     @classmethod
     def of(cls, text: str, *, max_length: int) -> "LocatedPassages":
-        """Find the passages of a raw text, as its fingerprint does.
-
-        Args:
-            text: With or without markup.
-            max_length: How many characters are fingerprinted.
-        """
+        """Find the passages of a raw text, as its fingerprint does of so many characters."""
         visible, core, starts, ends = _core.locate(text, max_length=max_length)
         parsed = ParsedTexts(core)
         return cls(

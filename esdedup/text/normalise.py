@@ -48,9 +48,7 @@ def normalise(texts: Sequence[str]) -> list[str]:
 def normal_beginnings(texts: Sequence[str], *, max_length: int) -> tuple[list[str], npt.NDArray[np.bool_]]:
     """Return raw texts without markup, in their normal form, and which of them were longer: bool ``(n,)``.
 
-    Args:
-        texts: With or without markup.
-        max_length: How many characters to keep of each visible text, each counted with its normal form.
+    `max_length` characters are kept of each visible text, each counted with its normal form.
     """
     found, are_cut = _core.normalise(texts, max_length=max_length)
     return found, np.frombuffer(are_cut, bool)

@@ -67,13 +67,9 @@ class ParsedTexts:
     def of(
         cls, texts: Sequence[str], *, max_length: int, keep_text: bool = False, threads: int = 1
     ) -> "ParsedTexts":
-        """Parse raw texts.
+        """Parse raw texts; see `_core.parse`.
 
-        Args:
-            texts: With or without markup.
-            max_length: How many characters to keep of each visible text.
-            keep_text: Whether to keep the normal texts, to cut them into words or to show passages.
-            threads: How many share the work on the texts.
+        `keep_text` keeps the normal texts, to cut them into words or to show passages.
         """
         return cls(
             _core.parse(

@@ -37,19 +37,23 @@ struct Line {
     breaks_off: bool,
 }
 
+impl Line {
+    fn columns(&self) -> usize {
+        self.length + self.extra_columns
+    }
+}
+
 /// Returns which lines of a text end only because they are full.
 ///
 /// `ends` are the places of the characters that end sentences, among them all line breaks and the end of the text.
 pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     let lines = lines(points, ends);
-    let by_characters = |line: &Line| line.length;
-    let by_columns = |line: &Line| line.length + line.extra_columns;
-    let paragraphs: Vec<Paragraph> =
-        paragraphs(&lines).map(|range| Paragraph::new(points, &lines, range)).collect();
+    let paragraphs: Vec<&[Line]> = lines.split_inclusive(|line| line.length == 0).collect();
     // Some programs count characters, others columns.
-    let measures = [&by_characters as &dyn Fn(&Line) -> usize, &by_columns];
+    let measures: [fn(&Line) -> usize; 2] = [|line| line.length, Line::columns];
     let [characters, columns] = measures.map(|measure| {
-        let measured: Vec<Measured> = paragraphs.iter().map(|each| each.measured(measure)).collect();
+        let measured: Vec<Measured> =
+            paragraphs.iter().map(|lines| measured(points, lines, measure)).collect();
         let of_text: i64 = measured.iter().map(|each| each.against).sum();
         (measured, of_text)
     });
@@ -60,15 +64,10 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
         let against_columns = if other.is_telling { other.against } else { columns.1 };
         let (chosen, least) =
             if against_columns < against { (other, against_columns) } else { (one, against) };
-        let may_be = least <= 0 && paragraph.may_be_prose(&by_columns);
+        let may_be = least <= 0 && may_be_prose(paragraph);
         wrapped.extend(chosen.full.iter().map(|full| may_be && *full));
     }
     wrapped
-}
-
-struct Paragraph<'a> {
-    points: &'a [Point],
-    lines: &'a [Line],
 }
 
 /// A paragraph by one of the two measures.
@@ -80,49 +79,34 @@ struct Measured {
     against: i64,
 }
 
-impl<'a> Paragraph<'a> {
-    fn new(points: &'a [Point], lines: &'a [Line], range: Range<usize>) -> Paragraph<'a> {
-        Paragraph { points, lines: &lines[range] }
-    }
+fn may_be_prose(lines: &[Line]) -> bool {
+    let widest = lines.iter().map(Line::columns).max().unwrap_or(0);
+    let visible = lines.iter().filter(|line| line.length > 0).count();
+    // A stop inside quotation marks does not end a sentence, but a paragraph.
+    let stops: usize =
+        lines.iter().map(|line| line.stops + usize::from(line.is_prose && !line.goes_on)).sum();
+    COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
+}
 
-    fn may_be_prose(&self, columns: &dyn Fn(&Line) -> usize) -> bool {
-        let widest = self.lines.iter().map(columns).max().unwrap_or(0);
-        let visible = self.lines.iter().filter(|line| line.length > 0).count();
-        // A stop inside quotation marks does not end a sentence, but a paragraph.
-        let stops: usize =
-            self.lines.iter().map(|line| line.stops + usize::from(line.is_prose && !line.goes_on)).sum();
-        COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
-    }
-
-    fn measured(&self, measure: &dyn Fn(&Line) -> usize) -> Measured {
-        let sizes: Vec<usize> = self.lines.iter().map(measure).collect();
-        let longest = sizes.iter().copied().max().unwrap_or(0);
-        let first_longest = sizes.iter().position(|&size| size == longest);
-        let full: Vec<bool> = (0..sizes.len()).map(|at| self.is_full(at, sizes[at], longest)).collect();
-        // The longest line is full however it was made, and the end of a sentence may be that of a paragraph as well.
-        let tells = |&at: &usize| {
-            let line = &self.lines[at];
-            line.goes_on && !line.is_prose && Some(at) != first_longest
-        };
-        let telling: Vec<usize> = (0..sizes.len()).filter(tells).collect();
-        let against = telling.iter().map(|&at| if full[at] { -1 } else { 1 }).sum();
-        Measured { full, is_telling: !telling.is_empty(), against }
-    }
-
-    fn is_full(&self, at: usize, size: usize, longest: usize) -> bool {
-        let line = &self.lines[at];
-        if !line.goes_on || line.breaks_off {
-            return false;
-        }
-        // The next line's first word has at least so many characters if it had no room.
-        let needed = size + MOST_WORD;
-        let room = longest - longest / SLACK;
-        if room > needed {
-            return false;
-        }
-        let missing = room.saturating_sub(size);
-        missing <= 1 || first_word(self.points, self.lines[at + 1].word) >= missing
-    }
+fn measured(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> Measured {
+    let sizes: Vec<usize> = lines.iter().map(measure).collect();
+    let longest = sizes.iter().copied().max().unwrap_or(0);
+    let first_longest = sizes.iter().position(|&size| size == longest);
+    let room = longest - longest / SLACK;
+    let is_full = |(at, line): (usize, &Line)| {
+        // So many characters the next line's first word has at least if it had no room.
+        let missing = room.saturating_sub(sizes[at]);
+        line.goes_on
+            && !line.breaks_off
+            && missing <= MOST_WORD
+            && (missing <= 1 || first_word(points, lines[at + 1].word) >= missing)
+    };
+    let full: Vec<bool> = lines.iter().enumerate().map(is_full).collect();
+    // The longest line is full however it was made, and the end of a sentence may be that of a paragraph as well.
+    let tells = |(at, line): &(usize, &Line)| line.goes_on && !line.is_prose && Some(*at) != first_longest;
+    let telling: Vec<_> = lines.iter().enumerate().filter(tells).collect();
+    let against = telling.iter().map(|(at, _)| if full[*at] { -1 } else { 1 }).sum();
+    Measured { full, is_telling: !telling.is_empty(), against }
 }
 
 /// Returns how many characters a word has, `MOST_WORD` if not fewer.
@@ -132,13 +116,6 @@ fn first_word(points: &[Point], start: usize) -> usize {
     // A text ends with a separator, at which a break is possible.
     let found = points[start..].iter().take(MOST_WORD).position(may_break);
     found.map_or(MOST_WORD, |length| length.max(1))
-}
-
-/// Yields the lines of each paragraph.
-fn paragraphs(lines: &[Line]) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
-    let ends = (0..lines.len()).filter(|&at| at + 1 == lines.len() || lines[at].length == 0);
-    ends.map(move |at| std::mem::replace(&mut start, at + 1)..at + 1)
 }
 
 fn lines(points: &[Point], ends: &[usize]) -> Vec<Line> {

@@ -134,10 +134,6 @@ impl Relation for ByAgreement {
         Id::from_be_bytes(murmur128(bytes_of(&Text { indexed: 0, ..*text })))
     }
 
-    fn signature_of(_: Id) -> Option<Text> {
-        None
-    }
-
     fn are_equal(one: &Text, other: &Text) -> bool {
         one.representatives == other.representatives
             && one.sketch == other.sketch

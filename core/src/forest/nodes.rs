@@ -130,7 +130,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns what is remembered of a page, whether that has expired or not.
     pub fn remembered(&self, page: u64) -> Option<PageState> {
-        if page == NO_PAGE { None } else { self.pages.find(page, |row| self.own_page(row)) }
+        if page == NO_PAGE { None } else { self.pages.find(page, &self.nodes) }
     }
 
     /// Adds a node, whose row becomes its root where `root` is `NONE`; returns that row.
@@ -141,8 +141,7 @@ impl<R: Relation> Nodes<R> {
         }
         let root = if node.root == NONE { row } else { node.root };
         self.nodes[row as usize] = Node { root, ..node };
-        let nodes = &self.nodes;
-        self.pages.add(node.page, row, |row| own_page(&nodes[row as usize]));
+        self.pages.add(node.page, row, &self.nodes);
         let is_found = R::keys(&signature).next().is_some();
         let before = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
         self.note(Change::Added(row, before));
@@ -182,9 +181,8 @@ impl<R: Relation> Nodes<R> {
 
     /// Remembers a page, with the row that it got or `NONE`, unless its node does so.
     pub fn remember(&mut self, page: u64, last: PageState) {
-        let is_own = last.row != NONE && self.own_page(last.row) == (page, last.seen_ms);
-        if page != NO_PAGE && !is_own {
-            let before = self.put_lone(page, Some(last));
+        if page != NO_PAGE && !self.is_own(page, last) {
+            let before = self.pages.set_lone(page, Some(last), &self.nodes);
             if before != Some(last) {
                 self.note(Change::Page(page, before));
             }
@@ -265,19 +263,16 @@ impl<R: Relation> Nodes<R> {
                 Change::Seen(row, seen_ms) => self.nodes[row as usize].seen_ms = seen_ms,
                 Change::PageSeen(row, seen_ms) => self.nodes[row as usize].page_seen_ms = seen_ms,
                 Change::Page(page, before) => {
-                    self.put_lone(page, before);
+                    self.pages.set_lone(page, before, &self.nodes);
                 }
             }
         }
     }
 
-    fn own_page(&self, row: u32) -> (u64, i64) {
-        own_page(self.node(row))
-    }
-
-    fn put_lone(&mut self, page: u64, last: Option<PageState>) -> Option<PageState> {
-        let nodes = &self.nodes;
-        self.pages.set_lone(page, last, |row| own_page(&nodes[row as usize]))
+    /// Returns whether the node that a page got remembers it as it was then.
+    pub fn is_own(&self, page: u64, last: PageState) -> bool {
+        last.row != NONE
+            && (self.node(last.row).page, self.node(last.row).page_seen_ms) == (page, last.seen_ms)
     }
 
     fn note(&mut self, change: Change) {
@@ -285,8 +280,4 @@ impl<R: Relation> Nodes<R> {
             step.changes.push(change);
         }
     }
-}
-
-fn own_page(node: &Node) -> (u64, i64) {
-    (node.page, node.page_seen_ms)
 }

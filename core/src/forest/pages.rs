@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
+use super::nodes::Node;
 use super::table::{NONE, Table};
 
 /// Stands for the id of a text without letters and digits, which is not remembered.
@@ -28,7 +29,7 @@ struct Lone {
     last: PageState,
 }
 
-/// The pages of a forest. Of the rows of nodes they know only the numbers, so `own` tells a node's page and its `seen`.
+/// The pages of a forest. Of nodes they know only the rows.
 #[derive(Default)]
 pub struct Pages {
     table: Table,
@@ -49,11 +50,11 @@ impl Pages {
     }
 
     /// Returns a page as it was when it was seen last, whether that has expired or not.
-    pub fn find(&self, page: u64, own: impl Fn(u32) -> (u64, i64)) -> Option<PageState> {
+    pub fn find(&self, page: u64, nodes: &Chunks<Node>) -> Option<PageState> {
         let mut latest: Option<PageState> = None;
         let hash = page as u32;
         self.table.scan(self.table.bucket(hash), hash, &mut |number| {
-            let (id, last) = self.read(number, &own);
+            let (id, last) = self.read(number, nodes);
             if id == page && latest.is_none_or(|before| last.seen_ms > before.seen_ms) {
                 latest = Some(last);
             }
@@ -62,10 +63,10 @@ impl Pages {
     }
 
     /// Adds a page: that of a node that was made, by its row.
-    pub fn add(&mut self, page: u64, number: u32, own: impl Fn(u32) -> (u64, i64)) {
+    pub fn add(&mut self, page: u64, number: u32, nodes: &Chunks<Node>) {
         let lone = &self.lone;
         let id = |number: u32| {
-            if number & LONE == 0 { own(number).0 } else { lone[(number & !LONE) as usize].id }
+            if number & LONE == 0 { nodes[number as usize].page } else { lone[(number & !LONE) as usize].id }
         };
         if page != NO_PAGE {
             self.table.add(page as u32, number, |number| id(number) as u32);
@@ -84,7 +85,7 @@ impl Pages {
         &mut self,
         page: u64,
         last: Option<PageState>,
-        own: impl Fn(u32) -> (u64, i64),
+        nodes: &Chunks<Node>,
     ) -> Option<PageState> {
         let at = self.find_lone(page);
         let before = at.map(|at| self.lone[at].last);
@@ -98,7 +99,7 @@ impl Pages {
                     self.lone.len() as u32 - 1
                 });
                 self.lone[at as usize] = lone;
-                self.add(page, LONE | at, own);
+                self.add(page, LONE | at, nodes);
             }
             (None, None) => {}
         }
@@ -116,10 +117,10 @@ impl Pages {
         }
     }
 
-    fn read(&self, number: u32, own: &impl Fn(u32) -> (u64, i64)) -> (u64, PageState) {
+    fn read(&self, number: u32, nodes: &Chunks<Node>) -> (u64, PageState) {
         if number & LONE == 0 {
-            let (id, seen_ms) = own(number);
-            return (id, PageState { row: number, seen_ms });
+            let node = &nodes[number as usize];
+            return (node.page, PageState { row: number, seen_ms: node.page_seen_ms });
         }
         let Lone { id, last } = self.lone[(number & !LONE) as usize];
         (id, last)

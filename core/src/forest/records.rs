@@ -205,13 +205,9 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns what is to be written of a page, unless nothing has changed or the document of its node remembers it.
     fn lone_record(&self, page: u64, before: Option<PageState>) -> Option<Record<R::Signature>> {
-        let last = self.remembered(page).filter(|last| before != Some(*last))?;
-        if last.row == NONE {
-            return Some(Record::Page { page, node: None, seen_ms: last.seen_ms });
-        }
-        let node = self.node(last.row);
-        let is_own = (node.page, node.page_seen_ms) == (page, last.seen_ms);
-        (!is_own).then(|| Record::Page { page, node: Some(self.id(last.row)), seen_ms: last.seen_ms })
+        let last = self.remembered(page).filter(|last| before != Some(*last) && !self.is_own(page, *last))?;
+        let node = (last.row != NONE).then(|| self.id(last.row));
+        Some(Record::Page { page, node, seen_ms: last.seen_ms })
     }
 }
 

@@ -23,7 +23,9 @@ pub trait Relation: Send + 'static {
     /// Returns the id: equal exactly if all that is compared is equal.
     fn id(signature: &Self::Signature) -> Id;
     /// Returns the signature with an id, if that says it.
-    fn signature_of(id: Id) -> Option<Self::Signature>;
+    fn signature_of(_: Id) -> Option<Self::Signature> {
+        None
+    }
     /// Returns whether all that is compared is equal.
     fn are_equal(one: &Self::Signature, other: &Self::Signature) -> bool;
     /// Returns the representatives, `PLACES` of them.
@@ -40,9 +42,13 @@ pub trait Relation: Send + 'static {
     /// At most this many nodes made within the retention are indexed under one representative.
     fn max_postings(&self) -> usize;
     /// Returns whether two whole texts agree: then they are near if they have a representative in common.
-    fn agree(&self, one: &Self::Signature, other: &Self::Signature) -> bool;
+    fn agree(&self, _one: &Self::Signature, _other: &Self::Signature) -> bool {
+        true
+    }
     /// Returns whether a text may be in the tree of a root.
-    fn may_join(&self, text: &Self::Signature, root: &Self::Signature) -> bool;
+    fn may_join(&self, _text: &Self::Signature, _root: &Self::Signature) -> bool {
+        true
+    }
     /// Returns how much a text resembles a root, 0 to 1.
     fn resemblance(text: &Self::Signature, root: &Self::Signature) -> f64;
 
@@ -117,14 +123,6 @@ impl Relation for ByDistance {
     fn max_postings(&self) -> usize {
         // Never reached: equal texts share one node.
         usize::MAX
-    }
-
-    fn agree(&self, _: &u64, _: &u64) -> bool {
-        true
-    }
-
-    fn may_join(&self, _: &u64, _: &u64) -> bool {
-        true
     }
 
     fn resemblance(text: &u64, root: &u64) -> f64 {

@@ -90,36 +90,21 @@ impl Table {
     #[inline]
     pub fn scan(&self, bucket: usize, hash: u32, found: &mut impl FnMut(u32)) {
         let tag = (hash >> TAG_SHIFT) as u8;
-        let mut bucket = &self.buckets[bucket];
-        loop {
-            if bucket.may_have(tag) {
-                for (own, number) in bucket.tags.iter().zip(&bucket.numbers) {
-                    if *own == tag && *number != NONE {
-                        found(*number);
-                    }
+        for (_, bucket) in self.chain(bucket).filter(|(_, bucket)| bucket.may_have(tag)) {
+            for (own, number) in bucket.tags.iter().zip(&bucket.numbers) {
+                if *own == tag && *number != NONE {
+                    found(*number);
                 }
             }
-            if bucket.next == NONE {
-                return;
-            }
-            bucket = &self.overflow[bucket.next as usize];
         }
     }
 
-    /// Calls `found` with all numbers of a bucket.
-    fn walk(&self, bucket: usize, mut found: impl FnMut(u8, u32)) {
-        let mut bucket = &self.buckets[bucket];
-        loop {
-            for (tag, number) in bucket.tags.iter().zip(bucket.numbers) {
-                if number != NONE {
-                    found(*tag, number);
-                }
-            }
-            if bucket.next == NONE {
-                return;
-            }
-            bucket = &self.overflow[bucket.next as usize];
-        }
+    /// Returns a bucket, with `NONE`, and those in `overflow` that follow it, with their places there.
+    #[inline]
+    fn chain(&self, first: usize) -> impl Iterator<Item = (u32, &Bucket)> {
+        std::iter::successors(Some((NONE, &self.buckets[first])), |(_, bucket)| {
+            (bucket.next != NONE).then(|| (bucket.next, &self.overflow[bucket.next as usize]))
+        })
     }
 
     /// Adds a number.
@@ -154,17 +139,10 @@ impl Table {
     }
 
     fn find(&self, first: usize, number: u32) -> Option<(u32, usize)> {
-        let (mut at, mut bucket) = (NONE, &self.buckets[first]);
-        loop {
-            if let Some(slot) = bucket.numbers.iter().position(|each| *each == number) {
-                return Some((at, slot));
-            }
-            if bucket.next == NONE {
-                return None;
-            }
-            at = bucket.next;
-            bucket = &self.overflow[at as usize];
-        }
+        self.chain(first).find_map(|(at, bucket)| {
+            let slot = bucket.numbers.iter().position(|each| *each == number)?;
+            Some((at, slot))
+        })
     }
 
     fn put(&mut self, bucket: usize, tag: u8, number: u32) {
@@ -199,14 +177,14 @@ impl Table {
 
     fn split_one(&mut self, hash_of: impl Fn(u32) -> u32) {
         // What the numbers stand for is elsewhere: the processor fetches it for all of them side by side.
-        let mut moved = Vec::with_capacity(SLOTS);
-        self.walk(self.split, |tag, number| moved.push((tag, number, hash_of(number))));
-        let mut next = self.buckets[self.split].next;
-        while next != NONE {
-            let after = self.overflow[next as usize].next;
-            self.release(next);
-            next = after;
+        let (mut moved, mut freed) = (Vec::with_capacity(SLOTS), Vec::new());
+        for (place, bucket) in self.chain(self.split) {
+            let filled = bucket.tags.iter().zip(bucket.numbers).filter(|(_, number)| *number != NONE);
+            moved.extend(filled.map(|(tag, number)| (*tag, number, hash_of(number))));
+            freed.push(place);
         }
+        // The first is the bucket itself.
+        freed.into_iter().skip(1).for_each(|place| self.release(place));
         self.buckets[self.split] = EMPTY;
         self.buckets.push(EMPTY);
         self.split += 1;

@@ -1,7 +1,6 @@
 """From texts to their signatures under a profile, a batch at a time."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,23 +20,6 @@ _CHARACTERS_AT_ONCE = 400_000
 
 
 Bools = npt.NDArray[np.bool_]
-
-
-class _Method(Protocol):
-    """Computes signatures for one representation of texts."""
-
-    @property
-    def needs_text(self) -> bool:
-        """Whether it needs the normal text of what it is given."""
-
-    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
-        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-
-    def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:
-        """Return the weighted words that decide the simhash of one text."""
-
-    def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
-        """Return the passages that represent one text."""
 
 
 class ByHalves:
@@ -84,7 +66,7 @@ class Fingerprinter:
         """
         self.profile = profile
         self._threads = threads
-        self._method: _Method = (
+        self._method: ByWords | ByHalves = (
             ByWords(profile) if profile.agreement is None else ByHalves(profile, profile.agreement)
         )
 

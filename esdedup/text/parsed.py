@@ -85,11 +85,6 @@ class ParsedTexts:
         return len(self.core)
 
     @property
-    def passage_count(self) -> int:
-        """The number of passages of all texts."""
-        return self.core.passage_count
-
-    @property
     def passages(self) -> Passages:
         """The passages of all texts."""
         hashes, alphanumerics, are_prose, have_figures, texts = self.core.passages

@@ -26,6 +26,7 @@ from esdedup.ingest.actions import (
     read_document,
     redating,
 )
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.metrics import ArticleKind, Metrics
@@ -36,6 +37,8 @@ from esdedup.sidecar.upstream import Headers
 _KNOWN_S = 2.0
 # Requests to Elasticsearch at once.
 _AT_ONCE = 4
+# By one request, for each name that is not known: meanwhile others wait who ask for theirs.
+_MOST_ASKED = 1_000
 # Names, and callers with a name, that are remembered: clients choose them.
 _MOST_KNOWN = 10_000
 
@@ -64,9 +67,13 @@ class Indices:
         """Return what is known of each index.
 
         Raises:
+            Refused: There are too many.
             ServerError: Elasticsearch does not answer, or refuses.
         """
         wanted = list(dict.fromkeys(names))
+        if len(wanted) > _MOST_ASKED:
+            reason = f"a request may name {_MOST_ASKED:,} indices, not {len(wanted):,}: send smaller ones"
+            raise Refused(reason, kind="too_many_indices")
         return dict(zip(wanted, await asyncio.gather(*map(self._find_one, wanted)), strict=True))
 
     async def _find_one(self, name: str) -> Target:

@@ -387,3 +387,17 @@ def test_a_name_that_elasticsearch_cannot_read_concerns_its_items_alone() -> Non
     answers = asyncio.run(found())
     assert answers["news"] is NEWS
     assert isinstance(answers["<a1-{now/x}>"], IndexNotReady)
+
+
+def test_a_request_that_names_too_many_indices_asks_for_none() -> None:
+    """Each takes a request to Elasticsearch, for which those of others would wait."""
+
+    async def ask() -> None:
+        async with Indices(fail_if_asked) as indices:
+            with pytest.raises(Refused, match="may name 1,000 indices, not 1,001"):
+                await indices.find(f"news-{number}" for number in range(1_001))
+
+    def fail_if_asked(name: str) -> None:
+        raise AssertionError(name)
+
+    asyncio.run(ask())

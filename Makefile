@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-writers soak-sidecars check static format clean
+.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-writers soak-sidecars fuzz check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -34,6 +34,7 @@ help:
 	@echo "                       then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "                       (both parts: soak-writers and soak-sidecars)"
+	@echo "make fuzz MINUTES=60   odd requests to a sidecar and to the pages, of which none may fail, hang or forge"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
 	@echo "make docs              the documents as a site, in build/site"
@@ -154,6 +155,9 @@ soak-writers: env
 
 soak-sidecars: env
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)') $(if $(ARTICLES),--articles '$(ARTICLES)')
+
+fuzz: env
+	$(BIN)/python -m tests.soak.fuzz $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)') $(if $(VERSION),--version '$(VERSION)')
 
 check: static
 	ESDEDUP_TEST_EFFORT=0.4 $(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node and not slow" $(PYTEST_ARGS)

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from esdedup import node
+from esdedup.node.distribution import DEFAULT_VERSION
 from tests.support.sidecar_process import SidecarProcess, until
 
 # For this time after an event, answers may still be about it.
@@ -49,6 +50,10 @@ class Happened:
         """Return whether nobody may have taken articles then."""
         return self.from_s <= at_s <= self.until_s + _AFTER_S
 
+    def concerns(self, from_s: float, until_s: float) -> bool:
+        """Return whether any of that time may have been lost to it."""
+        return from_s <= self.until_s + _AFTER_S and self.from_s <= until_s
+
 
 @dataclasses.dataclass(frozen=True)
 class Server:
@@ -56,6 +61,7 @@ class Server:
 
     data: Path
     port: int
+    version: str = DEFAULT_VERSION
 
     @property
     def url(self) -> str:
@@ -68,7 +74,14 @@ class Server:
         return found.nodes[0].pid
 
     def start(self) -> None:
-        node.start(self.data, port=self.port, lifetime_s=4 * 3600, with_parent=True, timeout_s=_PATIENCE_S)
+        node.start(
+            self.data,
+            port=self.port,
+            version=self.version,
+            lifetime_s=4 * 3600,
+            with_parent=True,
+            timeout_s=_PATIENCE_S,
+        )
 
     def kill(self) -> None:
         process = psutil.Process(self.pid)

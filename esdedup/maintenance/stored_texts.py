@@ -19,7 +19,7 @@ from esdedup.fields import Fields
 from esdedup.reading.articles import StoredText, text_by_fingerprint
 from esdedup.reading.scope import Scope
 from esdedup.sites import RawPage, site_fields
-from esdedup.text.left_out import LocatedPassages
+from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
 """How many articles a forest learns from by default. Of twice as many, it would forget the first again."""

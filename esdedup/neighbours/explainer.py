@@ -21,8 +21,8 @@ from esdedup.neighbours.explanation import (
     WholeTextComparison,
 )
 from esdedup.neighbours.relation import Relation, relation_of
-from esdedup.text.left_out import LeftOut, left_out
-from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters
+from esdedup.text.left_out import LeftOut
+from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters, left_out
 
 Signatures = npt.NDArray[Any]
 """Of one text: of shape (1,)."""

@@ -25,7 +25,8 @@ from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, v
 from esdedup.reading.results import SimilarArticle, SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.sites import site_name
-from esdedup.text.left_out import LeftOut, left_out
+from esdedup.text.left_out import LeftOut
+from esdedup.text.parsed import left_out
 
 
 class Similarity:

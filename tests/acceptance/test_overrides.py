@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import Overrides
 from esdedup.boilerplate.boilerplate import untaught_filters
-from esdedup.text.left_out import left_out
+from esdedup.text.parsed import left_out
 from tests.acceptance.conftest import Result, Run, lines
 from tests.support.asgi import request
 from tests.support.names import new_names

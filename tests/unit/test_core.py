@@ -37,9 +37,8 @@ from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Change, Enrichment, Rejection
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sites import RawPage
-from esdedup.text.left_out import LocatedPassages
 from esdedup.text.normalise import normal_beginnings, visible_text
-from esdedup.text.parsed import ParsedTexts
+from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering
 from tests.support.pages import pages

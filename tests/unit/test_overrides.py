@@ -19,8 +19,7 @@ from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
-from esdedup.text.left_out import LocatedPassages
-from esdedup.text.parsed import Passages
+from esdedup.text.parsed import LocatedPassages, Passages
 from tests.support.comparison import resemblance
 
 FOOTER = "The editors of this newspaper answer the questions of their readers every morning."

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from core import make_tables
 from esdedup import CLASSIC, VERIFIED
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.left_out import LocatedPassages
 from esdedup.text.normalise import normal_form, normalise
-from esdedup.text.parsed import ParsedTexts
+from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests.unit.test_fingerprinter import page_ids, page_words
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.

@@ -23,8 +23,8 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.text.left_out import LocatedPassages, left_out
 from esdedup.text.normalise import normal_form, normalise, visible_beginning, visible_text
+from esdedup.text.parsed import LocatedPassages, left_out
 from tests.support.pages import HARBOUR, MENU, article, page
 
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier."

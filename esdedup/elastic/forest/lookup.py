@@ -19,8 +19,8 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Nodes
-from esdedup.text.left_out import LeftOut, left_out
-from esdedup.text.parsed import Passages
+from esdedup.text.left_out import LeftOut
+from esdedup.text.parsed import Passages, left_out
 
 # The nodes of some pages, then the roots of these.
 _ROUNDS = 2

@@ -9,24 +9,16 @@ from esdedup.text.left_out import LeftOut
 
 
 class Rule(enum.StrEnum):
-    """The rule that decided whether two texts are near each other."""
+    """The rule that decided whether two texts are near each other: `reading/verdict.py` words them."""
 
-    # A text has no fingerprint, so it has a cluster of its own.
     NO_FINGERPRINT = "no_fingerprint"
-    # Everything that is compared is equal: the texts share a node.
     EQUAL = "equal"
-    # No representative of one is within the distance of a representative of the other.
     NOTHING_IN_COMMON = "nothing_in_common"
-    # Their simhashes are within the distance, and the profile compares nothing else.
     WITHIN_DISTANCE = "within_distance"
-    # A representative in common, and enough resemblance between the whole texts.
     RESEMBLE = "resemble"
-    # A representative in common, and one of two short texts is contained in the other.
     CONTAINED = "contained"
-    # The first of two short texts contains the second. As a root, the first would not accept the second:
-    # texts that a root contains may have nothing in common with each other.
+    # Texts that a root contains may have nothing in common with each other, so the second does not join.
     IN_THE_FIRST = "in_the_first"
-    # A representative in common, but too little resemblance between the whole texts.
     UNLIKE = "unlike"
 
 

@@ -14,36 +14,22 @@ NodeState = Literal["live", "expired", "gone"]
 
 
 class Outcome(enum.StrEnum):
-    """Whether two articles are in one cluster, and why."""
+    """Whether two articles are in one cluster, and why: `OUTCOMES` has it in words."""
 
-    # Both ids mean one article.
     SAME_ARTICLE = "same_article"
-    # One was indexed without esdedup.
     NO_ROOT = "no_root"
-    # One has no fingerprint, and so a cluster of its own.
     NO_FINGERPRINT = "no_fingerprint"
-    # Fingerprints of two profiles are never compared.
     OTHER_PROFILES = "other_profiles"
-    # One cluster, as the comparison says: they have the same fingerprint, or are neighbours.
     ONE_NODE = "one_node"
     TOGETHER = "together"
-    # One cluster, though they are not neighbours: other articles link them.
     THROUGH_OTHERS = "through_others"
-    # Two clusters, as the comparison says.
     APART = "apart"
-    # They were compared with another profile than they were indexed with.
     COMPARED_OTHERWISE = "compared_otherwise"
-    # The index contradicts the comparison: one text has changed since it was fingerprinted.
     TEXT_CHANGED = "text_changed"
-    # Neighbours in two clusters: the later one does not agree with the earlier one's root, ...
     FAR_FROM_ROOT = "far_from_root"
-    # ... or their common representatives are saturated keys, so it did not find the earlier one, ...
     SATURATED = "saturated"
-    # ... or it had neighbours in several clusters and joined another one, ...
     OTHER_ROOT = "other_root"
-    # ... or the earlier one's node had expired.
     EXPIRED = "expired"
-    # Neighbours in two clusters, for a reason that can no longer be seen.
     UNEXPLAINED = "unexplained"
 
 

@@ -1,7 +1,6 @@
 """Why two texts are near each other or not, and why two articles of an index are in one cluster or not."""
 
 import dataclasses
-from collections.abc import Sequence
 
 from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
@@ -17,7 +16,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest.model import NO_TIME
-from esdedup.neighbours.explainer import Explainer, PastSignature, compare_whole_texts
+from esdedup.neighbours.explainer import Explainer, PastSignature, Signatures, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.articles import StoredText, text_by_fingerprint, text_by_id
@@ -109,10 +108,9 @@ def explain_indexed(
     why the forest is not to be read.
     """
     fields = (yield from scope.ready(index)).fields
-    texts = []
-    for article_id, in_index in (one, other):
-        texts.append((yield from text_by_id(index, article_id, fields=fields, in_index=in_index)))
-    profile = profile or _profile_of(texts)
+    first = yield from text_by_id(index, one[0], fields=fields, in_index=one[1])
+    second = yield from text_by_id(index, other[0], fields=fields, in_index=other[1])
+    profile = profile or _profile_of(first, second)
     forest: _Forest | None = None
     learned_missing = forest_missing
     if forest_missing is None:
@@ -124,13 +122,23 @@ def explain_indexed(
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
     filter_on = scope.learned.filter_on(scope.overrides) if learned_missing is None else None
-    explainer = _IndexExplainer(
-        index, fields=fields, forest=forest, explainer=Explainer(profile, filter_on=filter_on)
-    )
-    return (
-        yield from explainer.explain(
-            *texts, forest_name=scope.forest, forest_missing=forest_missing, learned_missing=learned_missing
-        )
+    explainer = _IndexExplainer(index, fields, forest, Explainer(profile, filter_on=filter_on))
+    comparison = explainer.compare(first, second)
+    states = (yield from explainer.state(first, second)), (yield from explainer.state(second, first))
+    retention_ms = None if forest is None else forest.status.aging.retention_ms
+    gap_ms = None
+    if first.seen_ms is not None and second.seen_ms is not None:
+        gap_ms = abs(first.seen_ms - second.seen_ms)
+    return IndexedExplanation(
+        comparison=comparison,
+        one=states[0],
+        other=states[1],
+        forest=scope.forest,
+        forest_missing=forest_missing,
+        learned_missing=learned_missing,
+        retention_days=None if retention_ms is None else round(retention_ms / DAY_MS, 3),
+        same_cluster=first.root is not None and first.root == second.root,
+        outcome=outcome(comparison, *states, gap_ms=gap_ms, retention_ms=retention_ms),
     )
 
 
@@ -144,11 +152,7 @@ class _Forest:
 
 
 def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
-    """Read a forest, some of whose articles are in an index.
-
-    Raises:
-        ForestError: There is none, or it is incomplete.
-    """
+    """Read a forest, some of whose articles are in an index; raise a `ForestError` if it is not whole."""
     meta = yield from read_meta(name)
     if meta is None:
         raise ForestMissing.of(name)
@@ -158,30 +162,24 @@ def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
     return _Forest(profile=meta.profile, nodes=nodes, status=status)
 
 
-def _profile_of(articles: Sequence[StoredText]) -> Profile:
-    """Return the profile that articles were fingerprinted with: the first article's if they differ.
-
-    Raises:
-        SettingError: It is not a standard profile.
-    """
-    labels = [(article.id, article.profile) for article in articles if article.profile is not None]
-    if not labels:
+def _profile_of(*articles: StoredText) -> Profile:
+    """Return the profile that articles were fingerprinted with: the first article's if they differ."""
+    article = next((each for each in articles if each.profile is not None), None)
+    if article is None or article.profile is None:
         return DEFAULT
-    article_id, label = labels[0]
-    profile = profile_labelled(label)
+    profile = profile_labelled(article.profile)
     if profile is None:
         raise SettingError(
-            f"the article {article_id!r} was fingerprinted with {label!r}, which this version does not "
-            "know: pass the profile that it was indexed with"
+            f"the article {article.id!r} was fingerprinted with {article.profile!r}, which this version does "
+            "not know: pass the profile that it was indexed with"
         )
     return profile
 
 
 class _IndexExplainer:
-    """Explains why two articles of an index are in one cluster or not."""
+    """Says what an index and a forest hold about articles."""
 
-    def __init__(self, index: str, *, fields: Fields, forest: _Forest | None, explainer: Explainer) -> None:
-        """Read articles of an index and the nodes of one forest."""
+    def __init__(self, index: str, fields: Fields, forest: _Forest | None, explainer: Explainer) -> None:
         self._index = index
         self._fields = fields
         self._explainer = explainer
@@ -190,48 +188,25 @@ class _IndexExplainer:
         # Nodes of another profile cannot be compared with these articles.
         known = forest if forest is not None and forest.profile == self._label else None
         self._nodes = None if known is None else known.nodes
-        self._retention_ms = None if forest is None else forest.status.aging.retention_ms
         self._live_since_ms = NO_TIME if known is None else known.status.live_since_ms(known.status.aging)
         # Texts that were asked for, by fingerprint.
         self._texts: dict[str, StoredText | None] = {}
 
-    def explain(
-        self,
-        one: StoredText,
-        other: StoredText,
-        *,
-        forest_name: str,
-        forest_missing: str | None,
-        learned_missing: str | None,
-    ) -> Requests[IndexedExplanation]:
-        """Compare two articles, and explain their clusters."""
-        comparison = self._explainer.explain(
+    def compare(self, one: StoredText, other: StoredText) -> Explanation:
+        """Compare two articles as they were decided, as far as that is known."""
+        return self._explainer.explain(
             one.text,
             other.text,
             sites=(one.site, other.site),
             decided=(self._decided_by(one), self._decided_by(other)),
         )
-        states = (yield from self._state(one, other)), (yield from self._state(other, one))
-        gap_ms = None if one.seen_ms is None or other.seen_ms is None else abs(one.seen_ms - other.seen_ms)
-        return IndexedExplanation(
-            comparison=comparison,
-            one=states[0],
-            other=states[1],
-            forest=forest_name,
-            forest_missing=forest_missing,
-            learned_missing=learned_missing,
-            retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
-            same_cluster=one.root is not None and one.root == other.root,
-            outcome=outcome(comparison, *states, gap_ms=gap_ms, retention_ms=self._retention_ms),
-        )
 
-    def _state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
+    def state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
+        """Return what is known about an article; `other` is the one that it is explained with."""
         other_root = None if other.root == article.root else other.root
         is_comparable = article.profile == self._label
         has_node = is_comparable and self._nodes is not None and article.fingerprint is not None
-        ids = {each for each in (article.fingerprint, article.root) if each is not None}
-        found = [] if self._nodes is None else (yield from self._nodes.by_id(ids))
-        nodes = {node.id: node for node in found}
+        nodes = yield from self._nodes_by_id(article.fingerprint, article.root)
         node = nodes.get(article.fingerprint or "")
         return ArticleState(
             id=article.id,
@@ -255,6 +230,14 @@ class _IndexExplainer:
             neighbour=(yield from self._first_neighbour(node)),
         )
 
+    def _nodes_by_id(self, *ids: str | None) -> Requests[dict[str, StoredNode]]:
+        given = {each for each in ids if each is not None}
+        found = [] if self._nodes is None else (yield from self._nodes.by_id(given))
+        return {node.id: node for node in found}
+
+    def _signature(self, signed: StoredText | StoredNode) -> Signatures:
+        return signatures_of([signed], self._relation)
+
     def _text_is_same(self, article: StoredText) -> bool:
         """Return whether an article has the text that it had when it arrived."""
         # Its fingerprint is its node's, which the same text need not have now.
@@ -276,8 +259,10 @@ class _IndexExplainer:
             return None
         if article.fingerprint is None:
             return PastSignature(None)
-        is_whole = len(article.signature) == self._relation.dtype.itemsize
-        return PastSignature(signatures_of([article], self._relation)) if is_whole else None
+        return PastSignature(self._signature(article)) if self._is_whole(article) else None
+
+    def _is_whole(self, article: StoredText) -> bool:
+        return len(article.signature) == self._relation.dtype.itemsize
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:
@@ -285,7 +270,7 @@ class _IndexExplainer:
         return "live" if node.seen_ms >= self._live_since_ms else "expired"
 
     def _indexed(self, node: StoredNode) -> tuple[str, ...]:
-        signature = signatures_of([node], self._relation)
+        signature = self._signature(node)
         return tuple(to_hex(self._relation.representatives(signature)[self._relation.indexed(signature)]))
 
     def _count_live_leaves(self, root: str | None) -> Requests[int | None]:
@@ -297,13 +282,11 @@ class _IndexExplainer:
         """Compare an article with a root, by their texts if an article still has the root's text."""
         if root is None or article.fingerprint is None or root == article.fingerprint:
             return None
-        if article.profile != self._label or len(article.signature) != self._relation.dtype.itemsize:
+        if article.profile != self._label or not self._is_whole(article):
             return None
         holder = yield from self._with_fingerprint(root)
-        decided = None if holder is None else self._decided_by(holder), self._decided_by(article)
-        if holder is not None and decided[0] is not None and decided[1] is not None:
-            sites = holder.site, article.site
-            found = self._explainer.explain(holder.text, article.text, sites=sites, decided=decided)
+        if holder is not None and self._decided_by(holder) and self._decided_by(article):
+            found = self.compare(holder, article)
             if found.one.fingerprint == root and found.nearest is not None:
                 return RootComparison(
                     root=root,
@@ -312,19 +295,15 @@ class _IndexExplainer:
                     whole_texts=found.whole_texts,
                     may_join=found.may_join,
                 )
-        nodes = [] if self._nodes is None else (yield from self._nodes.by_id([root]))
-        node = next(iter(nodes), None)
+        node = (yield from self._nodes_by_id(root)).get(root)
         # A recreated root has the signature of a leaf: its own text is unknown.
-        if node is None or self._relation.ids(signatures_of([node], self._relation)) != [root]:
+        if node is None or self._relation.ids(self._signature(node)) != [root]:
             return None
-        return self._by_signatures(article, node)
-
-    def _by_signatures(self, article: StoredText, root: StoredNode) -> RootComparison:
-        one, other = (signatures_of([each], self._relation) for each in (article, root))
+        one, other = self._signature(article), self._signature(node)
         mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
         return RootComparison(
-            root=root.id,
+            root=root,
             article=None,
             nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
             whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
@@ -335,7 +314,7 @@ class _IndexExplainer:
         """Find the earliest neighbour of a leaf in its tree, one that is older than the leaf if possible."""
         if self._nodes is None or node is None or node.is_root:
             return None
-        signature = signatures_of([node], self._relation)
+        signature = self._signature(node)
         found = yield from self._nodes.candidates(signature, live_since_ms=NO_TIME)
         nodes = (each for each in found if isinstance(each, StoredNode))
         others = (each for each in nodes if each.root == node.root and each.id != node.id)

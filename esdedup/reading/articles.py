@@ -20,7 +20,6 @@ from esdedup.fields import (
 from esdedup.reading.queries import (
     MAX_NAMESAKES,
     Hit,
-    by_id,
     by_ids,
     fields_read,
     place_of,
@@ -60,7 +59,7 @@ def article(
     )
     source = hit["_source"]
     text, seq = value_of(source, fields.text), value_of(source, fields.seq)
-    found = FullArticle(
+    return FullArticle(
         **values_of(hit, fields),
         text=as_text(text) or "",
         site=site_of(source, fields),
@@ -68,10 +67,8 @@ def article(
         bands=terms_of(source, f"{fields.dedup}.bands"),
         profile=term_of(source, f"{fields.dedup}.profile"),
         seq=seq if isinstance(seq, int) else None,
+        included=_values(source, source_includes) if source_includes else None,
     )
-    if not source_includes:
-        return found
-    return found.model_copy(update={"included": _values(source, source_includes)})
 
 
 def find_article(
@@ -84,26 +81,32 @@ def find_article(
     further: Sequence[str] = (),
 ) -> Requests[Hit]:
     """Find an article with a root, in an index that is ready; see `one_article` for what is read of it."""
-    if not article_id:
-        raise SettingError("the id of the article is empty")
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
     body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
-    (answer,) = yield from search(index, body)
-    hits: list[Hit] = answer["hits"]["hits"]
-    if not hits:
-        raise ArticleNotFound(
-            f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
-        )
-    if not term_of(hits[0]["_source"], fields.root):
+    (hit,) = yield from _named(index, article_id, body)
+    if not term_of(hit["_source"], fields.root):
         raise ArticleNotFound(
             f"the article {article_id!r} in {index!r} has no root: it was not indexed through esdedup; "
             "index it again",
             article=article_id,
             index=index,
         )
-    return hits[0]
+    return hit
+
+
+def _named(index: str, article_id: str, body: Query, *, in_index: str | None = None) -> Requests[list[Hit]]:
+    """Return the hits of a search for the articles of an id, of those of one index if that is given."""
+    if not article_id:
+        raise SettingError("the id of the article is empty")
+    (answer,) = yield from search(index, body)
+    hits = [hit for hit in answer["hits"]["hits"] if in_index is None or hit["_index"] == in_index]
+    if not hits:
+        raise ArticleNotFound(
+            f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
+        )
+    return hits
 
 
 def one_article(
@@ -120,10 +123,11 @@ def one_article(
     """
     whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
     read = list(whole) if has_text else with_signature(fields)
-    body = by_id(article_id, fields=fields) | {"_source": read}
+    query: Query = {"ids": {"values": [article_id]}}
     if in_index is not None:
-        body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
-    return body
+        query = {"bool": {"filter": [query, {"term": {"_index": in_index}}]}}
+    last = {"order": "desc", "unmapped_type": "long", "missing": "_last"}
+    return {"query": query, "sort": [{fields.seq: last}], "size": 1, "_source": read}
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -181,17 +185,10 @@ def text_by_id(
     index: str, article_id: str, *, fields: Fields, in_index: str | None = None
 ) -> Requests[StoredText]:
     """Read the article of an id, if it has a text; if several indices have it, the last to arrive."""
-    if not article_id:
-        raise SettingError("the id of the article is empty")
     refuse_surrogates(article_id, name=article_id)
     # Of any index, the last to arrive first.
-    body = by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
-    (answer,) = yield from search(index, body)
-    hits = [hit for hit in answer["hits"]["hits"] if in_index is None or hit["_index"] == in_index]
-    if not hits:
-        raise ArticleNotFound(
-            f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
-        )
+    body = one_article(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
+    hits = yield from _named(index, article_id, body, in_index=in_index)
     also_in = tuple(hit["_index"] for hit in hits[1:])
     return dataclasses.replace(_stored_text(hits[0], fields), also_in=also_in)
 

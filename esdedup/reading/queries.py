@@ -105,16 +105,6 @@ def arrived_since(moment_ms: int, fields: Fields) -> Query:
     return {"range": {f"{fields.dedup}.seen": {"gt": moment_ms, "format": "epoch_millis"}}}
 
 
-def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
-    """Return the search for one article, whatever its routing; the last to arrive if several have the id."""
-    return {
-        "query": {"ids": {"values": [article_id]}},
-        "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long", "missing": "_last"}}],
-        "size": 1,
-        "_source": fields_read(fields),
-    }
-
-
 def by_ids(ids: Collection[str]) -> Query:
     """Return the search for articles by their ids; the same ids may be in several indices."""
     return {

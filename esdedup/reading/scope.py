@@ -66,15 +66,31 @@ class ReadyIndex:
 
     @property
     def keyword_fields(self) -> list[str]:
-        """The further fields that articles can be chosen by, see `keyword_fields`."""
-        return keyword_fields(self.mappings, self.fields)
+        """The keyword fields that all of the indices have, beside the article's own and esdedup's.
+
+        Fields that tell the language come first, then those with the shortest names.
+        """
+        return _languages_first(set.intersection(*self._keyword_fields_of_each()))
 
     @property
     def uneven_fields(self) -> list[str]:
         """The fields that articles cannot be chosen by only because the indices' mappings differ."""
         of_each = [_source_field({index: mapping}, self.fields) for index, mapping in self.mappings.items()]
         source = [self.fields.source] if self.source_field is None and any(of_each) else []
-        return source + uneven_fields(self.mappings, self.fields)
+        some = set.union(*self._keyword_fields_of_each())
+        return source + _languages_first(some.difference(self.keyword_fields))
+
+    def _keyword_fields_of_each(self) -> list[set[str]]:
+        fields = self.fields
+        own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
+        return [
+            {
+                name
+                for name, mapping in _with_names(of_index.get("properties", {}))
+                if name not in own and not name.startswith(f"{fields.dedup}.") and _can_be_chosen_by(mapping)
+            }
+            for of_index in self.mappings.values()
+        ]
 
     def required_source_field(self, index: str) -> str:
         """Return the field that sources are counted by, or raise a `SettingError`."""
@@ -173,29 +189,6 @@ def _unsearchable(mappings: dict[str, dict[str, Any]], fields: Fields) -> dict[s
     return found
 
 
-def keyword_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) -> list[str]:
-    """Return the keyword fields that all of the indices have, beside the article's own and esdedup's.
-
-    Fields that tell the language come first, then those with the shortest names.
-    """
-    first, *others = mappings.values()
-    own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
-    found = [
-        name
-        for name in _names(first.get("properties", {}))
-        if name not in own
-        and not name.startswith(f"{fields.dedup}.")
-        and all(_can_be_chosen_by(mapping_of(dict(each), name)) for each in (first, *others))
-    ]
-    return _languages_first(found)
-
-
-def uneven_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) -> list[str]:
-    """Return the fields that are such keyword fields in some of the indices only, in the same order."""
-    of_each = (keyword_fields({index: mapping}, fields) for index, mapping in mappings.items())
-    return _languages_first(set().union(*of_each).difference(keyword_fields(mappings, fields)))
-
-
 def _languages_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (not is_language(name), len(name), name))
 
@@ -205,13 +198,13 @@ def is_language(name: str) -> bool:
     return name.rpartition(".")[2].lower() in LANGUAGE_FIELDS
 
 
-def _names(properties: Mapping[str, Any], parent: str = "") -> Iterator[str]:
-    """Yield the full names of fields and of those in objects; subfields repeat their field, and are not."""
+def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield fields and those in objects with their full names; subfields repeat their field, and are not."""
     for name, mapping in properties.items():
-        yield parent + name
+        yield parent + name, mapping
         # The objects of a nested field are documents of their own, which no plain filter finds.
         if mapping.get("type") != "nested":
-            yield from _names(mapping.get("properties", {}), f"{parent}{name}.")
+            yield from _with_names(mapping.get("properties", {}), f"{parent}{name}.")
 
 
 def _can_be_chosen_by(mapping: Mapping[str, Any]) -> bool:

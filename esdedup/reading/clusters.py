@@ -33,12 +33,7 @@ class Similarity:
     """Compares articles with a given article or text."""
 
     def __init__(self, profile: Profile | None, signature: bytes) -> None:
-        """Compare with the signature of an article or text.
-
-        Args:
-            profile: The profile of the signature; None compares nothing.
-            signature: May be empty, which compares nothing.
-        """
+        """Compare with a signature; without its profile, or if it is empty, nothing is compared."""
         self._profile = profile
         # Calculated from the whole profile, and compared with that of each article.
         self._label = None if profile is None else profile.label
@@ -66,28 +61,25 @@ class Similarity:
     def measures(self, hits: list[Hit], fields: Fields) -> list[dict[str, Any]]:
         """Return how similar each hit is, as values of `SimilarArticle`; empty if that cannot be computed."""
         measures: list[dict[str, Any]] = [{} for _ in hits]
-        comparable = [at for at, hit in enumerate(hits) if self._is_comparable(hit, fields)]
-        if self._profile is not None and comparable:
-            dtype, rules = self._profile.signature_dtype, self._profile.agreement
-            signatures = [signature_of(hits[at]["_source"], fields) for at in comparable]
-            one = np.frombuffer(self._signature * len(comparable), dtype)
-            other = np.frombuffer(b"".join(signatures), dtype)
+        if self._profile is None or len(self._signature) != self._profile.signature_dtype.itemsize:
+            return measures
+        dtype, rules = self._profile.signature_dtype, self._profile.agreement
+        signatures = {
+            at: signature
+            for at, hit in enumerate(hits)
+            if len(signature := signature_of(hit["_source"], fields)) == len(self._signature)
+            and value_of(hit["_source"], f"{fields.dedup}.profile") == self._label
+        }
+        if signatures:
+            one = np.frombuffer(self._signature * len(signatures), dtype)
+            other = np.frombuffer(b"".join(signatures.values()), dtype)
             if rules is None:
                 name, values = "distance_bits", np.bitwise_count(one ^ other).tolist()
             else:
                 name, values = "resemblance", Comparison.of(one, other, rules).resemblance.round(4).tolist()
-            for at, value in zip(comparable, values, strict=True):
+            for at, value in zip(signatures, values, strict=True):
                 measures[at] = {name: value}
         return measures
-
-    def _is_comparable(self, hit: Hit, fields: Fields) -> bool:
-        if self._profile is None:
-            return False
-        size = self._profile.signature_dtype.itemsize
-        label = value_of(hit["_source"], f"{fields.dedup}.profile")
-        return (
-            label == self._label and len(self._signature) == len(signature_of(hit["_source"], fields)) == size
-        )
 
 
 def _likeness(*, resemblance: float = 0.0, distance_bits: int = 0) -> float:
@@ -138,10 +130,8 @@ def cluster(
     paging = _paging(page, size, after, source_includes)
     check_term("root", root)
     fields = (yield from scope.ready(index)).fields
-    query = others(root, fields=fields)
-    return (
-        yield from _page_of(index, fields, query, paging, source_includes, root=root, identity=[index, root])
-    )
+    query, identity = others(root, fields=fields), [index, root]
+    return (yield from _page_of(index, fields, query, paging, source_includes, root=root, identity=identity))
 
 
 def similar(
@@ -281,26 +271,24 @@ def similar_to_text(
         overrides=scope.overrides,
         site=name,
     )
+    root = None if assignment.kind is Kind.NEW_ROOT else assignment.root
+    found = SimilarPage(root=None, total=0, rows=(), page=page, size=size)
+    if root is not None:
+        query, similarity = others(root, fields=fields), Similarity(profile, assignment.signature)
+        found = yield from _page_of(
+            index,
+            fields,
+            query,
+            paging,
+            source_includes,
+            root=root,
+            identity=[index, root],
+            similarity=similarity,
+        )
     text_left_out = None
     if not profile.keep_boilerplate:
-        text_left_out = left_out(
-            text, scope.learned.filter_on(scope.overrides)(name), max_length=profile.max_text_length
-        )
-    if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
-        return SimilarPage(
-            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=text_left_out
-        )
-    root = assignment.root
-    found = yield from _page_of(
-        index,
-        fields,
-        others(root, fields=fields),
-        paging,
-        source_includes,
-        root=root,
-        identity=[index, root],
-        similarity=Similarity(profile, assignment.signature),
-    )
+        passage_filter = scope.learned.filter_on(scope.overrides)(name)
+        text_left_out = left_out(text, passage_filter, max_length=profile.max_text_length)
     return found.model_copy(update={"left_out": text_left_out, "root_exact": is_exact})
 
 

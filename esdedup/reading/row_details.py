@@ -66,13 +66,12 @@ def with_details(
         snippets_body(rows, request.query, fields=fields) | {"_source": signature_read(fields)},
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
     )
-    hits = texts["hits"]["hits"]
-    found = [
-        answer["aggregations"][_cluster_name(at)]
+    clusters = {
+        each.root: answer["aggregations"][_cluster_name(at)]
         for answer, part in zip(answers, parts, strict=True)
-        for at in range(len(part))
-    ]
-    clusters = dict(zip((each.root for each in searches), found, strict=True))
+        for at, each in enumerate(part)
+    }
+    hits = texts["hits"]["hits"]
     shown = {place_of(hit): hit for hit in hits}
     different = {}
     for row in rows:

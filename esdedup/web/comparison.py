@@ -1,5 +1,6 @@
 """Why two articles are in one cluster or not: a page, with what differs between their texts, and as JSON."""
 
+from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import parse_qsl
 
@@ -8,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, SettingError
 from esdedup.messages import translatable
-from esdedup.neighbours.explanation import Explanation, Rule, Text
+from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.reading.results import FullArticle, Result, example
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
@@ -96,10 +97,8 @@ async def explanation(
     language = language_of(request)
     found = await site.reader.explain(site.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
-    words = explained(found, language)
-    return bounded(
-        ExplanationInWords(**{name: getattr(words, name) for name in ExplanationInWords.model_fields})
-    )
+    # Only the fields of the annotated model are answered.
+    return bounded(explained(found, language))
 
 
 @router.get("/compare")
@@ -176,8 +175,6 @@ def explained(found: IndexedExplanation, language: Language) -> ExplanationForRe
     # The sentences of the first text that have a near one in the second, each once.
     near = (comparison.one.representatives[pair.one].passage for pair in comparison.pairs)
     shared = list(dict.fromkeys(passage for passage in near if passage is not None))
-    of_each = (_in_common, _whole_texts, _left_out)
-    facts = [fact for facts_of in of_each for fact in facts_of(comparison, language)]
     return ExplanationForReaders(
         is_one_cluster=found.same_cluster,
         verdict=_("One story.") if found.same_cluster else _("Two stories."),
@@ -185,7 +182,7 @@ def explained(found: IndexedExplanation, language: Language) -> ExplanationForRe
         rule=_(RULES[comparison.rule]),
         shared=tuple(cut(passage, _LONGEST_PASSAGE) for passage in shared[:_MOST_PASSAGES]),
         more_shared=max(0, len(shared) - _MOST_PASSAGES),
-        facts=tuple(Fact(name=name, value=value) for name, value in facts),
+        facts=tuple(Fact(name=name, value=value) for name, value in _facts(comparison, language)),
     )
 
 
@@ -201,68 +198,47 @@ def _reason(found: IndexedExplanation, language: Language) -> str:
             return verdict(found, language.gettext)
 
 
-def _in_common(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
-    """Return how many representatives are in common, or how far the nearest are apart."""
-    if comparison.nearest is None:
-        return []
-    name = language.gettext("Representatives in common")
-    if not comparison.pairs:
+def _facts(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
+    """Yield what was measured: representatives, whole texts, and what is left out as boilerplate, if any."""
+    _, percent, whole = language.gettext, language.percent, comparison.whole_texts
+    one, other, pairs = comparison.one, comparison.other, comparison.pairs
+    if pairs:
+        words = _(
+            "%(ours)s of %(all_ours)s in A, %(theirs)s of %(all_theirs)s in B",
+            ours=len({pair.one for pair in pairs}),
+            all_ours=len(one.representatives),
+            theirs=len({pair.other for pair in pairs}),
+            all_theirs=len(other.representatives),
+        )
+        yield _("Representatives in common"), words
+    elif comparison.nearest is not None:
         bits = comparison.nearest.distance_bits
-        nearest = language.gettext("none; the nearest differ in %(bits)s of 64 bits", bits=bits)
-        return [(name, nearest)]
-    ours, theirs = ({pair.one for pair in comparison.pairs}, {pair.other for pair in comparison.pairs})
-    words = language.gettext(
-        "%(ours)s of %(all_ours)s in A, %(theirs)s of %(all_theirs)s in B",
-        ours=len(ours),
-        all_ours=len(comparison.one.representatives),
-        theirs=len(theirs),
-        all_theirs=len(comparison.other.representatives),
-    )
-    return [(name, words)]
-
-
-def _whole_texts(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
-    """Return how much the whole texts resemble each other, and what is needed for one cluster."""
-    whole = comparison.whole_texts
-    if whole is None:
-        return []
-    _, percent = language.gettext, language.percent
-    resemblance = _("%(share)s by estimate", share=percent(whole.resemblance))
-    if whole.exact_resemblance is not None:
-        resemblance = _(
-            "%(share)s by estimate, %(exact)s counted",
-            share=percent(whole.resemblance),
-            exact=percent(whole.exact_resemblance),
-        )
-    facts = [(_("Wording in common"), resemblance), (_("Needed at this length"), percent(whole.needed))]
-    if whole.contained_counts:
-        contained = _(
-            "%(share)s of the smaller text is in the other; %(needed)s counts as contained",
-            share=percent(whole.contained),
-            needed=percent(whole.contained_needed),
-        )
-        facts.append((_("Contained"), contained))
-    return facts
-
-
-def _left_out(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
-    """Return how much of each text is left out as boilerplate, if any is."""
-
-    def words(text: Text) -> str:
-        left_out = text.left_out
-        if left_out is None or not left_out.passages:
-            return language.gettext("nothing")
-        return language.gettext(
-            "%(passages)s of %(of_passages)s passages, %(share)s of the text",
-            passages=language.number(left_out.passages),
-            of_passages=language.number(left_out.of_passages),
-            share=language.percent(left_out.letters / left_out.of_letters),
-        )
-
-    texts = {"A": comparison.one, "B": comparison.other}
-    if not any(text.left_out and text.left_out.passages for text in texts.values()):
-        return []
-    return [
-        (language.gettext("Left out of %(name)s as boilerplate", name=name), words(text))
-        for name, text in texts.items()
-    ]
+        words = _("none; the nearest differ in %(bits)s of 64 bits", bits=bits)
+        yield _("Representatives in common"), words
+    if whole is not None:
+        share = percent(whole.resemblance)
+        counted = whole.exact_resemblance
+        if counted is None:
+            yield _("Wording in common"), _("%(share)s by estimate", share=share)
+        else:
+            words = _("%(share)s by estimate, %(exact)s counted", share=share, exact=percent(counted))
+            yield _("Wording in common"), words
+        yield _("Needed at this length"), percent(whole.needed)
+        if whole.contained_counts:
+            words = _(
+                "%(share)s of the smaller text is in the other; %(needed)s counts as contained",
+                share=percent(whole.contained),
+                needed=percent(whole.contained_needed),
+            )
+            yield _("Contained"), words
+    if any(text.left_out and text.left_out.passages for text in (one, other)):
+        for name, text in (("A", one), ("B", other)):
+            left_out, words = text.left_out, _("nothing")
+            if left_out is not None and left_out.passages:
+                words = _(
+                    "%(passages)s of %(of_passages)s passages, %(share)s of the text",
+                    passages=language.number(left_out.passages),
+                    of_passages=language.number(left_out.of_passages),
+                    share=percent(left_out.letters / left_out.of_letters),
+                )
+            yield _("Left out of %(name)s as boilerplate", name=name), words

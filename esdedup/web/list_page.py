@@ -157,24 +157,18 @@ def facets(overview: Overview, form: PageForm, language: Language) -> list[Shown
 def narrowings(form: PageForm, language: Language) -> list[Link]:
     """Return what narrows a list, beside its words."""
     _ = language.gettext
-    found = []
+    found: list[tuple[str, dict[str, object]]] = []
     if form.since or form.until:
-        without = form.changed(since="", until="")
-        found.append(Link(label=_period(form, language), parameters=without))
-    found += [
-        Link(label=each, parameters=form.changed(source=_toggled(form.source, each))) for each in form.source
-    ]
-    found += [
-        Link(
-            label=_label_of_condition(each, language),
-            parameters=form.changed(where=_toggled(form.where, each)),
-        )
-        for each in form.where
-    ]
+        found.append((_period(form, language), {"since": "", "until": ""}))
+    found += [(each, {"source": _toggled(form.source, each)}) for each in form.source]
+    for each in form.where:
+        field, _sign, value = each.partition(":")
+        label = f"{_heading_of(field, language)}: {_label_of(field, value, language)}"
+        found.append((label, {"where": _toggled(form.where, each)}))
     if form.only is not None:
         names = {"similar": _("With similar"), "single": _("Without similar")}
-        found.append(Link(label=names[form.only], parameters=form.changed(only="")))
-    return found
+        found.append((names[form.only], {"only": ""}))
+    return [Link(label=label, parameters=form.changed(**change)) for label, change in found]
 
 
 def _period(form: PageForm, language: Language) -> str:
@@ -187,11 +181,6 @@ def _period(form: PageForm, language: Language) -> str:
     if form.since and form.until:
         return since if since == until else _("%(first)s to %(last)s", first=since, last=until)
     return _("from %(time)s", time=since) if form.since else _("until %(time)s", time=until)
-
-
-def _label_of_condition(condition: str, language: Language) -> str:
-    field, _, value = condition.partition(":")
-    return f"{_heading_of(field, language)}: {_label_of(field, value, language)}"
 
 
 def _heading_of(field: str, language: Language) -> str:
@@ -215,13 +204,9 @@ def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool 
         else:
             label = _label_of(facet.field, each.value, language)
             change = {"where": _toggled(form.where, f"{facet.field}:{each.value}")}
+        parameters = form.changed(**change)
         links.append(
-            Link(
-                label=label,
-                articles=each.articles,
-                is_chosen=each.is_chosen,
-                parameters=form.changed(**change),
-            )
+            Link(label=label, articles=each.articles, is_chosen=each.is_chosen, parameters=parameters)
         )
     # Chosen ones stay in sight.
     links.sort(key=lambda link: not link.is_chosen)

@@ -27,19 +27,11 @@ Kind = Literal["same", "removed", "added"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A passage that is in both versions, or in only one."""
+    """A part of a text; of two texts that are compared, it may be in only one."""
 
     kind: Kind
     text: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
-    """A part of a text, or of one of two texts."""
-
-    kind: Kind
-    text: str
-    is_left_out: bool
+    is_left_out: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +43,7 @@ class ShownText:
     # Empty if it is not known.
     language: str
     # The text, or what differs from another text.
-    parts: list[Part]
+    parts: list[Piece]
     # Whether nothing differs but white space, which is not marked.
     is_same: bool
     # Whether there is more of the text than is shown.
@@ -102,15 +94,12 @@ def _spans(left_out: LeftOut | str | None) -> Sequence[Span]:
     return bounded_spans(left_out).spans if isinstance(left_out, LeftOut) else ()
 
 
-def parts(pieces: Iterable[Piece], *, ours: Sequence[Span] = (), theirs: Sequence[Span] = ()) -> list[Part]:
-    """Cut pieces where boilerplate begins and ends.
+def parts(pieces: Iterable[Piece], *, ours: Sequence[Span] = (), theirs: Sequence[Span] = ()) -> list[Piece]:
+    """Cut an article's text, or what differs between it and another's, where boilerplate begins and ends.
 
-    Args:
-        pieces: An article's text, or the differences between it and another one's.
-        ours: What is left out of the article's text.
-        theirs: What is left out of the other text. What both texts have is marked as it is in the article.
+    What both texts have is marked as it is in the article.
     """
-    found: list[Part] = []
+    found: list[Piece] = []
     our_edges, their_edges = _edges(ours), _edges(theirs)
     our_place = their_place = 0
     for piece in pieces:
@@ -121,7 +110,7 @@ def parts(pieces: Iterable[Piece], *, ours: Sequence[Span] = (), theirs: Sequenc
         bounds = [place, *edges[first : bisect_left(edges, end)], end]
         found += [
             # After an odd number of edges.
-            Part(kind=piece.kind, text=piece.text[a - place : b - place], is_left_out=number % 2 == 1)
+            Piece(kind=piece.kind, text=piece.text[a - place : b - place], is_left_out=number % 2 == 1)
             for number, (a, b) in enumerate(itertools.pairwise(bounds), first)
         ]
         our_place += 0 if is_added else len(piece.text)

@@ -123,29 +123,29 @@ def _measured(whole_texts: WholeTextComparison) -> str:
 
 
 def _text_lines(text: Text, min_letters: int) -> list[str]:
-    if text.is_todays:
-        return [_length(text, min_letters)]
-    return [
-        f"{text.letters:,} letters and digits",
-        "compared without a fingerprint, as it had none when it came: today it would get one, since what is "
-        "left out changes. That is no damage, as its page stays without one"
-        if text.fingerprint is None
-        else "compared by its stored signature: today it would get another, or none, since what is left out "
-        "changes. That is no damage, as a page keeps its node",
-    ]
-
-
-def _length(text: Text, min_letters: int) -> str:
     length = f"{text.letters:,} letters and digits"
-    if text.fingerprint is not None:
-        return length
+    if not text.is_todays and text.fingerprint is None:
+        return [
+            length,
+            "compared without a fingerprint, as it had none when it came: today it would get one, since what "
+            "is left out changes. That is no damage, as its page stays without one",
+        ]
+    if not text.is_todays:
+        return [
+            length,
+            "compared by its stored signature: today it would get another, or none, since what is left out "
+            "changes. That is no damage, as a page keeps its node",
+        ]
     left = text.letters - (0 if text.left_out is None else text.left_out.letters)
+    if text.fingerprint is not None:
+        return [length]
     if left >= min_letters:
-        return f"{length}, but no words with a weight"
-    needed = f"{min_letters} are needed"
-    return (
-        f"{length}: too short, {needed}" if left == text.letters else f"{length}; {left:,} remain, {needed}"
-    )
+        return [f"{length}, but no words with a weight"]
+    return [
+        f"{length}: too short, {min_letters} are needed"
+        if left == text.letters
+        else f"{length}; {left:,} remain, {min_letters} are needed"
+    ]
 
 
 def _passage(representative: Representative) -> str:
@@ -174,26 +174,24 @@ def _name(pair: Pair) -> str:
 
 
 def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
-    whole_texts = found.whole_texts
-    if whole_texts is None:
-        reason = "not compared" if found.nearest is None else "this profile does not compare them"
-        return [("", reason)]
-    if whole_texts.contained_counts:
+    whole = found.whole_texts
+    if whole is None:
+        return [("", "not compared" if found.nearest is None else "this profile does not compare them")]
+    contained = "not considered: one of them is too long or too short for that"
+    if whole.contained_counts:
         contained = (
-            f"{whole_texts.contained:.2f} of the smaller one is in the other as estimated "
-            f"({_share(whole_texts.exact_contained)} when counted); "
-            f"{whole_texts.contained_needed:.2f} counts as contained"
+            f"{whole.contained:.2f} of the smaller one is in the other as estimated "
+            f"({_share(whole.exact_contained)} when counted); "
+            f"{whole.contained_needed:.2f} counts as contained"
         )
-    else:
-        contained = "not considered: one of them is too long or too short for that"
+    numbers = (
+        f"{_share(found.one.number_share)} of A and {_share(found.other.number_share)} of B; without "
+        f"them the resemblance is {_share(whole.exact_resemblance_of_words)}"
+    )
     lines = [
-        ("resemblance", _measured(whole_texts)),
-        ("needed", f"{whole_texts.needed:.2f} at this length"),
-        (
-            "numbers",
-            f"{_share(found.one.number_share)} of A and {_share(found.other.number_share)} of B; without "
-            f"them the resemblance is {_share(whole_texts.exact_resemblance_of_words)}",
-        ),
+        ("resemblance", _measured(whole)),
+        ("needed", f"{whole.needed:.2f} at this length"),
+        ("numbers", numbers),
         ("contained", contained),
     ]
     if not found.pairs:
@@ -214,17 +212,31 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
     if article.root is None:
         return [*lines, ("root", "none: it was indexed without esdedup")]
     when = "" if article.seen is None else f", when the forest's time was {article.seen}"
-    lines.append(("arrival", ("unknown" if article.seq is None else f"{article.seq:,}") + when))
-    lines.append(("profile", _profile(article, found)))
-    lines.append(("fingerprint", _fingerprint(article)))
-    lines.append(("root", article.root + (", itself" if article.root == article.fingerprint else "")))
+    profile = article.profile or "none"
+    if article.profile != found.comparison.profile:
+        profile = f"{article.profile}, which is not the profile of the comparison above"
+    fingerprint = article.fingerprint or "none"
+    if article.fingerprint is None and article.stays_without:
+        fingerprint += "; its page is remembered as one without, so it gets none if it comes again"
+    elif article.fingerprint is not None and article.text_is_same is False:
+        fingerprint += "; its present text has another one: it has changed, or is in another field"
+    lines += [
+        ("arrival", ("unknown" if article.seq is None else f"{article.seq:,}") + when),
+        ("profile", profile),
+        ("fingerprint", fingerprint),
+        ("root", article.root + (", itself" if article.root == article.fingerprint else "")),
+    ]
     if article.node is not None:
-        lines.append(("its node", _NODE_STATES[article.node] + _node_root(article)))
+        state = _NODE_STATES[article.node]
+        if article.node_root not in {None, article.root}:
+            state += f", under another root than the article: {article.node_root}; "
+            state += "`esdedup verify` reports why"
+        lines.append(("its node", state))
     if article.root_node is not None:
-        leaves = (
-            "" if article.live_leaves is None else f"; the cluster has {article.live_leaves:,} live leaves"
-        )
-        lines.append(("its root", _NODE_STATES[article.root_node] + leaves))
+        state = _NODE_STATES[article.root_node]
+        if article.live_leaves is not None:
+            state += f"; the cluster has {article.live_leaves:,} live leaves"
+        lines.append(("its root", state))
     if article.to_root is not None:
         lines.append(("with its root", _root_comparison(article.to_root)))
     if article.neighbour is not None:
@@ -233,29 +245,6 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
     if article.to_other_root is not None:
         lines.append(("with the other's root", _root_comparison(article.to_other_root)))
     return lines
-
-
-def _profile(article: ArticleState, found: IndexedExplanation) -> str:
-    if article.profile == found.comparison.profile:
-        return article.profile or "none"
-    return f"{article.profile}, which is not the profile of the comparison above"
-
-
-def _fingerprint(article: ArticleState) -> str:
-    if article.fingerprint is None:
-        remembered = "; its page is remembered as one without, so it gets none if it comes again"
-        return f"none{remembered}" if article.stays_without else "none"
-    return article.fingerprint + (
-        "; its present text has another one: it has changed, or is in another field"
-        if article.text_is_same is False
-        else ""
-    )
-
-
-def _node_root(article: ArticleState) -> str:
-    if article.node_root in {None, article.root}:
-        return ""
-    return f", under another root than the article: {article.node_root}; `esdedup verify` reports why"
 
 
 def _root_comparison(compared: RootComparison) -> str:

@@ -86,9 +86,7 @@ def explain_articles(
     Raises:
         ArticleNotFound: No article has that id.
         ArticleRejected: An article has no text.
-        IndexNotReady: The index is missing, or lacks the fields.
         SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     return explain_indexed(scope, index, (one_id, in_index), (other_id, other_in_index))
 

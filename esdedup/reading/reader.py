@@ -265,9 +265,7 @@ _AnyReader = TypeVar("_AnyReader", Reader, AsyncReader)
 def asking_owner(reader: _AnyReader, ask: Callable[[str, str | None], Any]) -> _AnyReader:
     """Return a reader that asks the forest's owner, which is in this process, about texts.
 
-    Args:
-        reader: Any.
-        ask: What `execute` takes for a `Reader`, or `execute_async` for an `AsyncReader`.
+    `ask` is what `execute` takes for a `Reader`, or `execute_async` for an `AsyncReader`.
     """
     other = copy.copy(reader)
     other._ask_owner = ask

@@ -56,11 +56,7 @@ def distinct(name: str, values: Values | None) -> tuple[str, ...]:
 
 
 def values_by_field(conditions: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of each field from conditions that are written as ``field:value``.
-
-    Raises:
-        SettingError: One is written otherwise.
-    """
+    """Return the values of each field from conditions, which must be written as ``field:value``."""
     found: dict[str, list[str]] = {}
     for each in conditions:
         field, _, value = each.partition(":")

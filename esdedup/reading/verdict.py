@@ -244,12 +244,7 @@ OUTCOMES = {
 
 
 def verdict(found: IndexedExplanation, gettext: Callable[[str], str] = str) -> str:
-    """Return the outcome in a sentence or two.
-
-    Args:
-        found: What became of two articles, called A and B.
-        gettext: Translates a message. Default: it stays English.
-    """
+    """Return what became of two articles, called A and B, in a sentence or two: in English, or translated."""
     articles = {"A": found.one, "B": found.other}
     earlier, later = sorted(articles, key=lambda name: articles[name].order)
 

@@ -121,13 +121,9 @@ class Articles(Paged, OfCluster):
 class OfArticle(BaseModel):
     """The parameters that name an article."""
 
-    id: Id
-    index: InIndex = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of a method of the reader."""
-        return {{"id": "article_id", "index": "in_index"}.get(name, name): value for name, value in self}
+    # Named as the arguments of the reader's methods are.
+    article_id: Annotated[Id, Field(alias="id")]
+    in_index: InIndex = None
 
 
 class OneArticle(OfArticle):
@@ -196,7 +192,7 @@ async def overview(site: CurrentSite, form: Annotated[Form, Query()]) -> Overvie
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)
 async def article(site: CurrentSite, asked: Annotated[OneArticle, Query()]) -> MarkedArticle:
     """If several indices behind the served name have this id, the article that arrived last."""
-    found = await site.reader.article(site.index, **asked.options)
+    found = await site.reader.article(site.index, **asked.model_dump())
     left_out = await site.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
@@ -205,19 +201,19 @@ async def article(site: CurrentSite, asked: Annotated[OneArticle, Query()]) -> M
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
 async def similar(site: CurrentSite, asked: Annotated[Similar, Query()]) -> SimilarPage:
     """The other articles of its cluster, newest first, each with how similar it is."""
-    return bounded(await site.reader.similar(site.index, **asked.options))
+    return bounded(await site.reader.similar(site.index, **asked.model_dump()))
 
 
 @router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
 async def versions(site: CurrentSite, asked: Annotated[Versions, Query()]) -> VersionsPage:
     """Who was first with each text, and who copied it."""
-    return bounded(await site.reader.versions(site.index, **asked.options))
+    return bounded(await site.reader.versions(site.index, **asked.model_dump()))
 
 
 @router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
 async def sources(site: CurrentSite, asked: Annotated[Sources, Query()]) -> SourcesPage:
     """The sources with the most articles first, each with its earliest article."""
-    return bounded(await site.reader.sources(site.index, **asked.options))
+    return bounded(await site.reader.sources(site.index, **asked.model_dump()))
 
 
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
@@ -235,7 +231,7 @@ async def articles(site: CurrentSite, asked: Annotated[Articles, Query()]) -> Si
 @router.get("/timeline", summary="The timeline of an article's cluster", responses=NOT_FOUND)
 async def timeline(site: CurrentSite, asked: Annotated[OfArticle, Query()]) -> Timeline:
     """How many articles of the cluster were published in each interval."""
-    found = await site.reader.article(site.index, **asked.options)
+    found = await site.reader.article(site.index, **asked.model_dump())
     return bounded(await site.reader.timeline(site.index, found.root or ""))
 
 

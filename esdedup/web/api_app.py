@@ -35,9 +35,7 @@ def create_api(
 ) -> FastAPI:
     """Return an application of the JSON API alone.
 
-    Args:
-        site_of: Returns what a request reads; may raise an `EsdedupError`, which is answered.
-        problem_of: Says what an error is, if that differs from what the pages say.
+    `site_of` returns what a request reads; it may raise an `EsdedupError`, which is answered.
     """
     app = with_routes([api.router])
     app.state.site_of = site_of

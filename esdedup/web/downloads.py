@@ -10,7 +10,7 @@ import html
 import io
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import format_datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -28,6 +28,7 @@ from esdedup.times import iso, time_ms
 from esdedup.web.form import PageForm
 from esdedup.web.formats import article_address, bounded, joined, link, shortened, source_names
 from esdedup.web.guards import UNKEPT
+from esdedup.web.languages import calendar_time
 from esdedup.web.site import CurrentSite, Site
 
 MAX_EXPORTED = MAX_HITS
@@ -236,12 +237,7 @@ def _counts(row: Row) -> str:
 
 
 def _moment(row: Row) -> datetime | None:
-    milliseconds = time_ms(row.arrived_at or row.published_at)
-    try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        # Outside the calendar.
-        return None
+    return calendar_time(row.arrived_at or row.published_at)
 
 
 def _add(parent: ET.Element, name: str, text: str) -> None:

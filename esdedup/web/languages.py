@@ -20,7 +20,7 @@ from babel.messages.pofile import read_po
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from esdedup.times import DAY_MS, iso, time_ms
+from esdedup.times import DAY_MS, time_ms
 
 NAMES = {"en": "English", "zh": "中文"}
 """The languages, each called by its own name. The first one is for those who wish for none of them."""
@@ -65,7 +65,7 @@ class Language:
 
     def moment(self, value: object) -> str:
         """Write a time, in whatever form it is stored: day and minute, UTC. What is no time remains."""
-        found = _datetime(value)
+        found = calendar_time(value)
         if found is None:
             return self.day(value)
         day = _day(found.date(), self.code)
@@ -77,14 +77,14 @@ class Language:
 
     def day(self, value: object) -> str:
         """Write the day of a time."""
-        found = _datetime(value)
+        found = calendar_time(value)
         if found is None:
             return "" if value is None else str(value)
         return _day(found.date(), self.code)
 
     def ago(self, value: object, now: datetime) -> str:
         """Write how long ago a time was, or its day if that is more than a week; what is no time remains."""
-        found = _datetime(value)
+        found = calendar_time(value)
         if found is None or abs(now - found) > _RECENT:
             return self.day(value)
         return dates.format_timedelta(found - now, add_direction=True, locale=self.locale)
@@ -160,12 +160,12 @@ def _translations(code: str) -> gettext.NullTranslations:
     return gettext.GNUTranslations(compiled)
 
 
-def _datetime(value: object) -> datetime | None:
-    """Return a time that the calendar has, from whatever form it is stored in."""
+def calendar_time(value: object) -> datetime | None:
+    """Return a time in whatever form it is stored; None if it is no time, or outside the calendar."""
     milliseconds = time_ms(value)
     try:
-        return None if milliseconds is None else datetime.fromisoformat(iso(milliseconds)).astimezone(UTC)
-    except ValueError:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds // 1000, UTC)
+    except (ValueError, OverflowError, OSError):
         return None
 
 

@@ -24,7 +24,7 @@ from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import MAX_VALUE
-from esdedup.web.languages import Language, keep_cookie
+from esdedup.web.languages import Language, calendar_time, keep_cookie
 from esdedup.web.rendering import language_of, render
 from esdedup.web.site import CurrentSite, Site
 
@@ -60,7 +60,7 @@ class Visits:
         found = _VALUE.fullmatch(cookie or "")
         if found is None:
             return cls(None, now)
-        before, last = (_moment(each) for each in found.groups())
+        before, last = (calendar_time(1000 * int(each)) if each else None for each in found.groups())
         if last is None or last > now:
             return cls(None, now)
         return cls(last if now - last > _PAUSE else before, now)
@@ -70,13 +70,6 @@ class Visits:
         """The value of the cookie after this page."""
         before = "" if self.before is None else int(self.before.timestamp())
         return f"{before}-{int(self.now.timestamp())}"
-
-
-def _moment(seconds: str | None) -> datetime | None:
-    try:
-        return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 @router.get("/")

@@ -169,8 +169,8 @@ MUTANTS = [
     Mutant(
         "the API counts an article's own source among the sources though it is to be left out",
         "esdedup/web/api.py",
-        "reader.sources(site.index, **asked.options)",
-        'reader.sources(site.index, **asked.options | {"other_sources": False})',
+        "reader.sources(site.index, **asked.model_dump())",
+        'reader.sources(site.index, **asked.model_dump() | {"other_sources": False})',
         ("integration/test_pages_options.py",),
     ),
     Mutant(

@@ -36,6 +36,7 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Change, Enrichment, Rejection
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.owner import Ownership
 from esdedup.sites import RawPage
 from esdedup.text.normalise import normal_beginnings, visible_text
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
@@ -260,11 +261,16 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
         return dict.fromkeys(names, True)
 
     enrichment = Enrichment(
-        forest="own", find=find, may_write=may_write, assigning=InMemory().assigning, metrics=Metrics()
+        forest="own",
+        find=find,
+        may_write=may_write,
+        assigning=InMemory().assigning,
+        ownership=lambda: Ownership(is_owner=True),
+        metrics=Metrics(),
     )
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))
+    outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), {"headers": []}))
     assert [each for each in outcomes if isinstance(each, Rejection)] == [
         Rejection(said, fields=Fields()) for said in SAID
     ]

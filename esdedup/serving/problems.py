@@ -13,20 +13,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Scope
 
-from esdedup.errors import (
-    ArticleNotFound,
-    ArticleRejected,
-    EsdedupError,
-    ForestBusy,
-    ForestError,
-    ForestLost,
-    IndexBlocked,
-    IndexNotReady,
-    ServerError,
-    ServerUnavailable,
-    SettingError,
-    TextFailed,
-)
+from esdedup import errors
+from esdedup.errors import EsdedupError
 from esdedup.serving.refusals import Refused
 
 PROBLEM_TYPE = "application/problem+json"
@@ -43,17 +31,17 @@ _MOST_NAMED = 5
 
 # The first kind of error that fits counts.
 _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
-    (ForestBusy, 503, "not_owner"),
-    (ForestLost, 503, "not_owner"),
-    (TextFailed, 500, "text_failed"),
-    (ArticleRejected, 400, "article_rejected"),
-    (ArticleNotFound, 404, "article_not_found"),
-    (IndexBlocked, 503, "index_blocked"),
-    (IndexNotReady, 409, "index_not_ready"),
-    (ForestError, 503, "forest_not_usable"),
-    (SettingError, 400, "invalid_request"),
-    (ServerUnavailable, 502, "elasticsearch_unavailable"),
-    (ServerError, 502, "elasticsearch_error"),
+    (errors.ForestBusy, 503, "not_owner"),
+    (errors.ForestLost, 503, "not_owner"),
+    (errors.TextFailed, 500, "text_failed"),
+    (errors.ArticleRejected, 400, "article_rejected"),
+    (errors.ArticleNotFound, 404, "article_not_found"),
+    (errors.IndexBlocked, 503, "index_blocked"),
+    (errors.IndexNotReady, 409, "index_not_ready"),
+    (errors.ForestError, 503, "forest_not_usable"),
+    (errors.SettingError, 400, "invalid_request"),
+    (errors.ServerUnavailable, 502, "elasticsearch_unavailable"),
+    (errors.ServerError, 502, "elasticsearch_error"),
 ]
 
 

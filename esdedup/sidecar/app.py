@@ -27,6 +27,7 @@ from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.limits import Guard, Limits
 from esdedup.serving.problems import Answer, Problem, handle_errors
+from esdedup.sidecar import own_paths
 from esdedup.sidecar.auth import CallerRefused, Rights, TokenGuard
 from esdedup.sidecar.batcher import BatchLimits
 from esdedup.sidecar.bulk import BulkRoute, refused_answer
@@ -34,20 +35,6 @@ from esdedup.sidecar.bulk_request import RequestRefused
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment, Indices
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import (
-    PAGES,
-    V1,
-    counting,
-    health_routes,
-    is_own,
-    is_probe,
-    is_under,
-    is_watching,
-    kind_of,
-)
-from esdedup.sidecar.own_paths import (
-    answer as answer_of,
-)
 from esdedup.sidecar.owner import OwnerThread
 from esdedup.sidecar.proxy import Proxy, UnreadWrites
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
@@ -63,7 +50,7 @@ def create_app(
     own: Sequence[APIRouter] = (),
     others: Sequence[BaseRoute] = (),
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
-    answer: Answer = answer_of,
+    answer: Answer = own_paths.answer,
 ) -> FastAPI:
     """Return the application: its own endpoints, then other routes; what none of them matches, passes.
 
@@ -96,7 +83,7 @@ def create_app(
     async def refuse(request: Request, error: Exception) -> Response:
         # Also where its own shape is not used: it is counted.
         response = answer(request.scope, Problem.of_error(error))
-        if is_own(request.scope):
+        if own_paths.is_own(request.scope):
             return response
         assert isinstance(error, RequestRefused | CallerRefused)
         return error.as_elasticsearch() if isinstance(error, CallerRefused) else refused_answer(error)
@@ -115,7 +102,7 @@ class _NotServed(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by path."""
-        return (Match.FULL if is_under(V1, scope) else Match.NONE), {}
+        return (Match.FULL if own_paths.is_under(own_paths.V1, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer which methods there are, or that there is nothing."""
@@ -127,11 +114,11 @@ class _NotServed(BaseRoute):
         )
         if methods:
             detail = f"this endpoint is asked with {' or '.join(methods)}, not with {scope['method']:.20}"
-            response = answer_of(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
+            response = own_paths.answer(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
             response.headers["Allow"] = ", ".join(methods)
         else:
             detail = "the description is /v1/openapi.json"
-            response = answer_of(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
+            response = own_paths.answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
         await response(scope, receive, send)
 
 
@@ -194,12 +181,12 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         ownership=lambda: owner.ownership,
         metrics=metrics,
     )
-    answer = counting(metrics)
+    answer = own_paths.counting(metrics)
     app = create_app(
         upstream,
         answer=answer,
         own=[
-            health_routes(
+            own_paths.health_routes(
                 settings.forest,
                 lambda: owner.ownership,
                 # Whatever it answers: without credentials a secured one refuses.
@@ -242,8 +229,8 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
         # Those who ask how the sidecar is are always answered.
-        is_free=is_watching,
-        measured=lambda scope: metrics.request(kind_of(scope)),
+        is_free=own_paths.is_watching,
+        measured=lambda scope: metrics.request(own_paths.kind_of(scope)),
         on_held=metrics.bodies.inc,
     )
     return Guard(
@@ -253,9 +240,9 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         naming="--allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS names it",
         foreign="pages of other sites may not send requests",
         origins=settings.allow_origins,
-        readable=f"{PAGES}/",
+        readable=f"{own_paths.PAGES}/",
         # Health checks name us as they like.
-        is_open=is_probe,
+        is_open=own_paths.is_probe,
     )
 
 

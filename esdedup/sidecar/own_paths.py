@@ -81,18 +81,6 @@ def answer(scope: Scope, problem: Problem) -> Response:
 _ASK_S = 2.0
 
 
-async def _silent(asking: Awaitable[object]) -> str | None:
-    """Return that Elasticsearch does not answer; None if it does."""
-    try:
-        async with asyncio.timeout(_ASK_S):
-            await asking
-    except TimeoutError:
-        return f"Elasticsearch does not answer within {_ASK_S:.0f} seconds"
-    except EsdedupError as error:
-        return Problem.of_error(error).detail
-    return None
-
-
 def health_routes(
     forest: str, ownership: Callable[[], Ownership], *, ask: Callable[[], Awaitable[object]], metrics: Metrics
 ) -> APIRouter:
@@ -119,8 +107,13 @@ def health_routes(
             )
         if owned.failure is not None:
             missing.append(Problem.of_error(owned.failure).detail)
-        if (silent := await _silent(ask())) is not None:
-            missing.append(silent)
+        try:
+            async with asyncio.timeout(_ASK_S):
+                await ask()
+        except TimeoutError:
+            missing.append(f"Elasticsearch does not answer within {_ASK_S:.0f} seconds")
+        except EsdedupError as error:
+            missing.append(Problem.of_error(error).detail)
         owner = "this process" if owned.is_owner else getattr(owned.reason, "owner", None)
         facts: dict[str, Any] = {"missing": missing, "forest": forest, "owner": owner and str(owner)}
         if owned.url is not None:

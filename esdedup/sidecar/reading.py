@@ -5,6 +5,7 @@ request may name the index that it reads.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -107,12 +108,11 @@ def _problem_of(request: Request, error: Exception) -> Problem:
     return problem_of(request, error)
 
 
+@dataclasses.dataclass(eq=False)
 class PagesRoute(BaseRoute):
     """Matches the paths of the pages. An index may be called ``pages``: its paths are Elasticsearch's."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Show the pages of an application."""
-        self._app = app
+    app: ASGIApp
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
@@ -125,14 +125,14 @@ class PagesRoute(BaseRoute):
         if scope["path"] == PAGES:
             await RedirectResponse(f"{PAGES}/")(scope, receive, send)
             return
-        await self._app({**scope, "root_path": PAGES}, receive, send)
+        await self.app({**scope, "root_path": PAGES}, receive, send)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Begin the application, and end it."""
         given: asyncio.Queue[Any] = asyncio.Queue()
         told: asyncio.Queue[Any] = asyncio.Queue()
-        task = asyncio.ensure_future(self._app({"type": "lifespan"}, given.get, told.put))
+        task = asyncio.ensure_future(self.app({"type": "lifespan"}, given.get, told.put))
         await given.put({"type": "lifespan.startup"})
         if (await told.get())["type"] != "lifespan.startup.complete":
             # Raises what has failed.

@@ -348,10 +348,7 @@ def load(options: Mapping[str, Any]) -> Settings:
 
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yield what settings contradict each other or what there is, and what to do."""
-
-    def called(*names: str) -> str:
-        return refusal(Settings, *names)
-
+    called = functools.partial(refusal, Settings)
     if (settings.password is None) != (settings.user is None):
         yield f"{called('user', 'password_file')} go together: give a user and a password"
     if settings.password is not None and settings.api_key is not None:

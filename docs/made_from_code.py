@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.setting_names import settings_of
@@ -43,9 +43,34 @@ def _settings() -> Iterator[str]:
     yield ""
 
 
+class Metric(NamedTuple):
+    """What is said of a metric."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    # Of its label, if it has one.
+    values: tuple[str, ...]
+    text: str
+
+
+def metrics() -> Iterator[Metric]:
+    """Yield all metrics of the sidecar, but those of the process in general, which Prometheus defines."""
+    for family in Metrics().registry.collect():
+        if family.name.startswith("esdedup_"):
+            # Histograms have a label more, for the bounds of their buckets.
+            series = [
+                {name: value for name, value in each.labels.items() if name != "le"}
+                for each in family.samples
+            ]
+            values = tuple(dict.fromkeys(value for each in series for value in each.values()))
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            yield Metric(name, family.type, tuple(series[0]), values, family.documentation)
+
+
 def _metrics() -> Iterator[str]:
     yield from ("", "| metric | type | what it is |", "|---|---|---|")
-    for each in Metrics().described:
+    for each in metrics():
         label = f" `{each.labels[0]}`: {', '.join(each.values)}." if each.labels else ""
         yield f"| `{each.name}` | {each.type} | {each.text}{label} |"
     yield ""

@@ -1,7 +1,6 @@
 """`Metrics`: what happens in the sidecar in figures, for Prometheus."""
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar, get_args
@@ -41,26 +40,12 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _ARTICLES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 
 
-@dataclasses.dataclass(frozen=True)
-class MetricDescription:
-    """A metric, as documents show it."""
-
-    name: str
-    type: str
-    labels: tuple[str, ...]
-    # Of its label, if it has one.
-    values: tuple[str, ...]
-    text: str
-
-
 class Metrics:
     """The metrics of one sidecar, which may be changed from any thread."""
 
     def __init__(self, forest: str = DEFAULT_FOREST) -> None:
         """Make all metrics; the name of the forest is a label of those about it."""
         self.registry = CollectorRegistry()
-        # In the order of the documents; without those of the process in general, which Prometheus defines.
-        self.described: list[MetricDescription] = []
         ProcessCollector(registry=self.registry)
 
         def counter(name: str, text: str, **label: object) -> Counter:
@@ -157,14 +142,10 @@ class Metrics:
         self, kind: type[_Metric], name: str, text: str, label: Mapping[str, Any] | None = None, **bounds: Any
     ) -> _Metric:
         """Return a new metric; with a label, of a literal type or some names, it has all series at once."""
-        labels, of = tuple(label or ()), [*(label or {}).values()]
-        values: tuple[Any, ...] = (get_args(of[0]) or tuple(of[0])) if of else ()
-        metric = kind(f"esdedup_{name}", text, labels, registry=self.registry, **bounds)
-        for value in values:
-            metric.labels(value)
-        type_name = kind.__name__.lower()
-        shown = f"esdedup_{name}_total" if type_name == "counter" else f"esdedup_{name}"
-        self.described.append(MetricDescription(shown, type_name, labels, tuple(map(str, values)), text))
+        metric = kind(f"esdedup_{name}", text, tuple(label or ()), registry=self.registry, **bounds)
+        for given in (label or {}).values():
+            for value in get_args(given) or given:
+                metric.labels(value)
         return metric
 
 

@@ -18,9 +18,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn import Server
 
+from docs import made_from_code
 from esdedup.serving.connections import listen
 from esdedup.serving.framing import framing_fault
-from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.server import config
 from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
@@ -180,7 +180,7 @@ def expressions() -> list[str]:
 
 
 def test_dashboard_and_alerts_use_exactly_the_metrics_that_there_are() -> None:
-    described = {each.name: each for each in Metrics().described}
+    described = {each.name: each for each in made_from_code.metrics()}
     histograms = {name for name, each in described.items() if each.type == "histogram"}
     series = {f"{name}{part}" for name in histograms for part in PARTS} | (described.keys() - histograms)
     used = {name for text in expressions() for name in re.findall(r"\besdedup_\w+", text)}
@@ -189,7 +189,7 @@ def test_dashboard_and_alerts_use_exactly_the_metrics_that_there_are() -> None:
 
 
 def test_labels_and_their_values_exist() -> None:
-    described = {each.name: each for each in Metrics().described}
+    described = {each.name: each for each in made_from_code.metrics()}
     for text in expressions():
         assert text.count("(") == text.count(")")
         for name, label, values in re.findall(r'(esdedup_\w+)\{(\w+)=~?"([^"]*)"', text):

@@ -125,21 +125,13 @@ Answer = Callable[[Scope, Problem], Response]
 """Gives the answer to a request that failed the shape of its path."""
 
 
+_EXAMPLE = Problem.of(404, "article_not_found", "there is no article 'en-17-3' in 'news'")
+
+
 class ProblemDetails(BaseModel):
     """An error (RFC 9457)."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": f"{TYPE_PREFIX}article_not_found",
-                    "title": "Article not found",
-                    "status": 404,
-                    "detail": "there is no article 'en-17-3' in 'news'",
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE.body()]})
 
     type: str
     title: str

@@ -35,14 +35,7 @@ _DEDUP: dict[str, Any] = {
     "profile": "verified-3",
     "fingerprint": "19dfa27dbd6f2cbbb1a0a5a7a1f4ee53",
 }
-_REJECTED: dict[str, Any] = {
-    "error": {
-        "type": "urn:esdedup:problem:article_rejected",
-        "title": "Article rejected",
-        "status": 400,
-        "detail": "action 3: has no field 'text', or it is null",
-    }
-}
+_REJECTED = Problem.of(400, "article_rejected", "action 3: has no field 'text', or it is null").body()
 _LINES = """{"index":{"_index":"news","_id":"wire-17"}}
 {"text":"The harbour council voted on Monday to …","published_at":"2026-09-07T21:32:00Z"}
 {"update":{"_index":"news","_id":"wire-9"}}
@@ -116,7 +109,9 @@ class Enriched(BaseModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"rejected": 1, "items": [{"outcome": "joined", "dedup": _DEDUP}, _REJECTED]}]
+            "examples": [
+                {"rejected": 1, "items": [{"outcome": "joined", "dedup": _DEDUP}, {"error": _REJECTED}]}
+            ]
         }
     )
 

@@ -318,8 +318,6 @@ class _Body:
 
 def tls_context(ca_certs: Path | None) -> ssl.SSLContext:
     """Return what trusts an authority, or those that the system trusts; raises `SettingError`."""
-    if ca_certs is not None and not ca_certs.exists():
-        raise SettingError(f"there are no certificates at {ca_certs}")
     try:
         if ca_certs is not None and ca_certs.is_dir():
             return ssl.create_default_context(capath=ca_certs)

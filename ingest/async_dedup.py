@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import async_batches, check_flush_interval
-from esdedup.ingest.dedup import Dedup, on_reader
+from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import OnAssigned, OnRejected
 from esdedup.ingest.json_values import size_of
 
@@ -38,6 +38,18 @@ def _in_thread(
         return await self._run(functools.partial(method, self._dedup, *args, **options))
 
     return awaited
+
+
+def _shortcut(
+    method: Callable[Concatenate[AsyncReader, _Params], Coroutine[Any, Any, _Result]],
+) -> Callable[Concatenate["AsyncDedup", _Params], Coroutine[Any, Any, _Result]]:
+    """Turn a method of `AsyncReader` into one of `AsyncDedup` that calls it on `reader`."""
+
+    @functools.wraps(method)
+    async def shortcut(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return await method(self.reader, *args, **options)
+
+    return shortcut
 
 
 def _as_dedup(
@@ -85,8 +97,8 @@ class AsyncDedup:
     require_ready = _in_thread(Dedup.require_ready)
     learn = _in_thread(Dedup.learn)
     expire = _in_thread(Dedup.expire)
-    list = on_reader(AsyncReader.list)
-    similar = on_reader(AsyncReader.similar)
+    list = _shortcut(AsyncReader.list)
+    similar = _shortcut(AsyncReader.similar)
 
     async def enrich(
         self,

@@ -29,23 +29,22 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
-from esdedup.reading.reader import AsyncReader, Reader, asking_owner
+from esdedup.reading.reader import Reader, asking_owner
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
 _Params = ParamSpec("_Params")
-_Reader = TypeVar("_Reader", Reader, AsyncReader)
 _Result = TypeVar("_Result")
 
 
-def on_reader(
-    method: Callable[Concatenate[_Reader, _Params], _Result],
-) -> Callable[Concatenate[Any, _Params], _Result]:
-    """Turn a method of a reader into one of an object that has it as `reader`."""
+def _shortcut(
+    method: Callable[Concatenate[Reader, _Params], _Result],
+) -> Callable[Concatenate["Dedup", _Params], _Result]:
+    """Turn a method of `Reader` into one of `Dedup` that calls it on `reader`."""
 
     @functools.wraps(method)
-    def shortcut(self: Any, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+    def shortcut(self: "Dedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
         return method(self.reader, *args, **options)
 
     return shortcut
@@ -64,8 +63,8 @@ class Dedup(Closing):
             looks texts up in its memory.
     """
 
-    list = on_reader(Reader.list)
-    similar = on_reader(Reader.similar)
+    list = _shortcut(Reader.list)
+    similar = _shortcut(Reader.similar)
 
     @checked
     def __init__(

@@ -26,7 +26,7 @@ NOT_RUN = {
         "docs/fingerprints.md",
         '{"fingerprint": "19dfa27d3dd640349bbbd212150a0ae9", "signature": "nCRw1UgRLwKqVRuj…", '
         '"bands": ["02bN58", "…"],',
-    ): "what an article gets: tests/unit/test_documents.py computes it",
+    ): "what an article gets: tests/unit/test_interface.py computes it",
     (
         "README.md",
         "make demo       # a sample of 3,000 articles, the list, and the pages for your browser",

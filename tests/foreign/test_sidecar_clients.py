@@ -1,4 +1,10 @@
-"""The sidecar, fed by official clients for other languages and the oldest one, and by the deployed feeder."""
+"""The sidecar, fed by official clients for other languages and the oldest one, and by the deployed feeder.
+
+Their programs are in `tests/clients/`. The lock files there name no registry: packages come from the one
+that npm and go are configured to use. The client for Go is of version 8.3, the last without the typed API,
+which takes minutes to compile; it speaks to servers of version 8 and 9. `javascript/feed.mjs` is a feeder of
+`make soak-sidecars`.
+"""
 
 import importlib.util
 import json

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from esdedup import Dedup
 from esdedup.elastic.client import connect
-from tests.soak.articles import articles
-from tests.soak.feeders import FeederProcess, Job, Refused
+from tests.soak.feeders import FeederProcess, Job, Refused, articles
 from tests.soak.outcome import Indices, Memory, Outcome, is_flat, outcome_of, shown
 from tests.soak.stage import Happened, Server, Stage
 

@@ -13,7 +13,7 @@ from esdedup.ingest.batches import MAX_BATCH_SIZE, async_batches, batches
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.enricher import ArticleDecision, Enricher
 from esdedup.ingest.files import FileArticle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
@@ -21,6 +21,7 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected, ForestError
 from esdedup.fields import Fields
 from esdedup.forest import NO_TIME, Assignment, Kind
+from tests.support.exploring import examples
 
 NEVER_S = 3_600.0
 
@@ -115,7 +116,7 @@ async def awaited(items: Iterable[int]) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(st.sampled_from([1, 2, 3, MAX_BATCH_SIZE // 2, MAX_BATCH_SIZE]), max_size=12), st.integers(1, 4)
 )

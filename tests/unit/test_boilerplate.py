@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
@@ -15,6 +15,7 @@ from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import Overrides
 from esdedup.text.parsed import PassageFilter, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
+from tests.support.exploring import examples
 from tests.support.learned import contents
 
 Page = tuple[int, list[ModelPassage], str | None, str | None]
@@ -174,7 +175,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     assert filtered(copy.filter, given_pages[::-1]) == filtered(boilerplate.filter, given_pages[::-1])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
 @example(FORGOTTEN, [4], 1, 1)
 def test_a_step_that_is_undone_leaves_nothing_behind(

@@ -12,11 +12,12 @@ import pytest
 from esdedup.ingest import csv_rows, records
 from esdedup.ingest.files import FileArticle, SeenIds, check_fields, read_articles
 from esdedup.ingest.records import STANDARD_INPUT, Record, check_readable, read_records, total_bytes
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from esdedup import ArticleRejected, Fields, FieldsNotFound, SettingError
 from esdedup.cli.advice import advice
+from tests.support.exploring import examples
 
 # Most articles here have an id and no text.
 FIELDS = Fields(text="id")
@@ -247,7 +248,7 @@ def places(found: list[Record | ArticleRejected]) -> list[int]:
     return [int(name.rpartition(":")[2]) for name in names]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     articles=st.lists(st.dictionaries(st.text('a"]}', max_size=3), VALUES, max_size=3), max_size=5),
     indent=st.sampled_from([None, 0, 2]),

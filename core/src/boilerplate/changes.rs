@@ -182,7 +182,7 @@ impl Learner {
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
         self.add_pages(changes);
-        self.memory.put_all(&changes.tables);
+        self.memory.put_all(&changes.tables, !self.steps.is_empty());
         self.forget_undoable();
         for passage in &mut self.block.passages {
             passage.value = self.memory.known(passage.hash);

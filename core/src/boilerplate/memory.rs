@@ -141,9 +141,9 @@ impl Memory {
         self.tables().map(Recorded::all)
     }
 
-    /// Puts something into each table.
-    pub fn put_all(&mut self, puts: &[Puts; 4]) {
-        self.tables_mut().into_iter().zip(puts).for_each(|(table, puts)| table.put_all(puts));
+    /// Puts something into each table, to be undone or not.
+    pub fn put_all(&mut self, puts: &[Puts; 4], is_recorded: bool) {
+        self.tables_mut().into_iter().zip(puts).for_each(|(table, puts)| table.put_all(puts, is_recorded));
     }
 
     fn first_page(&self) -> u32 {
@@ -223,7 +223,7 @@ trait Recorded {
     fn keep(&mut self);
     fn puts_since(&self, count: usize) -> Puts;
     fn all(&self) -> Puts;
-    fn put_all(&mut self, puts: &Puts);
+    fn put_all(&mut self, puts: &Puts, is_recorded: bool);
     fn size_bytes(&self) -> usize;
 }
 
@@ -298,10 +298,15 @@ impl<const C: usize> Recorded for Periods<C> {
         self.iter().collect()
     }
 
-    fn put_all(&mut self, puts: &Puts) {
+    fn put_all(&mut self, puts: &Puts, is_recorded: bool) {
         let rows: &[[u32; C]] = cast_slice(&puts.rows);
-        self.recorded.reserve(rows.len());
-        puts.keys.iter().zip(rows).for_each(|(key, row)| self.put(*key, *row));
+        for (key, row) in puts.keys.iter().zip(rows) {
+            if is_recorded {
+                self.put(*key, *row);
+            } else {
+                self.present.put(*key, *row);
+            }
+        }
     }
 
     fn size_bytes(&self) -> usize {

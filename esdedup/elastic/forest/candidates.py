@@ -102,7 +102,8 @@ class CandidateSearch:
             if is_full:
                 if may_stop and (yield from self._learn(page, targets)):
                     return None
-                page = yield from self._all(query)
+                body = search_body(query, size=self._limits.max_hits)
+                page = stored_of((yield from all_hits(self._forest, body)), self._relation)
             found += page
         return found
 
@@ -114,10 +115,6 @@ class CandidateSearch:
         (answer,) = yield from search(self._forest, search_body(query, size=size))
         hits = answer["hits"]["hits"]
         return stored_of(hits, self._relation), len(hits) >= size
-
-    def _all(self, query: Query) -> Requests[list[Stored]]:
-        hits = yield from all_hits(self._forest, search_body(query, size=self._limits.max_hits))
-        return stored_of(hits, self._relation)
 
     def _queries(self, targets: _Targets, filters: list[Query]) -> Iterator[Query]:
         """Yield queries that together match every candidate."""

@@ -104,9 +104,8 @@ def search_body(
 ) -> dict[str, Any]:
     """Return the body of a search for nodes and pages.
 
-    Args:
-        versions: Whether hits have ``_id``, ``_seq_no`` and ``_primary_term`` too, which takes longer.
-        repeated: Whether hits have the fields that `agrees` checks, which takes much longer.
+    With `versions`, hits have ``_id``, ``_seq_no`` and ``_primary_term`` too, which takes longer; with
+    `repeated`, the fields that `agrees` checks, which takes much longer.
     """
     return {
         "query": query,

@@ -170,7 +170,15 @@ class Follower:
         if copy is None:
             return None
         try:
-            return self._taken(copy, index, aging=aging, live_since_ms=live_since_ms, on_read=on_read)
+            if copy.aging != aging or self._uuid != index.uuid():
+                return None
+            if _versions(index, copy.number, live_since_ms) != copy.versions(live_since_ms):
+                log.info("the forest %r is loaded: its log has changed, and not only grown", self._forest)
+                return None
+            followed = copy.read_count
+            while _read(index, copy):
+                on_read()
+            copy.settle(live_since_ms=live_since_ms)
         except Exception as error:
             # Whatever it is, the forest can be loaded.
             log.warning("the forest %r is loaded: %s", self._forest, error)
@@ -178,6 +186,14 @@ class Follower:
         finally:
             # Their memory is free before others are loaded.
             self._forget()
+        log.info(
+            "took over the %s nodes of the forest %r by %s documents of its log: %s had been followed",
+            f"{len(copy.nodes):,}",
+            self._forest,
+            f"{copy.read_count - followed:,}",
+            f"{followed:,}",
+        )
+        return copy.nodes
 
     def learned(self, index: ForestIndex) -> LearnedLog:
         """Return what was learned, once nobody else writes."""
@@ -220,34 +236,6 @@ class Follower:
             self._has_followed = True
             log.info("follows the forest %r: %s nodes so far", self._forest, f"{len(copy.nodes):,}")
         return False
-
-    def _taken(
-        self,
-        copy: LogCopy,
-        index: ForestIndex,
-        *,
-        aging: Aging,
-        live_since_ms: int,
-        on_read: Callable[[], None],
-    ) -> Nodes | None:
-        """Return the nodes, with what was not followed; None if the log has others."""
-        if copy.aging != aging or self._uuid != index.uuid():
-            return None
-        if _versions(index, copy.number, live_since_ms) != copy.versions(live_since_ms):
-            log.info("the forest %r is loaded: its log has changed, and not only grown", self._forest)
-            return None
-        followed = copy.read_count
-        while _read(index, copy):
-            on_read()
-        copy.settle(live_since_ms=live_since_ms)
-        log.info(
-            "took over the %s nodes of the forest %r by %s documents of its log: %s had been followed",
-            f"{len(copy.nodes):,}",
-            self._forest,
-            f"{copy.read_count - followed:,}",
-            f"{followed:,}",
-        )
-        return copy.nodes
 
 
 def _read(index: ForestIndex, copy: LogCopy) -> bool:

@@ -112,19 +112,16 @@ class ForestIndex:
     def status(self, *, latest_ms: int | None = None) -> ForestStatus:
         """Read the forest's status. Only nodes that a refresh has made visible count.
 
-        Args:
-            latest_ms: Later times are left out, as if those arrivals had brought none. None: none is.
+        Times later than `latest_ms`, if given, are left out, as if those arrivals had brought none.
         """
         return self.run(read_status(self.name, latest_ms=latest_ms))
 
     def hit_pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False, repeated: bool = False
     ) -> Iterator[Hits]:
-        """Yield all nodes and pages that match as hits, some at a time, as the index was when this began.
+        """Yield all nodes and pages that match, some at a time, as the index was when this began.
 
-        Args:
-            versions: Whether hits have ``_id``, ``_seq_no`` and ``_primary_term`` too.
-            repeated: Whether hits have the fields that `agrees` checks.
+        The hits are those of `search_body`.
         """
         size = self.limits.max_hits
         body = search_body(query, sort=sort, versions=versions, repeated=repeated, size=size)

@@ -298,10 +298,7 @@ def _refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, fore
 
 
 def _latest_roots(client: Elasticsearch, index: str, fields: Fields, *, since_ms: int) -> list[str]:
-    filters: list[Query] = [
-        {"exists": {"field": f"{fields.dedup}.fingerprint"}},
-        {"exists": {"field": fields.root}},
-    ]
+    filters: list[Query] = [{"exists": {"field": name}} for name in (fields.fingerprint, fields.root)]
     if since_ms != NO_TIME:
         filters.append({"range": {f"{fields.dedup}.seen": {"gte": since_ms, "format": "epoch_millis"}}})
     body: Query = {

@@ -102,8 +102,7 @@ class ArticleNodes:
             "track_total_hits": False,
         }
         (answer,) = yield from search(self._index, body)
-        hits: list[Hit] = answer["hits"]["hits"]
-        return hits
+        return list(answer["hits"]["hits"])
 
     def _query(self, matching: list[Query], live_since_ms: int) -> Query:
         filters: list[Query] = [{"term": {f"{self._object}.profile": self._profile}}]

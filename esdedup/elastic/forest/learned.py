@@ -85,8 +85,8 @@ def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
 class LearnedLog:
     """What the documents of one forest have taught; the forest's owner goes on with them."""
 
-    def __init__(self, forest: str, found: Sequence[LearnedRecord] = ()) -> None:
-        """Learn from all documents that a forest has."""
+    def __init__(self, forest: str = "", found: Sequence[LearnedRecord] = ()) -> None:
+        """Learn from all documents that a forest has; its name is for messages."""
         self.boilerplate = Boilerplate()
         self.last: LearnedRecord | None = None
         # Of the records that may teach still: the numbers of the last document, and of the last page.
@@ -163,7 +163,7 @@ class LearnedCopy:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known = LearnedLog("")
+        self._known = LearnedLog()
 
     def update(self, forest: str) -> Requests[None]:
         """Learn what has been learned since the last time, as far as a refresh has made it visible.
@@ -183,12 +183,12 @@ class LearnedCopy:
             found = yield from read_learned(forest)
             last = None
         with self._lock:
-            known = self._known if last else LearnedLog(forest)
+            known = self._known if last else LearnedLog()
             if last and not (known.last and known.last.first == last.first):
                 # Another thread was faster.
                 return
             # If the documents are damaged, the next call begins anew.
-            self._known = LearnedLog(forest)
+            self._known = LearnedLog()
             known.read(forest, found)
             known.forget_outdated()
             self._known = known
@@ -196,7 +196,7 @@ class LearnedCopy:
     def taken(self) -> LearnedLog:
         """Return what it knows; then it is empty."""
         with self._lock:
-            taken, self._known = self._known, LearnedLog("")
+            taken, self._known = self._known, LearnedLog()
         taken.keep()
         return taken
 
@@ -233,7 +233,7 @@ class LearnedCopy:
             finally:
                 if boilerplate.is_torn:
                     # The next `update` begins anew.
-                    self._known = LearnedLog("")
+                    self._known = LearnedLog()
                 else:
                     boilerplate.undo()
 
@@ -245,12 +245,10 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
         ForestDamaged: A document is missing or unreadable, or is of another log.
     """
     body: Query = {
-        "query": _documents_from(first),
+        **_documents_from(first),
         "sort": [{FIELD: {"missing": "_first"}}],
         "size": _READ_AT_ONCE,
         "_source": ["state"],
-        "seq_no_primary_term": True,
-        "track_total_hits": False,
     }
     hits = yield from all_hits(forest, body)
     if not hits:
@@ -280,21 +278,15 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
 
 
 def _documents_from(number: int) -> Query:
-    """Match the documents from a number on, and the one that says how many there must be."""
-    return {"bool": {"should": [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]}}
+    """Search for the documents from a number on, and the one that says how many there must be."""
+    either: list[Query] = [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]
+    return {"query": {"bool": {"should": either}}, "seq_no_primary_term": True, "track_total_hits": False}
 
 
 def _latest_write(forest: str, *, first: int) -> Requests[tuple[Any, ...] | None]:
     """Return which write of the documents from a number on is the latest; None if there are none."""
-    body: Query = {
-        "query": _documents_from(first),
-        "sort": [{"_seq_no": "desc"}],
-        "size": 1,
-        "_source": ["state.log"],
-        "seq_no_primary_term": True,
-        "track_total_hits": False,
-    }
-    (answer,) = yield from search(forest, body)
+    latest: Query = {"sort": [{"_seq_no": "desc"}], "size": 1, "_source": ["state.log"]}
+    (answer,) = yield from search(forest, _documents_from(first) | latest)
     hits = answer["hits"]["hits"]
     return _write_of(hits[0]) if hits else None
 

@@ -50,8 +50,7 @@ class Meta:
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Meta":
         """Read what `dataclasses.asdict` wrote."""
-        agreement = values["agreement"]
-        agreement = None if agreement is None else Agreement(**agreement)
+        agreement = Agreement(**values["agreement"]) if values["agreement"] else None
         return cls(**{"lookup": "search"} | values | {"agreement": agreement})
 
     @property

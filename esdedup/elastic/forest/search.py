@@ -215,9 +215,8 @@ class NodeSearch:
             damaged: Gets the hits of those that cannot be read.
             misplaced: Gets those that a search may miss or find in the wrong place, which are not yielded.
         """
-        assert self._scan is not None
         for query in (ROOTLESS, EVERY_NODE):
-            pages = self._scan(query, sort=["root", "seq"], versions=True, repeated=True)
+            pages = self._all(query, sort=["root", "seq"], versions=True, repeated=True)
             for hit in itertools.chain.from_iterable(pages):
                 node = stored_in(hit, self._packing)
                 if not isinstance(node, StoredNode):
@@ -229,8 +228,7 @@ class NodeSearch:
 
     def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
         """Yield the pages that have documents of their own, some at a time; None for one that is damaged."""
-        assert self._scan is not None
-        for hits in self._scan(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
+        for hits in self._all(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
             pages = (stored_in(hit, self._packing) for hit in hits)
             yield [
                 (hit, page if isinstance(page, StoredPage) and agrees(hit, page) else None)
@@ -239,11 +237,14 @@ class NodeSearch:
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
         """Yield what was made or seen later than these times, some at a time."""
-        assert self._scan is not None
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
-        for hits in self._scan({"bool": {"should": later}}, sort=["seq", "page"]):
+        for hits in self._all({"bool": {"should": later}}, sort=["seq", "page"]):
             yield stored_of(hits, self.relation)
+
+    def _all(self, query: Query, **how: Any) -> Iterator[Hits]:
+        assert self._scan is not None
+        return self._scan(query, **how)
 
     def _first(self, query: Query, *, sort: str = "_doc") -> Requests[list[StoredNode]]:
         """Return the nodes of the first page."""

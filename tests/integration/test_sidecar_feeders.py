@@ -324,7 +324,7 @@ def test_nothing_is_lost_doubled_or_different(
     plan = Plan(
         articles=400,
         seconds=4.0,
-        feeders=("curl", "enrich", "dedup"),
+        feeders=("curl", "enrich", "dedup", "hostile", "huge", "small"),
         events=((0.3, Stage.kill_owner),),
         lease_ttl_s=2.0,
         indices=Indices(**{each.name: index_name(each.name) for each in dataclasses.fields(Indices)}),

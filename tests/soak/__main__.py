@@ -15,6 +15,8 @@ from tests.soak.stage import Server, Stage, free_port
 
 _CLIENT = Path(__file__).parents[1] / "clients" / "javascript"
 _FEEDERS = ("python", "curl", "javascript", "enrich", "dedup")
+# One means harm, one sends all at once, and some wait for each of their articles.
+_OTHERS = ("hostile", "huge", "small", "small", "small")
 _EVENTS = (
     (0.10, Stage.kill_owner),
     (0.20, Stage.stop_standby),
@@ -40,7 +42,7 @@ def main() -> None:
                 articles=options.articles,
                 seconds=60 * options.minutes,
                 # Two of each kind, but for the last.
-                feeders=[*_FEEDERS, *_FEEDERS[:-1]],
+                feeders=[*_FEEDERS, *_FEEDERS[:-1], *_OTHERS],
                 events=_EVENTS,
                 lease_ttl_s=5.0,
                 seed=options.seed,

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ import urllib3
 from elasticsearch import ApiError, Elasticsearch, TransportError, helpers
 
 from esdedup import Dedup, ServerUnavailable, SidecarUnavailable
+from tests.soak import hostile
+from tests.soak.odd_requests import Asked
+from tests.soak.watched import ask
 from tests.support.stream import words
 
 _SITES = 40
@@ -84,10 +88,14 @@ def _sentence(seed: str) -> str:
 PATIENCE_S = 300.0
 # A sidecar that hangs is given up after this.
 _ANSWER_S = 20.0
+# So many articles take longer.
+_HUGE_ANSWER_S = 120.0
 _BUSY = (429, 502, 503, 504)
 _BUSY_ITEM = (429, 503)
 _CHUNK = 100
+_HUGE = 5_000
 _NDJSON = "application/x-ndjson"
+_POOL = urllib3.PoolManager(retries=False, timeout=_HUGE_ANSWER_S)
 _JAVASCRIPT = Path(__file__).parents[1] / "clients" / "javascript" / "feed.mjs"
 
 
@@ -226,7 +234,64 @@ def _dedup(job: Job) -> None:
             _write(client, iter(enriched))
 
 
+def _huge(job: Job) -> None:
+    """As many articles in a request as have come together."""
+    addresses = deque(job.sidecars)
+    for chunk in _chunks(job.articles(), size=_HUGE):
+        _posted(job, addresses, f"/{job.index}/_bulk", _lines(chunk))
+        say(fed=len(chunk))
+
+
+def _small(job: Job) -> None:
+    """A request for each article; tells how long each has waited until it was taken."""
+    addresses = deque(job.sidecars)
+    for each in job.articles():
+        own = {key: value for key, value in each.items() if key != "_id"}
+        began_s = time.monotonic()
+        _posted(job, addresses, f"/{job.index}/_doc/{each['_id']}", json.dumps(own).encode())
+        say(fed=1, waited_s=time.monotonic() - began_s)
+
+
+def _hostile(job: Job) -> None:
+    """Bodies that try all that is known; the articles in them are to be found like any other."""
+    turns, addresses = itertools.cycle(job.sidecars), deque(job.sidecars)
+    for number, chunk in enumerate(_chunks(job.articles())):
+        for content in hostile.requests(job.index, number):
+            status = ask(next(turns), Asked("hostile", content, is_ended=True)).status
+            _require(status in (-1, 0, *_BUSY, *range(400, 500)), f"answered {status} to {content!r:.900}")
+        body, refused = hostile.mixed(chunk, number)
+        _posted(job, addresses, f"/{job.index}/_bulk", body, refused=refused)
+        say(fed=len(chunk))
+
+
+def _posted(job: Job, addresses: deque[str], path: str, body: bytes, *, refused: int = 0) -> None:
+    """Send until all is taken but so many items, which nobody can take; first to who took something last."""
+    # Credentials that nobody else has: a caller by himself.
+    headers = {"Content-Type": _NDJSON, **urllib3.make_headers(basic_auth=f"{job.file}:x")}
+
+    def send() -> tuple[int, str | None]:
+        try:
+            answer = _POOL.request("POST", addresses[0] + path, body=body, headers=headers)
+        except urllib3.exceptions.HTTPError:
+            addresses.rotate()
+            return 0, None
+        if answer.status >= 500:
+            addresses.rotate()
+        if answer.status == 200 and path.endswith("_bulk"):
+            statuses = Counter(each["index"]["status"] for each in answer.json()["items"])
+            if statuses.keys() & set(_BUSY_ITEM):
+                return 429, None
+            is_right = statuses.keys() <= {200, 201, 400} and statuses[400] == refused
+            _require(is_right, f"items have the statuses {statuses}")
+        return _told(200 if answer.status == 201 else answer.status, answer.headers.get("retry-after"))
+
+    _repeat(send)
+
+
 KINDS: dict[str, Callable[[Job], None]] = {
+    "huge": _huge,
+    "small": _small,
+    "hostile": _hostile,
     "python": _python,
     "curl": _curl,
     "enrich": _enrich,
@@ -263,8 +328,8 @@ def _written(client: Elasticsearch, chunk: list[dict[str, Any]]) -> tuple[int, s
     return (429 if failed else 200), None
 
 
-def _chunks(articles: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    while chunk := list(itertools.islice(articles, _CHUNK)):
+def _chunks(articles: Iterator[dict[str, Any]], *, size: int = _CHUNK) -> Iterator[list[dict[str, Any]]]:
+    while chunk := list(itertools.islice(articles, size)):
         yield chunk
 
 
@@ -325,6 +390,14 @@ class Refused:
     retry_after: str | None
 
 
+@dataclasses.dataclass(frozen=True)
+class Waited:
+    """How long an article has waited until it was taken."""
+
+    until_s: float
+    seconds: float
+
+
 class FeederProcess:
     """A feeder that works, and counts how many of its articles were taken."""
 
@@ -332,6 +405,7 @@ class FeederProcess:
         self.kind = job.kind
         self.fed = 0
         self.refused: list[Refused] = []
+        self.waited: list[Waited] = []
         self._errors: list[str] = []
         self._process = subprocess.Popen(
             job.command(), cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -368,6 +442,8 @@ class FeederProcess:
         for line in self._process.stdout:
             said = json.loads(line)
             self.fed += said.get("fed", 0)
+            if "waited_s" in said:
+                self.waited.append(Waited(time.monotonic(), said["waited_s"]))
             if "status" in said:
                 self.refused.append(Refused(time.monotonic(), self.kind, said["status"], said["retry_after"]))
 

@@ -53,7 +53,7 @@ def outcome_of(
     """
     tell("reading the articles")
     es.indices.refresh(index=indices.articles)
-    hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", "dedup"])
+    hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", "dedup", "dedup.*"])
     found = {hit["_id"]: hit["_source"] for hit in hits}
     dedups = {id_: each.get("dedup", {}) for id_, each in found.items()}
     numbers = Counter(each.get("seq") for each in dedups.values())
@@ -68,6 +68,9 @@ def outcome_of(
         "in the index, and never fed": sorted(found.keys() - given.keys()),
         "with another text": [
             id_ for id_ in given.keys() & found.keys() if found[id_]["text"] != given[id_]["text"]
+        ],
+        "with something of a dedup object beside it": [
+            id_ for id_, each in found.items() if each.keys() > {"text", "dedup"}
         ],
         "whose number another has": [str(each) for each, count in numbers.items() if count > 1],
         "with another root than in the replay": [

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-START_S = 60.0
+START_S = 180.0
 STOP_S = 30.0
 _ADDRESS = re.compile(r" at (http://\S+)")
 

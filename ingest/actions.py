@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from esdedup.ingest.dates import published_ms
 from esdedup.ingest.json_values import refuse_unstorable
 
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.limits import MAX_ID_BYTES
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, is_in_object, partition_of, refuse_surrogates, text_of, value_of
 from esdedup.forest.model import NO_TIME, Assignment

@@ -17,13 +17,14 @@ from esdedup.ingest.remote_owner import PATIENCE_S, RemoteOwner, SidecarConnecti
 
 from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
-from esdedup.elastic.article_indices import Articles, WritableIndex
+from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS

@@ -20,7 +20,7 @@ from esdedup.ingest.actions import (
 from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.json_values import size_of
 
-from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.forest import Assignment

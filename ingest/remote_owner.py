@@ -18,9 +18,9 @@ from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
 from esdedup.ingest.actions import Addition, ArticleAction
 
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.patience import retrying
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, SettingError, SidecarError, SidecarUnavailable
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.profile import Profile

@@ -16,9 +16,9 @@ from esdedup.ingest.owner import OwnerSettings
 
 from benchmarks.month.arrivals import Arrival
 from benchmarks.processes import resident_bytes
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.store import Contents
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES

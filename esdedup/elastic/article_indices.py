@@ -1,7 +1,6 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import contextlib
-import dataclasses
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -34,31 +33,12 @@ from esdedup.elastic.mappings import (
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import retrying
 from esdedup.elastic.requests import Query, refresh, search
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import NO_TIME
 
 _BEGINNING_S = 2.0
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class WritableIndex:
-    """What is known of an index that articles may be written to."""
-
-    # The names of its articles' fields.
-    fields: Fields
-    # Its own name, not that of an alias; None if that is not known.
-    name: str | None = None
-    # Whether articles are routed by their roots where they are written.
-    is_routed_by_root: bool = False
-    # The forest that it belongs to; None: any may take its articles.
-    forest: str | None = None
-
-    def refusal(self, forest: str) -> str | None:
-        """Return why a forest may not take its articles; None if it may."""
-        if self.forest in {None, forest}:
-            return None
-        return f"the index {self.name!r} belongs to the forest {self.forest!r}, and not to {forest!r}"
 
 
 class Articles:

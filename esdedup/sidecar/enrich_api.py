@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bodies import read_object, unpacked

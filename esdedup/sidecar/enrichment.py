@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from starlette.types import Scope
 
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
 from esdedup.ingest.actions import (

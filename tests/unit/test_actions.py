@@ -19,8 +19,8 @@ from esdedup.ingest.actions import (
 from esdedup.ingest.dates import DateCheck, published_ms
 
 from esdedup import ArticleRejected, Fields
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.limits import MAX_JSON_DEPTH
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import partition_of
 from esdedup.forest import Assignment, Kind
 from esdedup.forest.model import NO_TIME

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction, LocalDecision
 
-from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction, LocalDecision, read_action, redating, with_addition
 
-from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind

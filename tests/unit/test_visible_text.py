@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from esdedup import VERIFIED
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.overrides import NO_OVERRIDES
-from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest

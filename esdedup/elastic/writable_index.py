@@ -1,0 +1,25 @@
+"""`WritableIndex`: what is known of an index that articles may be written to."""
+
+import dataclasses
+
+from esdedup.fields import Fields
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WritableIndex:
+    """What is known of an index that articles may be written to."""
+
+    # The names of its articles' fields.
+    fields: Fields
+    # Its own name, not that of an alias; None if that is not known.
+    name: str | None = None
+    # Whether articles are routed by their roots where they are written.
+    is_routed_by_root: bool = False
+    # The forest that it belongs to; None: any may take its articles.
+    forest: str | None = None
+
+    def refusal(self, forest: str) -> str | None:
+        """Return why a forest may not take its articles; None if it may."""
+        if self.forest in {None, forest}:
+            return None
+        return f"the index {self.name!r} belongs to the forest {self.forest!r}, and not to {forest!r}"

@@ -329,7 +329,7 @@ def staged(url: str, chance: random.Random) -> Iterator[Run]:
 def _check_log(process: SidecarProcess, sidecar: Watched) -> None:
     before, mark, rest = process.log.partition("Traceback")
     if mark:
-        sidecar.note(f"it logs {before[-300:]}{mark}{rest[:2_000]}")
+        sidecar.note(f"it logs {before[-300:]}{mark}{rest[:8_000]}")
 
 
 @contextlib.contextmanager

@@ -81,12 +81,12 @@ NOT_FOUND = described(s404="No article has this id, or it was not indexed throug
 router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
 # Browsers also send the fields that are left empty.
-_Optional = Annotated[str | None, BeforeValidator(lambda value: value or None)]
+OptionalText = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 Id = Annotated[
     str, Query(min_length=1, description="The id of the article in Elasticsearch.", examples=["en-17-3"])
 ]
 InIndex = Annotated[
-    _Optional,
+    OptionalText,
     Query(
         alias="index",
         description="The index to take the article from, if several behind the served name have this id.",
@@ -102,15 +102,15 @@ class Paged(BaseModel):
     source_includes: _Includes = []
     page: PageNumber = 1
     size: _Size = 20
-    after: Annotated[_Optional, Field(description=AFTER)] = None
+    after: Annotated[OptionalText, Field(description=AFTER)] = None
 
 
 class OfCluster(BaseModel):
     """The parameters that name a cluster, or a text."""
 
-    root: Annotated[_Optional, Field(description="The root of a cluster.")] = None
+    root: Annotated[OptionalText, Field(description="The root of a cluster.")] = None
     fingerprint: Annotated[
-        _Optional, Field(description="A fingerprint: the articles with the same text.")
+        OptionalText, Field(description="A fingerprint: the articles with the same text.")
     ] = None
 
 

@@ -12,7 +12,7 @@ from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.reading.results import FullArticle, Result, example
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
-from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
+from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex, OptionalText
 from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
@@ -91,7 +91,9 @@ async def explanation(
         str, Query(min_length=1, description="The id of the other article.", examples=["en-17-4"])
     ],
     index: InIndex = None,
-    other_index: InIndex = None,
+    other_index: Annotated[
+        OptionalText, Query(description="The index to take the other article from, likewise.")
+    ] = None,
 ) -> ExplanationInWords:
     """In the language that the header `Accept-Language` wishes for: English or Chinese."""
     language = language_of(request)

@@ -162,7 +162,7 @@ def test_further_fields_are_given_as_they_are(ask: Ask) -> None:
         assert "source_includes" in refused.json["detail"]
 
 
-def test_two_articles_are_explained_in_the_language_that_is_wished_for(ask: Ask) -> None:
+def test_two_articles_are_explained_in_the_language_that_is_wished_for(index: str, ask: Ask) -> None:
     head = ask(f"{PREFIX}/list", "size=1&sort=similar-desc").json["rows"][0]["id"]
     other = ask(f"{PREFIX}/similar", f"id={head}&size=1").json["rows"][0]["id"]
     english, chinese = (
@@ -180,6 +180,10 @@ def test_two_articles_are_explained_in_the_language_that_is_wished_for(ask: Ask)
     assert all(fact["name"] and fact["value"] for fact in english.json["facts"])
     missing = ask(f"{PREFIX}/explanation", f"id={head}&other=none")
     assert (missing.status, missing.json["type"]) == (404, "urn:esdedup:problem:article_not_found")
+    # Each may be taken from an index of its own.
+    both = f"id={head}&index={index}&other={other}"
+    assert ask(f"{PREFIX}/explanation", f"{both}&other_index={index}").json == english.json
+    assert ask(f"{PREFIX}/explanation", f"{both}&other_index=none").status == 404
 
 
 def test_errors_are_problem_details(elasticsearch_url: str, ask: Ask) -> None:

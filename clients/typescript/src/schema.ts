@@ -1209,6 +1209,8 @@ export interface operations {
                 index?: string | null;
                 /** @description The id of the other article. */
                 other: string;
+                /** @description The index to take the other article from, likewise. */
+                other_index?: string | null;
             };
             header?: never;
             path?: never;

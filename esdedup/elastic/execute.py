@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -23,6 +24,7 @@ from esdedup.elastic.requests import (
     ReadDocument,
     ReadMappings,
     Refresh,
+    Request,
     Requests,
     Search,
     SearchPoint,
@@ -100,15 +102,19 @@ def execute(
     """
     refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
-    steps = _steps(requests, known, is_owner_here=ask_owner is not None)
-    response: Any = None
-    while not isinstance(request := steps.send(response), _End):
-        if isinstance(request, AskOwner):
-            assert ask_owner is not None
-            response = ask_owner(request.text, request.site)
+    steps = _steps(requests, known)
+    request = next(steps)
+    while not isinstance(request, _End):
+        try:
+            if isinstance(request, AskOwner):
+                response = None if ask_owner is None else ask_owner(request.text, request.site)
+            else:
+                with translated(_task(request), index=request.index):
+                    response = _call(client, request)
+        except Exception as error:
+            request = steps.throw(error)
         else:
-            with translated(_task(request), index=request.index):
-                response = _call(client, request)
+            request = steps.send(response)
     return request.result
 
 
@@ -126,15 +132,19 @@ async def execute_async(
     """
     refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
-    steps = _steps(requests, known, is_owner_here=ask_owner is not None)
-    response: Any = None
-    while not isinstance(request := await asyncio.to_thread(steps.send, response), _End):
-        if isinstance(request, AskOwner):
-            assert ask_owner is not None
-            response = await ask_owner(request.text, request.site)
+    steps = _steps(requests, known)
+    request = await asyncio.to_thread(next, steps)
+    while not isinstance(request, _End):
+        try:
+            if isinstance(request, AskOwner):
+                response = None if ask_owner is None else await ask_owner(request.text, request.site)
+            else:
+                with translated(_task(request), index=request.index):
+                    response = await _call(client, request)
+        except Exception as error:
+            request = await asyncio.to_thread(steps.throw, error)
         else:
-            with translated(_task(request), index=request.index):
-                response = await _call(client, request)
+            request = await asyncio.to_thread(steps.send, response)
     return request.result
 
 
@@ -146,24 +156,32 @@ class _End(Generic[_Result]):
 
 
 def _steps(
-    requests: Requests[_Result], known: ServerCache | None, *, is_owner_here: bool
+    requests: Requests[_Result], known: ServerCache | None
 ) -> Generator[ServerRequest | AskOwner | _End[_Result], Any, None]:
-    """Yield the requests that need the server, or the owner, and read the answers; at last the result."""
-    answer: Any = None
+    """Yield the requests that need the server, or the owner, and read the answers; at last the result.
+
+    What fails is raised in the operation, where it made the request.
+    """
+    step: Callable[[], Request] = functools.partial(next, requests)
     while True:
         try:
-            request = requests.send(answer)
+            request = step()
         except StopIteration as end:
             yield _End(end.value)
             return
-        if isinstance(request, ReadClock):
-            answer = int(time.time() * 1000)
-        elif isinstance(request, AskOwner):
-            answer = (yield request) if is_owner_here else None
+        try:
+            if isinstance(request, ReadClock):
+                answer: Any = int(time.time() * 1000)
+            elif isinstance(request, AskOwner):
+                answer = yield request
+            else:
+                answer = None if known is None else known.answer(request)
+                if answer is None:
+                    answer = _answer(request, (yield request), known)
+        except Exception as error:
+            step = functools.partial(requests.throw, error)
         else:
-            answer = None if known is None else known.answer(request)
-            if answer is None:
-                answer = _answer(request, (yield request), known)
+            step = functools.partial(requests.send, answer)
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
@@ -176,10 +194,11 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
             page = execute(client, next_page(page))
             if page.hits:
                 yield page.hits
-    finally:
+    except (GeneratorExit, KeyboardInterrupt):
         # In a forked process the generator's end must not take the point in time from its parent.
         if not is_inherited(client):
             execute(client, close(page))
+        raise
 
 
 def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) -> Any:

@@ -4,6 +4,7 @@ A server that was started again has forgotten its points in time. A search with 
 on in another one, after the last hit in that order; what was written meanwhile may be among the hits.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from esdedup.elastic.requests import (
     Requests,
     SearchPoint,
 )
-from esdedup.errors import ServerUnavailable
+from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
@@ -104,14 +105,21 @@ def each_page(index: str, body: Query, take: Callable[[Hits], None]) -> Requests
 
 
 def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
-    """Read the page behind a place."""
+    """Read the page behind a place; if that fails, close the point in time."""
     place, skipped, losses = start, 0, 0
     while True:
         after = place.before if place.last is None else place.last
         in_point = {**body, "pit": {"id": point, "keep_alive": POINT_KEEP_ALIVE}}
-        answer = yield SearchPoint(
-            index=index, body=in_point if after is None else {**in_point, "search_after": after}
-        )
+        try:
+            answer = yield SearchPoint(
+                index=index, body=in_point if after is None else {**in_point, "search_after": after}
+            )
+        except EsdedupError as error:
+            # A server that has not answered would be waited for again.
+            if not isinstance(error, ServerError) or error.status is not None:
+                with contextlib.suppress(EsdedupError):
+                    yield ClosePointInTime(index=index, point=point)
+            raise
         if answer is None:
             losses += 1
             if losses > _MOST_LOSSES or (start.last is not None and body["sort"] == _ARBITRARY_ORDER):

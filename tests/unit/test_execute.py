@@ -1,0 +1,121 @@
+"""What the server refuses is raised in the operation that asked, with either client."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import elastic_transport
+import pytest
+from elasticsearch import AsyncElasticsearch, Elasticsearch
+
+from esdedup.elastic.execute import ServerCache, execute, execute_async, hit_pages
+from esdedup.elastic.forest.meta import Meta
+from esdedup.elastic.mappings import article_index, forest_index
+from esdedup.elastic.pages import all_hits
+from esdedup.elastic.requests import AskOwner, Requests, search
+from esdedup.errors import IndexNotReady, ServerError
+from esdedup.fields import Fields
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.reading.clusters import ForestScope
+from esdedup.reading.explanation import explain_articles
+
+URL = "http://127.0.0.1:9"
+BODY: dict[str, Any] = {"size": 1, "sort": ["name"]}
+HIT = {"_id": "1", "sort": ["a", 1]}
+REFUSED = {"error": {"type": "x", "reason": "refused on purpose"}}
+
+Answers = Callable[..., list[str]]
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Lets a server answer with these statuses and bodies in turn; returns what it is asked."""
+
+    def answers(*queue: tuple[int, Any] | Exception) -> list[str]:
+        left, asked = list(queue), list[str]()
+
+        def answer(_: object, method: str, target: str, **__: Any) -> elastic_transport.TransportApiResponse:
+            asked.append(f"{method} {target.partition('?')[0]}")
+            found = left.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            headers = elastic_transport.HttpHeaders({"x-elastic-product": "Elasticsearch"})
+            node = elastic_transport.NodeConfig("http", "127.0.0.1", 9)
+            meta = elastic_transport.ApiResponseMeta(found[0], "1.1", headers, 0.0, node)
+            return elastic_transport.TransportApiResponse(meta, found[1])
+
+        async def answer_async(*request: Any, **options: Any) -> elastic_transport.TransportApiResponse:
+            return answer(*request, **options)
+
+        monkeypatch.setattr(elastic_transport.Transport, "perform_request", answer)
+        monkeypatch.setattr(elastic_transport.AsyncTransport, "perform_request", answer_async)
+        return asked
+
+    return answers
+
+
+def with_both_clients(operation: Callable[[], Requests[Any]]) -> list[Any]:
+    async def with_async_client() -> Any:
+        async with AsyncElasticsearch(URL) as client:
+            return await execute_async(client, operation())
+
+    with Elasticsearch(URL) as client:
+        return [execute(client, operation()), asyncio.run(with_async_client())]
+
+
+def test_an_operation_can_do_without_what_is_refused(answers: Answers) -> None:
+    def found() -> Requests[str]:
+        try:
+            yield from search("news", BODY)
+        except IndexNotReady as error:
+            (other,) = yield from search("others", BODY)
+            return f"{error.index} {other}"
+        return "unreachable"
+
+    asked = answers(*2 * [(404, REFUSED), (200, "found")])
+    assert with_both_clients(found) == ["news found", "news found"]
+    assert asked == 2 * ["POST /news/_search", "POST /others/_search"]
+
+
+def test_an_owner_elsewhere_says_nothing() -> None:
+    def asked() -> Requests[Any]:
+        return (yield AskOwner(text="some text", site=None))
+
+    assert with_both_clients(asked) == [None, None]
+
+
+def test_a_point_in_time_is_closed_when_a_search_in_it_fails(answers: Answers) -> None:
+    page = {"hits": {"hits": [HIT]}}
+    expected = ["POST /news/_pit", "POST /_search", "POST /_search", "DELETE /_pit"]
+    with Elasticsearch(URL) as client:
+        for closed in ((200, {}), (500, REFUSED)):
+            asked = answers((200, {"id": "point"}), (200, page), (400, REFUSED), closed)
+            with pytest.raises(ServerError, match="cannot search the index 'news': refused on purpose"):
+                execute(client, all_hits("news", BODY))
+            assert asked == expected
+        asked = answers((200, {"id": "point"}), (200, page), (400, REFUSED), (200, {}))
+        with pytest.raises(ServerError, match="refused on purpose"):
+            list(hit_pages(client, "news", BODY))
+        assert asked == expected
+        # A server that does not answer is not asked again.
+        asked = answers((200, {"id": "point"}), (200, page), elastic_transport.ConnectionError("gone"))
+        with pytest.raises(ServerError, match="no server answers there"):
+            execute(client, all_hits("news", BODY))
+        assert asked == expected[:-1]
+
+
+def test_a_forest_that_was_deleted_is_missing_though_its_mapping_is_cached(answers: Answers) -> None:
+    known = ServerCache()
+    known.put_mappings("news", {"news": article_index(Fields())["mappings"]})
+    known.put_mappings(
+        "forest", {"forest": forest_index(meta=dataclasses.asdict(Meta.of(CLASSIC)))["mappings"]}
+    )
+    hit = {"_index": "news", "_id": "1", "_source": {"text": "The ferry runs from Monday."}}
+    article = {"hits": {"total": {"value": 1}, "hits": [hit]}}
+    answers((200, article), (200, article), *3 * [(404, REFUSED)])
+    with Elasticsearch(URL) as client:
+        scope = ForestScope(forest="forest", profile=CLASSIC)
+        found = execute(client, explain_articles(scope, "news", "1", "1"), known=known)
+    assert (found.forest_missing or "").startswith("there is no forest 'forest'")
+    assert found.comparison.one.fingerprint == found.comparison.other.fingerprint

@@ -12,7 +12,7 @@ from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE, check_batch_size, check_flush_interval
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
 from esdedup.ingest.learn import OnLearned, refuse_to_keep, valid_pages
-from esdedup.ingest.owner import EXPIRE_EVERY_S, LEASE_TTL_S, Owner, OwnerSettings
+from esdedup.ingest.owner import EXPIRE_EVERY_S, Owner, OwnerSettings
 from esdedup.ingest.remote_owner import PATIENCE_S, RemoteOwner, SidecarConnection
 
 from esdedup.arguments import checked
@@ -21,6 +21,7 @@ from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
@@ -78,7 +79,7 @@ class Dedup(Closing):
         retention: timedelta | None = None,
         batch_size: int = BATCH_SIZE,
         wait_s: float = 0.0,
-        lease_ttl_s: float = LEASE_TTL_S,
+        lease_ttl_s: float = DEFAULT_TTL_S,
         lookup: Lookup | None = None,
         memory_bytes: int | None = None,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,

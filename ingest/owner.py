@@ -22,6 +22,7 @@ from esdedup.elastic.client import is_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Follower
+from esdedup.elastic.forest.lease import DEFAULT_TTL_S, LeaseTerms
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.errors import EsdedupError, SettingError
@@ -35,7 +36,6 @@ log = logging.getLogger("esdedup")
 
 EXPIRE_EVERY_S = 3_600.0
 """As often as `seen` of a node changes at most."""
-LEASE_TTL_S = 30.0
 
 _MOST_WORKERS = 256
 _UNKNOWN_BYTES = 4 * 2**30
@@ -49,7 +49,7 @@ class OwnerSettings:
 
     retention: timedelta | None = None
     wait_s: float = 0.0
-    lease_ttl_s: float = LEASE_TTL_S
+    lease_ttl_s: float = DEFAULT_TTL_S
     lookup: Lookup | None = None
     memory_bytes: int | None = None
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
@@ -80,6 +80,10 @@ class OwnerSettings:
     def aging(self) -> Aging | None:
         """How long nodes live; None leaves it as it was."""
         return None if self.retention is None else Aging.of(retention=self.retention)
+
+    def lease_terms(self, address: str | None) -> LeaseTerms:
+        """Return how the forest is taken and held, for articles that others send to an address, if any."""
+        return LeaseTerms(wait_s=self.wait_s, ttl_s=self.lease_ttl_s, address=address)
 
     @property
     def most_bytes(self) -> int:
@@ -159,12 +163,12 @@ class Owner(Closing):
     @property
     def is_open(self) -> bool:
         """Whether this process owns the forest, as far as it knows."""
-        return self._store is not None and not self._store.is_lost
+        return self._store is not None and not self._store.writer.lease.is_lost
 
     def open(self) -> None:
         """Take the forest if it is not open, else make sure that it is still held."""
         with self._locked():
-            self._opened().writer.renew()
+            self._opened().writer.lease.renew()
 
     def check(self) -> None:
         """Make sure that articles could be decided and written now; errors say why not."""
@@ -172,7 +176,7 @@ class Owner(Closing):
             store = self._opened()
             store.now_ms()
             store.refuse_if_full()
-            store.writer.renew(at_once=True)
+            store.writer.lease.renew(at_once=True)
 
     def follow(self) -> bool:
         """Read some of what another process writes, to take the forest sooner; return whether there is more.
@@ -286,7 +290,7 @@ class Owner(Closing):
             yield expired
 
     def _opened(self) -> ElasticStore:
-        if self._store is None or self._store.is_lost:
+        if self._store is None or self._store.writer.lease.is_lost:
             # If the opening fails, there is no store.
             self._store = None
             if self._expiry:
@@ -297,9 +301,7 @@ class Owner(Closing):
                 forest=self._name,
                 profile=self._profile,
                 aging=settings.aging,
-                wait_s=settings.wait_s,
-                lease_ttl_s=settings.lease_ttl_s,
-                address=self._address,
+                terms=settings.lease_terms(self._address),
                 lookup=settings.lookup,
                 memory_bytes=settings.most_bytes,
                 followed=self._following,

@@ -11,6 +11,7 @@ from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
@@ -86,7 +87,7 @@ class Maintenance(Inspection):
         Clock(index).check(index.status().state)
         if dry_run:
             return expiry.count_expired(index, index.status().aging)
-        with ForestWriter(index, wait_s=self._wait_s) as writer:
+        with ForestWriter(index, terms=LeaseTerms(wait_s=self._wait_s)) as writer:
             return expiry.expire(writer, index.status().aging, on_progress=on_progress or ignore)
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
@@ -116,7 +117,7 @@ class Maintenance(Inspection):
         index = ForestIndex.find(self._client, self._forest)
         records, clock = self._own_records(index, indices), Clock(index)
         repaired: Repaired = collections.Counter()
-        with ForestWriter(index, wait_s=self._wait_s) as writer:
+        with ForestWriter(index, terms=LeaseTerms(wait_s=self._wait_s)) as writer:
             repair = Repair(
                 writer=writer,
                 records=records,

@@ -16,6 +16,7 @@ from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
+from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
@@ -121,11 +122,11 @@ class Repair:
         for batch in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in batch if violation.remedy.new_root]
             for chunk in chunks(new_roots, self.write_batch):
-                self.writer.renew()
+                self.writer.lease.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
             outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
             for some in chunks(outdated, self.write_batch):
-                self.writer.renew()
+                self.writer.lease.renew()
                 repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
         records.refresh()
         return repaired
@@ -198,7 +199,7 @@ class Rebuild:
                     "articles, or the first pages that arrive are compared whole",
                     self.name,
                 )
-            writer.renew()
+            writer.lease.renew()
             writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
             nodes = writer.index.run(writer.index.nodes.count_nodes())
         if invalid:
@@ -228,7 +229,7 @@ class Rebuild:
                 # A forest that was made anew after it was lost may have few of its articles' nodes.
                 self.records.refuse_others_articles(index, most_known=0.0)
             # Take its lease first: otherwise its owner could write into the new forest through the alias.
-            former = ForestWriter(index, wait_s=self.wait_s)
+            former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
             with former.released_on_error():
                 status = index.status(latest_ms=latest_ms)
                 state = status.state
@@ -238,7 +239,7 @@ class Rebuild:
                 learned = _learned(index)
             former.drop()
             index = ForestIndex.make(self.client, self.name, meta=meta)
-        writer = ForestWriter(index, wait_s=self.wait_s)
+        writer = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
         with writer.released_on_error():
             status = index.status()
             aging = aging or status.aging

@@ -84,7 +84,7 @@ class TimesAhead:
         """Set only the articles back; return how many there were."""
         count, time_ms = 0, None if state.time_ms == NO_TIME else state.time_ms
         for batch in self._articles():
-            writer.renew()
+            writer.lease.renew()
             changes: list[tuple[Record, dict[str, Any]]] = []
             for record in batch:
                 is_ahead = record.published_ms > self._latest_ms

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, ByteSize, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
+from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST
@@ -119,7 +120,7 @@ class Settings(BaseSettings):
     new forest."""
     expire_every_s: float = Field(default=3_600.0, ge=1, le=31_536_000)
     """Seconds between deletions of expired nodes."""
-    lease_ttl_s: float = Field(default=30.0, ge=1, le=3_600)
+    lease_ttl_s: float = Field(default=DEFAULT_TTL_S, ge=1, le=3_600)
     """Seconds after which a standby takes over from an owner that died."""
     lookup: Lookup | None = None
     """How a new forest finds nodes: memory, in that of its owner, or search, in Elasticsearch, for more than

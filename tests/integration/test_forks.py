@@ -120,7 +120,7 @@ def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
         list(dedup.enrich(ARTICLES[:1]))
         store = owner_of(dedup)._store
         assert store is not None
-        lease = store.writer._lease
+        lease = store.writer.lease
         lock_of_event: Any = vars(lease._stopped)["_cond"]
         with held_by_another_thread(owner_of(dedup)._lock, lease._writing, lock_of_event):
             outcome = in_child(

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import ForestBusy, ServerUnavailable
 from esdedup.elastic.forest.fence import Fence
-from esdedup.elastic.forest.lease import LEASE_ID, Lease
+from esdedup.elastic.forest.lease import LEASE_ID, Lease, LeaseTerms
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from tests.support.arrivals import AGING
@@ -34,7 +34,7 @@ def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
     es: Elasticsearch, forest: str
 ) -> None:
     """It waits in the server, for a copy of its shard, longer than any margin."""
-    stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, lease_ttl_s=600)
+    stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
     # From here on the shard takes a write that asks for all its copies only when there is one.
     es.indices.put_settings(index=forest, settings={"auto_expand_replicas": False, "number_of_replicas": 1})
     node = {"root": "f" * 16, "leaf": False, "seq": 1, "keys": [], "seen": 0}
@@ -46,7 +46,7 @@ def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
         bulk = es.options(request_timeout=60).bulk
         written.append(
             bulk(
-                index=stale.writer._lease.alias,
+                index=stale.writer.lease.alias,
                 operations=operations,
                 require_alias=True,
                 wait_for_active_shards="all",
@@ -62,7 +62,7 @@ def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
     writer.start()
     fence = Fence(es, forest=forest)
     await_until(lambda: tasks_of(es, forest))
-    stale.writer._lease._stopped.set()
+    stale.writer.lease._stopped.set()
     expire_lease(es, forest)
     taker = threading.Thread(target=take)
     taker.start()
@@ -75,7 +75,7 @@ def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
     assert taken.wait(60)
     taker.join(60)
     # Writes through the old alias are refused from now on.
-    refused = es.bulk(index=stale.writer._lease.alias, operations=[{"index": {}}, node], require_alias=True)
+    refused = es.bulk(index=stale.writer.lease.alias, operations=[{"index": {}}, node], require_alias=True)
     assert refused["items"][0]["index"]["status"] == 404
 
 
@@ -92,7 +92,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),
     ):
-        Lease(client, forest=forest, ttl_s=TTL_S).acquire()
+        Lease(client, forest=forest, terms=LeaseTerms(ttl_s=TTL_S)).acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     assert lease["epoch"] == 2
     assert lease["released"] == is_released
@@ -102,8 +102,8 @@ def test_a_claim_that_fails_half_way_is_given_up(
             patch.setattr("esdedup.elastic.forest.lease._abandoned", set())
             with pytest.raises(ForestBusy):
                 Lease(es, forest=forest).acquire()
-            other = Lease(es, forest=forest)
-            other.acquire(wait_s=TTL_S + 10)
+            other = Lease(es, forest=forest, terms=LeaseTerms(wait_s=TTL_S + 10))
+            other.acquire()
             other.release()
         return
     again = Lease(es, forest=forest)
@@ -118,7 +118,7 @@ def test_a_dead_owner_whose_clock_was_ahead_is_noticed_by_who_never_waits(
     with monkeypatch.context() as patch:
         patch.setattr("esdedup.elastic.forest.lease._machine", lambda: "another")
         patch.setattr("esdedup.elastic.forest.lease.time.time", lambda: 4e9)
-        dead = Lease(es, forest=forest, ttl_s=TTL_S)
+        dead = Lease(es, forest=forest, terms=LeaseTerms(ttl_s=TTL_S))
         dead.acquire()
         dead._stopped.set()
     began_s = time.monotonic()
@@ -145,7 +145,7 @@ def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
         client_with(elasticsearch_url, half_a_claim(may_release=False)) as client,
         pytest.raises(ServerUnavailable),
     ):
-        Lease(client, forest=forest, ttl_s=600).acquire()
+        Lease(client, forest=forest, terms=LeaseTerms(ttl_s=600)).acquire()
     again = Lease(es, forest=forest)
     again.acquire()
     again.release()
@@ -175,8 +175,8 @@ def test_a_lease_that_nobody_renews_ends_also_when_its_clock_is_ahead(es: Elasti
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | ahead})
     with pytest.raises(ForestBusy, match="on elsewhere"):
         Lease(es, forest=forest).acquire()
-    taker = Lease(es, forest=forest)
-    taker.acquire(wait_s=TTL_S + 10)
+    taker = Lease(es, forest=forest, terms=LeaseTerms(wait_s=TTL_S + 10))
+    taker.acquire()
     taker.release()
 
 
@@ -210,7 +210,7 @@ def test_an_owner_says_where_it_is_reached(
     es: Elasticsearch, forest: str, address: str | None, changes: dict[str, str], url: str | None
 ) -> None:
     """Its own loopback is of no use to another machine."""
-    held = Lease(es, forest=forest, address=address)
+    held = Lease(es, forest=forest, terms=LeaseTerms(address=address))
     held.acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | changes})
@@ -222,7 +222,7 @@ def test_an_owner_says_where_it_is_reached(
 def test_a_lease_that_was_renewed_too_slowly_permits_no_write(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Lease(es, forest=forest, ttl_s=600)
+    held = Lease(es, forest=forest, terms=LeaseTerms(ttl_s=600))
     held.acquire()
     write = Lease._write
 
@@ -285,7 +285,7 @@ def test_the_lease_is_renewed_while_the_feeder_sleeps(es: Elasticsearch, index_n
     def renewed_s() -> float:
         return float(es.get(index=forest, id=LEASE_ID)["_source"]["lease"]["renewed_s"])
 
-    held = Lease(es, forest=forest, ttl_s=1.5)
+    held = Lease(es, forest=forest, terms=LeaseTerms(ttl_s=1.5))
     held.acquire()
     first = renewed_s()
     await_until(lambda: renewed_s() > first)
@@ -294,8 +294,8 @@ def test_the_lease_is_renewed_while_the_feeder_sleeps(es: Elasticsearch, index_n
     # A lease that its holder drops runs out.
     del held
     gc.collect()
-    taken = Lease(es, forest=forest)
-    assert taken.acquire(wait_s=TTL_S + 10)
+    taken = Lease(es, forest=forest, terms=LeaseTerms(wait_s=TTL_S + 10))
+    assert taken.acquire()
     assert taken.epoch == 3
     taken.release()
     after = renewed_s()

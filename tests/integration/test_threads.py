@@ -177,9 +177,9 @@ def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
         list(dedup.enrich(ARTICLES[:1]))
         store = owner_of(dedup)._store
         assert store is not None
-        lease = store.writer._lease
+        lease = store.writer.lease
         lease._hasty = closing_meanwhile(lease, dedup.close, is_sent_first=is_sent_first)
-        lease._renewed_at -= lease._ttl_s / 2
+        lease._renewed_at -= lease._terms.ttl_s / 2
         feeding = threading.Thread(target=feed, daemon=True)
         feeding.start()
         feeding.join(TIMEOUT_S)

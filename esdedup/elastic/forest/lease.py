@@ -32,6 +32,8 @@ from esdedup.origins import is_loopback
 _abandoned: set[str] = set()
 # By the token of each claim that this process has met: its version, and since when it has had that one, by
 # `time.monotonic`. A process that tries again and again for a moment thus waits as one that waits for long.
+# So many are kept; after that, each is waited for anew.
+_MOST_MET = 1_000
 _met: dict[str, tuple[dict[str, int], float]] = {}
 
 
@@ -89,6 +91,8 @@ def _silent_s(token: str, version: dict[str, int]) -> float:
     now_s = time.monotonic()
     met = _met.get(token)
     if met is None or met[0] != version:
+        if len(_met) >= _MOST_MET:
+            _met.clear()
         met = _met[token] = version, now_s
     return now_s - met[1]
 
@@ -118,30 +122,38 @@ def _process_exists(pid: int) -> bool:
 
 
 LEASE_ID = "~lease"
+DEFAULT_TTL_S = 30.0
 _POLL_S = 0.5
 # A renewal that took long may have to be followed by another at once.
 _RENEWALS = 3
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LeaseTerms:
+    """How a process takes and holds a forest."""
+
+    # How long to wait for another owner to end.
+    wait_s: float = 0.0
+    # How long the lease holds without a renewal.
+    ttl_s: float = DEFAULT_TTL_S
+    # Where this process takes articles for others; None if it takes none.
+    address: str | None = None
+
+
+DEFAULT_TERMS = LeaseTerms()
+
+
 class Lease:
     """This process's claim to a forest."""
 
-    def __init__(
-        self, client: Elasticsearch, *, forest: str, ttl_s: float = 30.0, address: str | None = None
-    ) -> None:
-        """Describe a claim to a forest that exists; `acquire` makes it.
-
-        Args:
-            ttl_s: How long the claim holds without a renewal.
-            address: Where this process takes articles for others; None if it takes none.
-        """
+    def __init__(self, client: Elasticsearch, *, forest: str, terms: LeaseTerms = DEFAULT_TERMS) -> None:
+        """Describe a claim to a forest that exists; `acquire` makes it."""
         self._client = client
         # If one server hangs, a renewal must time out early enough to reach another.
-        self._hasty = client.options(request_timeout=max(1.0, ttl_s / 3))
+        self._hasty = client.options(request_timeout=max(1.0, terms.ttl_s / 3))
         self._fence = Fence(client, forest=forest)
         self._forest = forest
-        self._ttl_s = ttl_s
-        self._address = address or ""
+        self._terms = terms
         self._token = secrets.token_hex(8)
         self._version: dict[str, int] = {}
         self._since_s = 0.0
@@ -163,17 +175,17 @@ class Lease:
         """The alias to write nodes through, with ``require_alias``."""
         return self._fence.alias(self.epoch)
 
-    def acquire(self, *, wait_s: float = 0.0) -> bool:
+    def acquire(self) -> bool:
         """Take the lease, and wait until no write of a previous owner can succeed any more.
 
         Returns whether that is certain; False if the client may not list running writes.
 
         Raises:
-            ForestBusy: Another process owns the forest, and still did after waiting for `wait_s`.
+            ForestBusy: Another process owns the forest, and still did after waiting.
             ForestLost: Another process took the forest during this call.
             ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
         """
-        deadline = time.monotonic() + wait_s
+        deadline = time.monotonic() + self._terms.wait_s
         with translated(f"take the lease on the forest {self._forest!r}", index=self._forest):
             while True:
                 before, version = self._read()
@@ -271,15 +283,15 @@ class Lease:
                 return False
             for _ in range(_RENEWALS):
                 # Released while it was about to be renewed: it must not be taken again.
-                if self._stopped.is_set() or (self._age_s() < self._ttl_s / 3 and not at_once):
+                if self._stopped.is_set() or (self._age_s() < self._terms.ttl_s / 3 and not at_once):
                     return True
                 if not self._write(self._hasty, self._version, released=False):
                     return self._stopped.is_set()
                 at_once = False
-            if self._age_s() > self._ttl_s * 2 / 3:
+            if self._age_s() > self._terms.ttl_s * 2 / 3:
                 raise ServerUnavailable(
                     f"cannot renew the lease on the forest {self._forest!r}: the server took "
-                    f"{self._age_s():.1f} s, and the lease holds for {self._ttl_s:g} s"
+                    f"{self._age_s():.1f} s, and the lease holds for {self._terms.ttl_s:g} s"
                 )
             return True
 
@@ -296,7 +308,7 @@ class Lease:
                 return None
             # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
             # more often than a renewal is due, since callers renew too.
-            arguments = (weakref.ref(self), self._stopped, self._ttl_s / 9)
+            arguments = (weakref.ref(self), self._stopped, self._terms.ttl_s / 9)
             threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
             self._move_alias()
             return self._fence.drain()
@@ -326,11 +338,11 @@ class Lease:
             pid=os.getpid(),
             since_s=self._since_s,
             renewed_s=time.time(),
-            ttl_s=self._ttl_s,
+            ttl_s=self._terms.ttl_s,
             epoch=self.epoch,
             released=released,
             machine=_machine(),
-            address=self._address,
+            address=self._terms.address or "",
         )
         document = {"lease": dataclasses.asdict(claim)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}

@@ -15,6 +15,7 @@ from esdedup.elastic.forest.expiry import Expired, expire, expiring
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, read_learned
+from esdedup.elastic.forest.lease import DEFAULT_TERMS, LeaseTerms
 from esdedup.elastic.forest.loading import BackgroundLoader, load_log
 from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.lookup import gather, load_missing
@@ -64,9 +65,7 @@ class ElasticStore(Closing):
         forest: str,
         profile: Profile,
         aging: Aging | None = None,
-        wait_s: float = 0.0,
-        lease_ttl_s: float = 30.0,
-        address: str | None = None,
+        terms: LeaseTerms = DEFAULT_TERMS,
         lookup: Lookup | None = None,
         memory_bytes: int = 2**30,
         followed: Follower | None = None,
@@ -78,9 +77,7 @@ class ElasticStore(Closing):
 
         Args:
             aging: How long nodes live from now on; None leaves it as it was, or 30 days in a new forest.
-            wait_s: How long to wait for another owner to end.
-            lease_ttl_s: How long the lease holds without a renewal.
-            address: Where this process takes articles for others; None if it takes none.
+            terms: How the lease is taken and held.
             lookup: How nodes are found; a forest has it for good. None: as the forest has it, a new one in
                 memory.
             memory_bytes: What the nodes may take in memory. With the lookup `memory`, articles are refused
@@ -92,14 +89,6 @@ class ElasticStore(Closing):
         self._is_log = self._index.meta.is_log
         self.relation = self._index.relation
         self._clock = Clock(self._index)
-        self.writer = ForestWriter(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s, address=address)
-        with self.writer.released_on_error():
-            status = self._index.status()
-            self._clock.check(status.state)
-            self._dead_before_ms = status.dead_before_ms
-            self.aging = self._settle_aging(status, aging)
-            self._learned = followed.learned(self._index) if followed else self._read_learned()
-        self._state = status.state
         self._commit_failed = False
         # Nodes are either all in memory, or searched for, but for the recent ones.
         self._memory_bytes = memory_bytes
@@ -113,18 +102,20 @@ class ElasticStore(Closing):
         # The plans that may not be durable, as many as steps of these nodes.
         self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoader | None = None
+        self.writer = ForestWriter(self._index, terms=terms)
         with self.writer.released_on_error():
+            status = self._index.status()
+            self._clock.check(status.state)
+            self._state = status.state
+            self._dead_before_ms = status.dead_before_ms
+            self.aging = self._settle_aging(status, aging)
+            self._learned = followed.learned(self._index) if followed else self._read_learned()
             self._begin_loading(followed=followed)
 
     def close(self) -> None:
         """Make the nodes visible to others, and release the lease."""
         self._end_loading()
         self.writer.close()
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another process has taken the forest, or deleted it. This object is of no use then."""
-        return self.writer.is_lost
 
     def contents(self) -> Contents:
         """Count what the forest holds."""
@@ -167,7 +158,7 @@ class ElasticStore(Closing):
 
     def nodes(self, arrivals: Arrivals) -> Nodes:
         """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
-        self.writer.renew()
+        self.writer.lease.renew()
         if self._nodes is not None:
             self.refuse_if_full()
             return self._nodes
@@ -254,7 +245,7 @@ class ElasticStore(Closing):
     def _recover(self) -> None:
         """Begin anew from what the index has, after a plan of which any part may have been written."""
         self.writer.forget_failure()
-        self.writer.renew()
+        self.writer.lease.renew()
         self._refresh()
         self._state = self._index.status().state
         self._learned = self._read_learned()
@@ -300,7 +291,7 @@ class ElasticStore(Closing):
         self._end_loading()
         index, aging, since_ms, most = self._index, self.aging, self._live_since_ms(), self._memory_bytes
         if self._is_log:
-            nodes, renew = None, self.writer.renew
+            nodes, renew = None, self.writer.lease.renew
             if followed is not None:
                 nodes = followed.nodes(index, aging=aging, live_since_ms=since_ms, on_read=renew)
             if nodes is None:

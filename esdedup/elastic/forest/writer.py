@@ -13,7 +13,7 @@ from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents, unchanged
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.lease import Lease
+from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import state_document
 from esdedup.elastic.forest.stored import Codec
@@ -33,24 +33,17 @@ _TIMEOUT = "30s"
 class ForestWriter(Closing):
     """Owns a forest: writes to it while it holds the lease, and never after losing it."""
 
-    def __init__(
-        self,
-        index: ForestIndex,
-        *,
-        wait_s: float = 0.0,
-        lease_ttl_s: float = 30.0,
-        address: str | None = None,
-    ) -> None:
-        """Take the lease, as `Lease` does, and make all earlier writes visible to searches."""
+    def __init__(self, index: ForestIndex, *, terms: LeaseTerms = DEFAULT_TERMS) -> None:
+        """Take the lease, and make all earlier writes visible to searches."""
         self.index = index
-        self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
+        self.lease = Lease(index.client, forest=index.name, terms=terms)
         self._thread = SerialThread("esdedup-writer")
         self._packing = Codec(index.relation)
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
         # Why the last write failed.
         self._failure: BaseException | None = None
-        is_drained = self._lease.acquire(wait_s=wait_s)
+        is_drained = self.lease.acquire()
         with self.released_on_error():
             if not is_drained:
                 time.sleep(_GRACE_S)
@@ -65,7 +58,7 @@ class ForestWriter(Closing):
             yield
         except BaseException:
             with contextlib.suppress(EsdedupError):
-                self._lease.release()
+                self.lease.release()
             raise
 
     def close(self) -> None:
@@ -76,23 +69,18 @@ class ForestWriter(Closing):
             # Callers that wait for what was begun are told if it fails.
             self.settle()
             # A forest that has gone was reported already.
-            if not self.is_lost:
+            if not self.lease.is_lost:
                 with self.noticing_deletion():
                     self.index.refresh()
         finally:
-            self._lease.release()
+            self.lease.release()
 
     def drop(self) -> None:
         """Delete the forest, and its lease with it."""
         self.settle()
-        self._lease.renew()
-        self._lease.abandon()
+        self.lease.renew()
+        self.lease.abandon()
         self.index.drop()
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another process has taken the forest, or deleted it. This object is of no use then."""
-        return self._lease.is_lost
 
     @contextlib.contextmanager
     def noticing_deletion(self) -> Iterator[None]:
@@ -101,12 +89,8 @@ class ForestWriter(Closing):
             yield
         except IndexNotReady as error:
             with translated(f"find the forest {self.index.name!r}", index=self.index.name):
-                missing = self._lease.missing()
+                missing = self.lease.missing()
             raise missing or error from error
-
-    def renew(self, *, at_once: bool = False) -> None:
-        """Make sure that the lease is held, as `Lease.renew` does."""
-        self._lease.renew(at_once=at_once)
 
     def write(
         self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()
@@ -213,26 +197,26 @@ class ForestWriter(Closing):
     def _send(
         self, task: str, operations: Sequence[Operation], is_settled: Callable[[Result], bool], **options: Any
     ) -> list[Result]:
-        self._lease.renew()
+        self.lease.renew()
         return send_bulk(
             self.index.client,
             operations,
             task=task,
             is_settled=is_settled,
             index=self.index.name,
-            alias=self._lease.alias,
+            alias=self.lease.alias,
             timeout=_TIMEOUT,
             **options,
         )
 
     def _is_written(self, result: Result) -> bool:
         if result["status"] == HTTPStatus.NOT_FOUND:
-            raise self._lease.lost()
+            raise self.lease.lost()
         return bool(result["status"] < HTTPStatus.MULTIPLE_CHOICES)
 
     def _is_removed(self, result: Result) -> bool:
         # A node that is gone has status 404 without an error, unlike a missing alias.
         if result["status"] == HTTPStatus.NOT_FOUND and "error" in result:
-            raise self._lease.lost()
+            raise self.lease.lost()
         # A node that has changed since it was found, or that is gone, stays.
         return result["status"] in {HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}

@@ -1,6 +1,6 @@
-"""Makes what says the same as the code: ``python -m docs.made_from_code`` the tables of documents.
+"""``python -m docs.made_from_code`` generates the tables in documents that come from the code.
 
-With a file's name behind it, it writes the description of the API there, for generators of clients.
+With a file's name as its argument, it writes the description of the API there, for generators of clients.
 """
 
 import itertools

@@ -53,3 +53,9 @@ def iso(milliseconds: int) -> str:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         return str(milliseconds)
+
+
+def from_iso(moment: str) -> datetime | None:
+    """Read what `iso` has written; None if it is a number."""
+    # Without the `T`, some of these numbers would be taken for dates.
+    return datetime.fromisoformat(moment) if "T" in moment else None

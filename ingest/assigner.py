@@ -1,4 +1,4 @@
-"""Texts arrive at a forest, and `Assigner` says of articles what is written into them."""
+"""`Assigner`: gives the articles of a batch their roots, and says what is added to each of them."""
 
 import base64
 import dataclasses
@@ -171,7 +171,7 @@ def _warn_of_leaps(
             log.warning(
                 "%s: moved the forest's time from %s to %s, by more than the retention: all clusters before "
                 "it have expired. If its date is wrong (in a backfill) or a clock is ahead, stop, and set it "
-                "right; see `If a clock or a date was wrong` in the README",
+                "right; see `If a clock or a date was wrong` in docs/maintenance.md",
                 article.name,
                 iso(time_before_ms),
                 iso(assignment.time_ms),

@@ -168,7 +168,7 @@ class Cut(OptionGroup, panel="Fingerprint"):
 
     Options:
         segmenter: How classic and keywords cut texts into words: jieba, words (letters and digits between
-            others), or such as 3-grams.
+            others), or n-grams such as 3-grams.
         dictionary: Words that jieba keeps whole: one a line, perhaps with its frequency and part of speech,
             as in jieba's user dictionaries.
     """

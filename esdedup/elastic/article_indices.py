@@ -1,6 +1,5 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
-import contextlib
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -263,8 +262,11 @@ def _refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, fore
     if not (roots := _latest_roots(client, index, fields, since_ms=NO_TIME)):
         return
     known = 0
-    with contextlib.suppress(ForestMissing):
+    try:
         home = ForestIndex.find(client, forest)
+    except ForestMissing:
+        pass
+    else:
         home.refresh_if_allowed()
         status = home.status()
         roots = _latest_roots(client, index, fields, since_ms=status.live_since_ms(status.aging))

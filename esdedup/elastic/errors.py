@@ -87,8 +87,8 @@ def is_closed(answer: object) -> bool:
 
 def is_lost_point(answer: object) -> bool:
     """Return whether a search was refused because the server does not know its point in time any more."""
-    error = answer.get("error") if isinstance(answer, dict) else None
-    causes = error.get("root_cause", []) if isinstance(error, dict) else []
+    cause = _cause(answer)
+    causes = cause.get("root_cause", []) if isinstance(cause, dict) else []
     return any(isinstance(each, dict) and each.get("type") == _LOST_POINT for each in causes)
 
 
@@ -119,13 +119,18 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
     return ServerError(f"{message} (status {status})", status=status, index=index)
 
 
+def _cause(answer: object) -> Any:
+    """Return what an answer, or an item of one, says of its error; None if it says nothing."""
+    return answer.get("error") if isinstance(answer, dict) else None
+
+
 def _type(answer: object) -> object:
-    error = answer.get("error") if isinstance(answer, dict) else None
-    return error.get("type") if isinstance(error, dict) else None
+    cause = _cause(answer)
+    return cause.get("type") if isinstance(cause, dict) else None
 
 
 def _reason(body: object) -> str | None:
-    cause = body.get("error") if isinstance(body, dict) else None
+    cause = _cause(body)
     if isinstance(cause, dict):
         causes = [cause, *cause.get("root_cause", [])]
         reasons = [each["reason"] for each in causes if isinstance(each, dict) and each.get("reason")]

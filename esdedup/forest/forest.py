@@ -18,7 +18,7 @@ MOST_PLAUSIBLE_LEAVES = 1_024
 
 A leaf is a distinct text: copies add none. A story that every paper edits has some hundreds. A template,
 such as a weather report or a table of prices, or a sentence that many unrelated texts share adds a few
-leaves every day, without end. The limit is far from both, so it is not a setting.
+leaves every day, without end. The limit is far from both, so few need to change it (`most_plausible_leaves`).
 """
 
 

@@ -148,7 +148,7 @@ class Plan:
     # One per arrival, in order.
     assignments: list[Assignment]
     # Nodes that were there before and are needed longer, in the order in which they were made, then new nodes
-    # and pages in the order of arrival: each as `elastic.forest.packing` packs it. No id comes twice.
+    # and pages in the order of arrival: each as `elastic.forest.stored` packs it. No id comes twice.
     written: Sequence[bytes]
     # The same, as a log has it: of nodes that were there before, only how long they are needed.
     log: bytes = b""

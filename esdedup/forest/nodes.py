@@ -90,6 +90,11 @@ class Nodes:
         """Undo the last step."""
         self._nodes.undo()
 
+    def undo_until(self, depth: int) -> None:
+        """Undo the last steps, until so many are left."""
+        while self.depth > depth:
+            self.undo()
+
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
         """Add nodes and pages as `Plan.written` has them, in any order, if they live.
 

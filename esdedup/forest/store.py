@@ -30,7 +30,8 @@ def completed() -> Future[None]:
 class Store(Protocol):
     """Keeps the state, the nodes and pages, and the boilerplate of one forest.
 
-    Used by one forest, one call at a time.
+    Used by one forest, one call at a time. What cannot be read or written raises an `EsdedupError`:
+    `ForestLost` or `ForestMissing` if the store is of no use any more; else `begin` starts anew.
     """
 
     @property
@@ -105,8 +106,7 @@ class MemoryStore:
 
     def begin(self) -> None:
         """Begin a batch, and undo what was not committed."""
-        while self._nodes.depth:
-            self._nodes.undo()
+        self._nodes.undo_until(0)
         while self.boilerplate.has_begun:
             self.boilerplate.undo()
         self.boilerplate.begin()

@@ -1,4 +1,4 @@
-"""`Proxy`: requests that Elasticsearch shall answer as if nobody stood between; and which may not pass.
+"""`Proxy` passes requests on to Elasticsearch, and their answers back, unchanged.
 
 `UnreadWrites` keeps requests that may write articles in a way that is not read here from indices that were
 set up: there the articles would get no root, or a forged one.

@@ -17,7 +17,7 @@ from esdedup.errors import SettingError
 from esdedup.serving.connections import BoundedConnection, address_of, listen
 from esdedup.sidecar.app import assemble
 from esdedup.sidecar.own_paths import HEALTH, METRICS, READY
-from esdedup.sidecar.setting_names import refusal
+from esdedup.sidecar.setting_names import names_of
 from esdedup.sidecar.settings import Settings
 
 log = logging.getLogger("esdedup")
@@ -45,7 +45,7 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
                 "other machines reach %s without encryption: articles and tokens can be read on the way, "
                 "unless a proxy before it encrypts; %s name a certificate",
                 address,
-                refusal(Settings, "tls_cert_file", "tls_key_file"),
+                names_of(Settings, "tls_cert_file", "tls_key_file"),
             )
         server.run(sockets=[listening])
         if not server.started:
@@ -75,7 +75,7 @@ def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         result.load()
     except (ssl.SSLError, OSError) as error:
         raise SettingError(
-            f"the certificate cannot be used: {error}; {refusal(Settings, 'tls_cert_file', 'tls_key_file')} "
+            f"the certificate cannot be used: {error}; {names_of(Settings, 'tls_cert_file', 'tls_key_file')} "
             "must name a certificate and its key, both PEM"
         ) from error
     return result

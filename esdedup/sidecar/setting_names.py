@@ -131,7 +131,7 @@ def _allowed(field: FieldInfo, kind: Any, value_type: Any) -> str:
     return f"{text}, {least[0]:,} to {most[0]:,}" if most else f"{text}, {least[0]:,} or more"
 
 
-def refusal(model: type[BaseModel], *names: str) -> str:
+def names_of(model: type[BaseModel], *names: str) -> str:
     """Return how settings are called by those who give them, for a message."""
     settings = [each for name in names for each in settings_of(model) if each.name == name]
     called = [f"{each.flag} ({each.variables[0]})" if each.flag else each.variables[0] for each in settings]
@@ -193,7 +193,7 @@ def messages(model: type[BaseModel], error: ValidationError, options: Mapping[st
                 given = " or what is in its file cannot be used"
             elif name not in options and not any(map(os.environ.get, setting.variables)):
                 given = f", {name!r} in the file of settings,{given}"
-            yield f"{refusal(model, name)}{given}: {reason or f'it must be {setting.allowed}'}"
+            yield f"{names_of(model, name)}{given}: {reason or f'it must be {setting.allowed}'}"
 
 
 log = logging.getLogger("esdedup")

@@ -39,7 +39,7 @@ from esdedup.sidecar.setting_names import (
     checked_index,
     checked_token,
     messages,
-    refusal,
+    names_of,
     refuse_unknown_variables,
     settings_of,
 )
@@ -126,8 +126,8 @@ class Settings(BaseSettings):
     """How a new forest finds nodes: memory, in that of its owner, or search, in Elasticsearch, for more than
     memory holds. Default: memory; a forest that is there keeps its own."""
     memory_bytes: ByteSize | None = Field(default=None, ge=64 * _MB)
-    """Memory for nodes, or as 4GiB. Beyond it articles are refused, or with the lookup search, nodes searched
-    for. Default: half of the machine's, or of the container's."""
+    """Memory for nodes, in bytes or like 4GiB. Beyond it articles are refused, or with the lookup search,
+    nodes searched for. Default: half of the machine's, or of the container's."""
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """A warning is logged when a cluster grows beyond this many texts; a power of two."""
 
@@ -140,7 +140,8 @@ class Settings(BaseSettings):
     profile: Annotated[str, Naming(heading="Fingerprint")] = DEFAULT.name
     """How texts are fingerprinted: verified, classic or keywords."""
     segmenter: str | None = None
-    """How classic and keywords cut texts into words: jieba (the default), words, or such as 3-grams."""
+    """How classic and keywords cut texts into words: jieba (the default), words, or n-grams such as
+    3-grams."""
     dictionary: Path | None = None
     """A file with words that jieba keeps whole, in jieba's own format."""
     weights: str | None = None
@@ -184,7 +185,7 @@ class Settings(BaseSettings):
     """Articles that may wait; further requests get 429."""
     # As Elasticsearch's own http.max_content_length.
     max_body_bytes: ByteSize = Field(default=ByteSize(100 * _MB), ge=1_000, le=2**31 - 1)
-    """Of one request, also when unpacked; a larger one gets 413."""
+    """Largest body of one request, packed or unpacked; a larger one gets 413."""
     max_bodies_bytes: ByteSize = Field(default=ByteSize(512 * _MB), ge=1_000)
     """Of all requests in progress together; beyond, requests get 429."""
     max_requests: int = Field(default=128, ge=1, le=100_000)
@@ -230,7 +231,7 @@ class Settings(BaseSettings):
         """Return where settings come from, the first ones first: options, environment, file."""
         config = {**env_settings(), **init_settings()}.get("config")
         if config is not None and not Path(config).is_file():
-            raise SettingError(f"there is no file {config}, which {refusal(cls, 'config')} names")
+            raise SettingError(f"there is no file {config}, which {names_of(cls, 'config')} names")
         others = {
             setting.name: given[0]
             for setting in settings_of(cls)
@@ -255,10 +256,10 @@ class Settings(BaseSettings):
             addresses = [urlsplit("")]
         if not all(each.scheme.lower() in {"http", "https"} and each.hostname for each in addresses):
             # Neither it nor that error is quoted: a password may be in it.
-            raise ValueError(f"{refusal(cls, 'url')}: an address must be like https://localhost:9200")
+            raise ValueError(f"{names_of(cls, 'url')}: an address must be like https://localhost:9200")
         users = {(each.username, each.password or "") for each in addresses if each.username is not None}
         if len(users) > 1:
-            raise ValueError(f"{refusal(cls, 'url')}: the addresses name several users; give one")
+            raise ValueError(f"{names_of(cls, 'url')}: the addresses name several users; give one")
         plain = [urlunsplit(each._replace(netloc=each.netloc.rpartition("@")[2])) for each in addresses]
         found = {**given, "url": ",".join(plain)}
         # What is set for the sidecar counts more than the user in an address, which is often that of feeders.
@@ -275,9 +276,9 @@ class Settings(BaseSettings):
             path = given.get(f"{name}_file")
             if not isinstance(path, str | Path):
                 continue
-            called = refusal(cls, f"{name}_file")
+            called = names_of(cls, f"{name}_file")
             if given.get(name) is not None:
-                raise ValueError(f"{refusal(cls, name)} and {called} are both given: give one of them")
+                raise ValueError(f"{names_of(cls, name)} and {called} are both given: give one of them")
             try:
                 text = Path(path).read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
@@ -319,7 +320,7 @@ class Settings(BaseSettings):
         words = {name: getattr(self, name) for name in _WORDS if getattr(self, name) is not None}
         if words and profile.agreement is not None:
             raise SettingError(
-                f"{refusal(type(self), next(iter(words)))} goes with the profiles classic and keywords, "
+                f"{names_of(type(self), next(iter(words)))} goes with the profiles classic and keywords, "
                 f"not with {profile.name}"
             )
         return with_words(profile, **words).with_changes(
@@ -340,7 +341,7 @@ def load(options: Mapping[str, Any]) -> Settings:
         raise SettingError("\n".join(messages(Settings, error, options))) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(
-            f"the file that {refusal(Settings, 'config')} names cannot be read, or is not TOML: {error}"
+            f"the file that {names_of(Settings, 'config')} names cannot be read, or is not TOML: {error}"
         ) from error
     if found := list(_contradictions(settings)):
         raise SettingError("\n".join(found))
@@ -349,7 +350,7 @@ def load(options: Mapping[str, Any]) -> Settings:
 
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yield what settings contradict each other or what there is, and what to do."""
-    called = functools.partial(refusal, Settings)
+    called = functools.partial(names_of, Settings)
     if (settings.password is None) != (settings.user is None):
         yield f"{called('user', 'password_file')} go together: give a user and a password"
     if settings.password is not None and settings.api_key is not None:

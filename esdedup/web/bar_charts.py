@@ -10,6 +10,7 @@ from datetime import datetime, time, timedelta
 from typing import Any
 
 from esdedup.reading.results import Timeline, TimelineStep
+from esdedup.times import from_iso
 from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import cut, source_names
 from esdedup.web.languages import Language
@@ -91,10 +92,11 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     steps = timeline.steps
     if len(steps) < 2:
         return None
+    if (begin := from_iso(steps[0].start)) is None:
+        return None
     try:
-        begin = datetime.fromisoformat(steps[0].start)
         end = begin + len(steps) * timedelta(milliseconds=timeline.interval_ms) - _MS
-    except (ValueError, OverflowError):
+    except OverflowError:
         return None
     merged = [_sum(steps[at : at + _STEPS_OF_WIDE_BARS]) for at in range(0, len(steps), _STEPS_OF_WIDE_BARS)]
     return Histogram(
@@ -110,7 +112,7 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
 def draw(timeline: Timeline, language: Language) -> Drawing | None:
     """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
     steps = timeline.steps
-    if len(steps) < 2 or not all(map(_is_in_calendar, (steps[0].start, steps[-1].start))):
+    if len(steps) < 2 or not (from_iso(steps[0].start) and from_iso(steps[-1].start)):
         return None
     _, step, counts = language.gettext, 100 / len(steps), [each.articles for each in steps]
     most, peak_at = max(counts), counts.index(max(counts))
@@ -238,14 +240,6 @@ def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:
         length=language.length(timeline.interval_ms),
         time=moment(peak.start),
     )
-
-
-def _is_in_calendar(moment: str) -> bool:
-    try:
-        datetime.fromisoformat(moment)
-    except ValueError:
-        return False
-    return True
 
 
 def _articles(count: int, language: Language) -> str:

@@ -403,8 +403,10 @@ def test_what_fits_in_one_step_is_not_drawn(given: list[int]) -> None:
 
 
 def test_times_outside_the_calendar_are_not_drawn() -> None:
-    for first_ms in (10**15, -(10**15)):
+    # The digits of the last could be a date in the year 2534.
+    for first_ms in (10**15, -(10**15), 253412011200000):
         assert histogram(timeline_of([1, 1], first_ms=first_ms), PageForm(), EN) is None
+        assert draw(timeline_of([1, 0], first_ms=first_ms), EN) is None
     # The last day of the calendar.
     last_ms = time_ms("9999-12-31") or 0
     assert histogram(timeline_of([1, 1], first_ms=last_ms - DAY_MS), PageForm(), EN) is None

@@ -151,7 +151,7 @@ class ElasticStore(Closing):
         elif self._loading is not None:
             self._take_loaded(wait_s=0.0)
         if self._nodes is not None:
-            self._undo_until(self._nodes, len(self._unsettled))
+            self._nodes.undo_until(len(self._unsettled))
         while self.boilerplate.has_begun:
             self.boilerplate.undo()
         self.boilerplate.begin()
@@ -258,7 +258,7 @@ class ElasticStore(Closing):
         else:
             # An exception from here on must not undo the same again.
             self._nodes = None
-            self._undo_until(nodes, 0)
+            nodes.undo_until(0)
             if not self._is_log:
                 self._load_again(nodes, unsettled)
             self._nodes = nodes
@@ -280,11 +280,6 @@ class ElasticStore(Closing):
 
     def _unpacked(self, written: Sequence[bytes]) -> list[Stored]:
         return [each for packed in written if (each := self._packing.unpack(packed)) is not None]
-
-    @staticmethod
-    def _undo_until(nodes: Nodes, depth: int) -> None:
-        while nodes.depth > depth:
-            nodes.undo()
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
         """Begin to load all nodes into memory, if they may be there; load those of a log."""

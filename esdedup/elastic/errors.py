@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
 
 import elastic_transport
@@ -17,7 +18,6 @@ from esdedup.errors import (
 )
 
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
-_NOT_FOUND_STATUS = 404
 _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
 _LOST_POINT = "search_context_missing_exception"
@@ -112,7 +112,7 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
         return IndexNotReady(f"{message}: open it first", status=status, index=index)
     if status in _NOT_ALLOWED_STATUS:
         return ServerError(f"{message}; check the API key and what it may do", status=status, index=index)
-    if status == _NOT_FOUND_STATUS:
+    if status == HTTPStatus.NOT_FOUND:
         return IndexNotReady(message, status=status, index=index)
     if status in BUSY_STATUSES:
         return ServerUnavailable(message, status=status, index=index)

@@ -1,18 +1,17 @@
 """Why two texts are near each other or not, and why two articles of an index are in one cluster or not."""
 
 import dataclasses
-from http import HTTPStatus
 
 from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
-from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
+from esdedup.elastic.forest.meta import noticing_deletion, read_meta, refuse_incomplete
 from esdedup.elastic.forest.search import NodeCache, NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.forest.stored import StoredNode, page_name, signatures_of
 from esdedup.elastic.requests import Requests
-from esdedup.errors import ArticleRejected, ForestError, ForestMissing, IndexNotReady, SettingError
+from esdedup.errors import ArticleRejected, ForestError, ForestMissing, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import to_hex
@@ -156,13 +155,8 @@ def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
     if meta is None:
         raise ForestMissing.of(name)
     refuse_incomplete(name, meta)
-    try:
+    with noticing_deletion(name):
         status = yield from read_status(name)
-    except IndexNotReady as error:
-        # The cached mapping outlives a forest that is deleted.
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        raise ForestMissing.of(name) from error
     nodes = reader_nodes(name, meta, status.aging, index=index, fields=fields)
     return _Forest(profile=meta.profile, nodes=nodes, status=status)
 

@@ -5,7 +5,6 @@ one with a blocking or an async client, and takes its signature and docstring fr
 """
 
 import asyncio
-import contextlib
 import copy
 import dataclasses
 import functools
@@ -13,7 +12,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -22,9 +21,9 @@ from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.execute import ServerCache, execute, execute_async
 from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.forest.meta import noticing_deletion
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
-from esdedup.errors import ForestMissing, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.reading import articles, clusters, explanation, lists, search_form, sources, timeline
@@ -34,7 +33,6 @@ from esdedup.reading.clusters import ForestScope
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
-_NOT_FOUND = 404
 
 # What many operations have in common is described here, and the rest in their docstrings.
 _ARGS = {
@@ -68,7 +66,7 @@ class _Method(Generic[_Params, _Result]):
         operation = self._operation
 
         def blocking(reader: "Reader", /, *args: Any, **options: Any) -> Any:
-            with reader._noticing_deletion():
+            with noticing_deletion(reader._scope.forest):
                 return execute(
                     reader._client,
                     operation(reader._scope, *args, **options),
@@ -77,7 +75,7 @@ class _Method(Generic[_Params, _Result]):
                 )
 
         async def awaited(reader: "AsyncReader", /, *args: Any, **options: Any) -> Any:
-            with reader._noticing_deletion():
+            with noticing_deletion(reader._scope.forest):
                 return await execute_async(
                     reader._client,
                     operation(reader._scope, *args, **options),
@@ -150,16 +148,6 @@ class _Reading:
     _known: ServerCache
     # Asks the forest's owner, if that is in this process.
     _ask_owner: Any = None
-
-    @contextlib.contextmanager
-    def _noticing_deletion(self) -> Iterator[None]:
-        """Let an operation say so if the forest was deleted while its mapping was still known."""
-        try:
-            yield
-        except IndexNotReady as error:
-            if error.index == self._scope.forest and error.status == _NOT_FOUND:
-                raise ForestMissing.of(self._scope.forest) from error
-            raise
 
     article = _Method(articles.article)
     cluster = _Method(clusters.cluster)

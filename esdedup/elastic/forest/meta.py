@@ -1,10 +1,13 @@
 """The metadata of a forest's index, and the checks that refuse a forest."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any, Final, Literal, get_args
 
 from esdedup.elastic.requests import ReadMappings, Requests
-from esdedup.errors import ForestIncomplete, ForestMismatch
+from esdedup.errors import ForestIncomplete, ForestMismatch, ForestMissing, IndexNotReady
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
@@ -102,6 +105,17 @@ def read_meta(name: str) -> Requests[Meta | None]:
             found=found["profile"],
         )
     return Meta.read(found)
+
+
+@contextlib.contextmanager
+def noticing_deletion(name: str) -> Iterator[None]:
+    """Say so if a forest was deleted while its mapping was still cached: the body reads more of it."""
+    try:
+        yield
+    except IndexNotReady as error:
+        if error.index == name and error.status == HTTPStatus.NOT_FOUND:
+            raise ForestMissing.of(name) from error
+        raise
 
 
 def refuse_incomplete(name: str, meta: Meta) -> None:

@@ -53,6 +53,12 @@ class OptionGroup:
             for field in dataclasses.fields(cls)  # type: ignore[arg-type]
         ]
 
+    def given(self) -> dict[str, Any]:
+        """Return the values that differ from the defaults, by the names of their fields."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        values = ((each, getattr(self, each.name)) for each in fields)
+        return {each.name: value for each, value in values if value != each.default}
+
 
 def command(
     name: str, *, example: str, app: typer.Typer | None = None

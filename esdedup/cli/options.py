@@ -138,14 +138,14 @@ class FieldNames(OptionGroup):
 
     def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen
         """Return the names as the library takes them; `others` has those that are not given."""
-        return dataclasses.replace(others, **self._given)
+        return dataclasses.replace(others, **self.given())
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
         """Return the names for some indices; None if none is given: then the library reads them there."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
-        if not self._given:
+        if not self.given():
             return None
         if not indices:
             return self.fields()
@@ -156,10 +156,9 @@ class FieldNames(OptionGroup):
                 raise
             return self.fields()
 
-    @property
-    def _given(self) -> dict[str, str]:
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {role: name for role, name in values.items() if name is not None}
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -207,21 +206,17 @@ class Words(Cut):
         ),
     ] = None
 
-    @property
-    def given_words(self) -> list[str]:
-        """The options about words that are given."""
-        given = [field for field in dataclasses.fields(Words) if getattr(self, field.name) is not None]
-        return [f"--{field.name.replace('_', '-')}" for field in given]
-
     def with_words(self, profile: Profile) -> Profile:
         """Return a profile changed as the options say; say which words of their files have no effect."""
         from esdedup.ingest.word_files import with_words, words_never_cut
 
-        if not self.given_words:
+        about_words = {field.name for field in dataclasses.fields(Words)}
+        given = [_flag(name) for name in self.given() if name in about_words]
+        if not given:
             return profile
         if profile.agreement is not None:
             raise SettingError(
-                f"{self.given_words[0]} goes with the profiles classic and keywords, not with {profile.name}"
+                f"{given[0]} goes with the profiles classic and keywords, not with {profile.name}"
             )
         changed = with_words(
             profile,
@@ -279,12 +274,7 @@ class Fingerprinting(Words):
         """Return the profile that the options describe, None if none is given."""
         if self.name is not None:
             return self.profile()
-        changes = {
-            "--keywords": self.keywords,
-            "--max-text-length": self.max_text_length,
-            "--keep-boilerplate": self.keep_boilerplate or None,
-        }
-        given = [*self.given_words, *(name for name, value in changes.items() if value is not None)]
+        given = [_flag(name) for name in self.given() if name != "overrides_file"]
         if given:
             raise SettingError(f"with --index, {given[0]} goes with --profile")
         return None

@@ -14,10 +14,11 @@ from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.limits import HOLD
 from esdedup.sidecar.bulk_request import RequestRefused
 
-_JSON = frozenset(
+JSON, NDJSON = "application/json", "application/x-ndjson"
+_READ = frozenset(
     (
-        "application/json",
-        "application/x-ndjson",
+        JSON,
+        NDJSON,
         "application/vnd.elasticsearch+json",
         "application/vnd.elasticsearch+x-ndjson",
     )
@@ -35,7 +36,7 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
     media_type = given.partition(";")[0].strip().lower()
     if media_type in _UNSAID:
         return usual
-    if media_type in _JSON:
+    if media_type in _READ:
         return given
     raise RequestRefused(
         415,

@@ -21,7 +21,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerError
-from esdedup.sidecar.bodies import in_thread_if_large, json_content_type, unpacked
+from esdedup.sidecar.bodies import JSON, NDJSON, in_thread_if_large, json_content_type, unpacked
 from esdedup.sidecar.bulk_request import (
     ARTICLE_REJECTED,
     ArticlePath,
@@ -41,7 +41,6 @@ from esdedup.sidecar.upstream import WholeAnswer
 
 log = logging.getLogger("esdedup")
 
-_NDJSON, _JSON = "application/x-ndjson", "application/json"
 # Those of a body that is written anew.
 _OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
 _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
@@ -76,7 +75,7 @@ class BulkRoute(Proxy):
         raw_body, came_s = await Request(scope, receive).body(), time.perf_counter()
         path: ArticlePath = scope["article_path"]
         is_bulk = path.operation == "bulk"
-        content_type = json_content_type(_header(scope, "content-type"), usual=_NDJSON if is_bulk else _JSON)
+        content_type = json_content_type(_header(scope, "content-type"), usual=NDJSON if is_bulk else JSON)
         body = await unpacked(raw_body, scope=scope, most_bytes=self.max_body_bytes)
         if is_bulk:
             items = await in_thread_if_large(len(body), lambda: read_bulk(body, index=path.index))
@@ -184,7 +183,7 @@ def _lines(item: BulkItem, outcome: Outcome) -> bytes:
 def refused_answer(refused: RequestRefused) -> Response:
     """Return the answer to a request that is refused, as Elasticsearch gives it."""
     body = error_body(refused.status, refused.kind, str(refused))
-    response = Response(body, refused.status, media_type=_JSON)
+    response = Response(body, refused.status, media_type=JSON)
     response.raw_headers.insert(0, _PRODUCT)
     return response
 
@@ -235,7 +234,7 @@ def json_type(accept: str | None) -> str:
     """Return the type of JSON that a caller accepts: of the version that is wanted."""
     versioned = None if accept is None else _VERSION.search(accept)
     if versioned is None:
-        return "application/json"
+        return JSON
     return f"application/vnd.elasticsearch+json;compatible-with={versioned[1]}"
 
 

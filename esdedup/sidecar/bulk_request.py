@@ -109,19 +109,17 @@ class BulkItem:
         return _with_parts(self.source, document, added, dedup)
 
 
-def read_bulk(
-    body: bytes, *, index: str | None, max_items: int = MAX_ITEMS, max_line_bytes: int = MAX_LINE_BYTES
-) -> list[BulkItem]:
+def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
     """Read the body of a bulk request, whose path may name an index; raises `RequestRefused`."""
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
-    most_lines = _LINES_PER_ITEM * max_items
+    most_lines = _LINES_PER_ITEM * MAX_ITEMS
     # After the last line break nothing may follow.
     *lines, rest = body.split(b"\n", most_lines)
     if b"\n" in rest:
         raise _too_large(f"more than {most_lines:,} lines")
-    if len(body) > max_line_bytes and max(map(len, lines), default=0) > max_line_bytes:
-        raise _too_large(f"a line of more than {max_line_bytes:,} bytes")
+    if len(body) > MAX_LINE_BYTES and max(map(len, lines), default=0) > MAX_LINE_BYTES:
+        raise _too_large(f"a line of more than {MAX_LINE_BYTES:,} bytes")
     items = []
     number = 0
     while number < len(lines):
@@ -148,15 +146,13 @@ def read_bulk(
             )
         )
     if rest:
-        raise RequestRefused(
-            400, "illegal_argument_exception", r"The bulk request must be terminated by a newline [\n]"
-        )
+        raise RequestRefused(400, _ILLEGAL, r"The bulk request must be terminated by a newline [\n]")
     if not items:
         raise RequestRefused(
             400, "action_request_validation_exception", "Validation Failed: 1: no requests added;"
         )
-    if len(items) > max_items:
-        raise _too_large(f"more than {max_items:,} items")
+    if len(items) > MAX_ITEMS:
+        raise _too_large(f"more than {MAX_ITEMS:,} items")
     return items
 
 
@@ -287,8 +283,8 @@ DOCUMENTS = {
     b"_update": ("update", frozenset(("POST",))),
 }
 """Of each endpoint for one document: its operation and methods. Only `_doc` may lack the id, with POST."""
-_BULK = b"_bulk"
-_BULK_METHODS = frozenset(("POST", "PUT"))
+BULK = b"_bulk"
+BULK_METHODS = frozenset(("POST", "PUT"))
 _NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _PARAMETERS = re.compile(rb"[&;]")
 
@@ -312,8 +308,8 @@ def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
     parts = path.removeprefix(b"/").rstrip(b"/").split(b"/")
     if _NO_ESCAPE.search(path) or len(parts) > 3:
         return None
-    if parts[-1] == _BULK and len(parts) < 3:
-        if method not in _BULK_METHODS:
+    if parts[-1] == BULK and len(parts) < 3:
+        if method not in BULK_METHODS:
             return None
         return ArticlePath("bulk", _decoded(parts[0]) if len(parts) == 2 else None, None)
     if len(parts) < 2 or parts[1] not in DOCUMENTS or not all(parts):

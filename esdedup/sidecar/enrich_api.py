@@ -11,14 +11,12 @@ from starlette.responses import Response
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
-from esdedup.sidecar.bodies import read_object, unpacked
+from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, RequestRefused, read_bulk
 from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
 from esdedup.sidecar.own_paths import answer
 
 _PATH = "/v1/enrich"
-_JSON = "application/json"
-_NDJSON = "application/x-ndjson"
 _ARTICLE: dict[str, Any] = {
     "_id": "wire-17",
     "title": "Harbour council votes for a second ferry",
@@ -156,7 +154,7 @@ def enrich_routes(
         openapi_extra={
             "requestBody": {
                 "required": True,
-                "content": {_NDJSON: {"schema": {"type": "string"}, "example": _LINES}},
+                "content": {NDJSON: {"schema": {"type": "string"}, "example": _LINES}},
             }
         },
     )
@@ -177,14 +175,14 @@ def enrich_routes(
         outcomes = await enrichment.enrich(
             items, request.scope, unset=WritableIndex(fields=own), backfill=asked.backfill
         )
-        return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
+        return Response(await asyncio.to_thread(_answer, outcomes), media_type=JSON)
 
     @router.post(
         "/one",
         summary="Give one article its root",
         response_model=dict[str, Any],
-        responses={200: {"content": {_JSON: {"example": _ARTICLE | {"dedup": _DEDUP}}}}},
-        openapi_extra={"requestBody": {"required": True, "content": {_JSON: {"schema": _ONE}}}},
+        responses={200: {"content": {JSON: {"example": _ARTICLE | {"dedup": _DEDUP}}}}},
+        openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": _ONE}}}},
     )
     async def enrich_one(
         request: Request, index: Annotated[str | None, Query(description=_INDEX)] = None
@@ -203,7 +201,7 @@ def enrich_routes(
             return answer(request.scope, _problem(outcome))
         assert isinstance(outcome, Change)
         article = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
-        return Response(article, media_type=_JSON)
+        return Response(article, media_type=JSON)
 
     return router
 

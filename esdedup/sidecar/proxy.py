@@ -20,7 +20,7 @@ from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bodies import in_thread_if_large
-from esdedup.sidecar.bulk_request import parts_of, read_bulk
+from esdedup.sidecar.bulk_request import BULK, BULK_METHODS, parts_of, read_bulk
 from esdedup.sidecar.enrichment import Target
 from esdedup.sidecar.own_paths import answer as answer_of
 from esdedup.sidecar.upstream import Upstream
@@ -161,8 +161,7 @@ async def _only(part: bytes) -> AsyncIterator[bytes]:
 
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
-_REINDEX, _BULK = b"_reindex", b"_bulk"
-_BULK_METHODS = frozenset(("POST", "PUT"))
+_REINDEX = b"_reindex"
 # Of Elasticsearch 8 and 9: what searches, deletes, and manages. What jobs such as transforms do later is for
 # those who may define them (SECURITY.md).
 _HARMLESS = frozenset(
@@ -199,7 +198,7 @@ class UnreadWrites(Proxy):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         first, *rest = parts_of(scope["raw_path"])
-        if first == _REINDEX or rest[-1:] == [_BULK]:
+        if first == _REINDEX or rest[-1:] == [BULK]:
             request = Request(scope, receive)
             body, encoding = await request.body(), request.headers.get("content-encoding")
             if first == _REINDEX:
@@ -229,9 +228,9 @@ def _may_write(method: str, raw_path: bytes) -> bool:
     parts = parts_of(raw_path)
     if method in _READING or not parts:
         return False
-    if len(parts) > 1 and parts[-1] == _BULK:
+    if len(parts) > 1 and parts[-1] == BULK:
         # Its lines may name any index, whatever stands before.
-        return method in _BULK_METHODS
+        return method in BULK_METHODS
     if parts[0].startswith(b"_") and parts[0] != b"_all":
         # The others of these say what becomes of one that runs.
         return parts[0] not in _HARMLESS and (parts[0] != _REINDEX or len(parts) == 1)

@@ -29,6 +29,7 @@ from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.framing import framing_fault
 from esdedup.serving.limits import HOLD
+from esdedup.sidecar import bulk_request
 from esdedup.sidecar.bodies import unpacked
 from esdedup.sidecar.bulk_request import (
     BulkItem,
@@ -179,17 +180,22 @@ def test_what_is_no_action_line_is_refused_and_named(line: bytes) -> None:
     assert str(caught.value).startswith("Malformed action/metadata line [3], ")
 
 
-def test_one_line_more_than_the_bound_is_refused() -> None:
+def test_one_line_more_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b'{"delete":{"_id":"1"}}\n' * 5
-    assert len(read_bulk(body, index="a", max_items=5)) == 5
+    monkeypatch.setattr(bulk_request, "MAX_ITEMS", 5)
+    assert len(read_bulk(body, index="a")) == 5
     for most in (4, 1):
+        monkeypatch.setattr(bulk_request, "MAX_ITEMS", most)
         with pytest.raises(RequestRefused) as caught:
-            read_bulk(body, index="a", max_items=most)
+            read_bulk(body, index="a")
         assert caught.value.status == 413
+    monkeypatch.undo()
     longest = len(b'{"delete":{"_id":"1"}}')
-    assert read_bulk(body, index="a", max_line_bytes=longest)
+    monkeypatch.setattr(bulk_request, "MAX_LINE_BYTES", longest)
+    assert read_bulk(body, index="a")
+    monkeypatch.setattr(bulk_request, "MAX_LINE_BYTES", longest - 1)
     with pytest.raises(RequestRefused, match="a line of more than 21 bytes"):
-        read_bulk(body, index="a", max_line_bytes=longest - 1)
+        read_bulk(body, index="a")
 
 
 @given(_documents, _values, st.sampled_from([None, 1]))

@@ -236,8 +236,7 @@ class ForestFull(ForestError):
         return cls(
             f"the nodes of the forest {forest!r} take more than the {memory_bytes:,} bytes of memory that "
             "they may take. Give them more (`memory_bytes`), let them live shorter (`retention`), or "
-            f"make it a forest that is searched: esdedup rebuild INDEX --forest {forest} --replace --lookup "
-            "search",
+            "rebuild the forest with the lookup 'search'",
             forest=forest,
         )
 

@@ -149,7 +149,7 @@ def test_beyond_its_memory_a_forest_refuses_articles(
         assert len(caplog.messages) == 1
         assert "beyond that, articles are refused" in caplog.text
         assign(store, range(4_000, 20_000))
-        with pytest.raises(ForestFull, match="--lookup search") as told:
+        with pytest.raises(ForestFull, match="the lookup 'search'") as told:
             assign(store, range(10))
         assert told.value.forest == forest
     with pytest.raises(ForestFull):
@@ -174,7 +174,7 @@ def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str
     assert ForestIndex.find(es, forest).meta.lookup == "memory"
     with (
         Dedup(es, forest=forest, lookup="search") as dedup,
-        pytest.raises(ForestMismatch, match="--lookup search"),
+        pytest.raises(ForestMismatch, match="rebuild the forest with the lookup 'search'"),
     ):
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
     assert roots(es, index) == before

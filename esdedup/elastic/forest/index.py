@@ -81,7 +81,7 @@ class ForestIndex:
         if lookup is not None and lookup != index.meta.lookup:
             raise ForestMismatch(
                 f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: leave that out, "
-                f"or rebuild it: esdedup rebuild INDEX --forest {name} --replace --lookup {lookup}",
+                f"or rebuild the forest with the lookup {lookup!r}",
                 forest=name,
             )
         return index

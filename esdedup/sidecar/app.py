@@ -41,7 +41,13 @@ from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
 
+log = logging.getLogger("esdedup")
+
 OPENAPI_PATH = "/v1/openapi.json"
+# Beside those for the requests of callers: for what the sidecar asks by itself.
+_OWN_CONNECTIONS = 8
+# As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
+_REFRESH_INTERVAL_S = 1.0
 
 
 def create_app(
@@ -120,14 +126,6 @@ class _NotServed(BaseRoute):
             detail = "the description is /v1/openapi.json"
             response = own_paths.answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
         await response(scope, receive, send)
-
-
-log = logging.getLogger("esdedup")
-
-# Beside those for the requests of callers: for what the sidecar asks by itself.
-_OWN_CONNECTIONS = 8
-# As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
-_REFRESH_INTERVAL_S = 1.0
 
 
 def assemble(settings: Settings, *, port: int) -> ASGIApp:

@@ -51,6 +51,13 @@ _LOGGED_AT_ONCE = 100
 _MOST_LOGGED = 1_000
 # By this header clients know that they speak with Elasticsearch; they believe no answer without it.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
+# Elasticsearch's parameters by which an answer is less, or written otherwise.
+_FORMS = frozenset(("filter_path", "format", "pretty"))
+_VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
+# In a string its quotes would be escaped.
+_STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
+# No status is longer, with the white space of a pretty answer.
+_LONGEST = 32
 
 
 @dataclasses.dataclass(eq=False)
@@ -188,11 +195,6 @@ def refused_answer(refused: RequestRefused) -> Response:
     return response
 
 
-# Elasticsearch's parameters by which an answer is less, or written otherwise.
-_FORMS = frozenset(("filter_path", "format", "pretty"))
-_VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
-
-
 def refused_item(item: BulkItem, reason: str, *, status: int = 400) -> dict[str, Any]:
     """Return the answer for an item that is refused. By its status clients send again: not for 400."""
     error = {"type": ARTICLE_REJECTED, "reason": reason}
@@ -248,12 +250,6 @@ def require_json(accept: str | None, query: bytes) -> None:
             "media_type_header_exception",
             "an item of this request is refused, which can be told in JSON only: accept application/json",
         )
-
-
-# In a string its quotes would be escaped.
-_STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
-# No status is longer, with the white space of a pretty answer.
-_LONGEST = 32
 
 
 class ItemStatuses:

@@ -321,9 +321,15 @@ def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsear
     forged = {"dedup": {"root": "forged"}, "dedup.seq": 1, "clicks": 1}
     client.update(**to, doc=forged)
     client.bulk(operations=[{"update": {"_index": to["index"], "_id": to["id"]}}, {"doc": forged | {"n": 2}}])
-    client.update(index=feeding.index, id="new", doc={"n": 1}, upsert=forged)
     assert es.get(**to)["_source"] == as_assigned | {"clicks": 1, "n": 2}
-    assert es.get(index=feeding.index, id="new")["_source"] == {"clicks": 1}
+    new = {"index": feeding.index, "id": "new", "doc": {"n": 1}}
+    with pytest.raises(BadRequestError, match="without a text"):
+        client.update(**new, upsert=forged)
+    assert not es.exists(index=feeding.index, id="new")
+    client.update(**new, upsert=forged | {"text": feeding.articles[0]["text"]})
+    made = es.get(index=feeding.index, id="new")["_source"]
+    assert made["dedup"]["root"] == as_assigned["dedup"]["root"]
+    assert (made["clicks"], "dedup.seq" in made) == (1, False)
 
 
 def test_what_a_client_asks(

@@ -111,7 +111,15 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, with the headers of all answers."""
+        """Refuse what is no request, or no body of one, with the headers of all answers."""
+        # Uvicorn's type leaves out that there is none before the first request.
+        if (cycle := cast(RequestResponseCycle | None, self.cycle)) is not None:
+            # The application that is still at the request would answer after this.
+            cycle.disconnected = True
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            # Its answer has begun.
+            self.transport.close()
+            return
         headers = {**self.error_headers, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
         for event in (
             h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request"),

@@ -322,7 +322,7 @@ def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsear
     client.update(**to, doc=forged)
     client.bulk(operations=[{"update": {"_index": to["index"], "_id": to["id"]}}, {"doc": forged | {"n": 2}}])
     assert es.get(**to)["_source"] == as_assigned | {"clicks": 1, "n": 2}
-    new = {"index": feeding.index, "id": "new", "doc": {"n": 1}}
+    new: dict[str, Any] = {"index": feeding.index, "id": "new", "doc": {"n": 1}}
     with pytest.raises(BadRequestError, match="without a text"):
         client.update(**new, upsert=forged)
     assert not es.exists(index=feeding.index, id="new")

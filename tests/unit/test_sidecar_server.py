@@ -31,7 +31,7 @@ BODY = b"Content-Length: 4\r\n\r\n"
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
-        body = await Request(scope, receive).body()
+        body = b"" if scope["path"] == "/at-once" else await Request(scope, receive).body()
         await PlainTextResponse(body)(scope, receive, send)
     else:
         # As an application begins and ends.
@@ -167,6 +167,33 @@ DEPLOY = ROOT / "deploy"
 FILES = [ROOT / "docker-compose.yml", *(path for path in DEPLOY.rglob("*") if path.is_file())]
 # What Prometheus adds to the name of a histogram.
 PARTS = ("_bucket", "_sum", "_count")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_body_that_breaks_the_protocol_is_refused_once(
+    apart: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By an application that answers before it has read the body."""
+
+    async def answered() -> bytes:
+        async with listening() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"POST /at-once HTTP/1.1\r\nHost: localhost\r\n")
+            writer.write(b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
+            if apart:
+                await writer.drain()
+                await asyncio.sleep(0.1)
+            writer.write(b"no length\r\n")
+            answer = await asyncio.wait_for(reader.read(), timeout=20)
+            writer.close()
+            return answer
+
+    answer = asyncio.run(answered())
+    # What answered before the fault was seen has answered.
+    status = b"200" if apart else b"400"
+    assert answer.startswith(b"HTTP/1.1 " + status), answer
+    assert answer.count(b"HTTP/1.1") == 1
+    assert not any(each.exc_info for each in caplog.records), caplog.text
 
 
 def expressions() -> list[str]:

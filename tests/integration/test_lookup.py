@@ -291,7 +291,7 @@ def test_who_has_lost_the_forest_says_nothing(
     feed(es, dedup, index, ARTICLES[:20])
     es.indices.delete(index=forest)
     owner = owner_of(dedup)
-    owner._store.writer._lease._renewed_at -= 1_000  # type: ignore[union-attr]
+    owner._store.writer.lease._renewed_at -= 1_000  # type: ignore[union-attr]
     assert owner.look_up(ARTICLES[0]["text"], None) is None
     assert owner.look_up(ARTICLES[0]["text"], None) is None
 

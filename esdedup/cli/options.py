@@ -238,6 +238,7 @@ class Fingerprinting(Words):
     Options:
         name: How texts are fingerprinted: verified, classic or keywords.
         keywords: How many words the profile keywords takes.
+        max_distance_bits: Up to how many bits may differ in two simhashes that are near, 0 to 3.
         max_text_length: How many characters of a text are fingerprinted; what lies beyond is not compared.
         keep_boilerplate: Fingerprint pages whole. Default: passages that are found around different articles,
             such as menus and disclaimers, are left out.
@@ -247,6 +248,7 @@ class Fingerprinting(Words):
 
     name: Annotated[str | None, typer.Option("--profile", show_default=DEFAULT.name)] = None
     keywords: Annotated[int | None, typer.Option(min=1, max=MAX_KEYWORDS)] = None
+    max_distance_bits: Annotated[int | None, typer.Option(min=0, max=3, show_default="3")] = None
     max_text_length: Annotated[
         int | None, typer.Option(min=1, max=LONGEST_TEXT_LENGTH, show_default=f"{MAX_TEXT_LENGTH:,}")
     ] = None
@@ -266,6 +268,7 @@ class Fingerprinting(Words):
             raise SettingError(f"--keywords goes with the profile keywords, not with {chosen.name}")
         return self.with_words(chosen).with_changes(
             keyword_count=self.keywords,
+            max_distance_bits=self.max_distance_bits,
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
         )

@@ -167,6 +167,7 @@ class Profile:
         weighting: Weighting | None = None,
         segmenter: Segmenter | None = None,
         token_hash: TokenHash | None = None,
+        max_distance_bits: int | None = None,
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
     ) -> "Profile":
@@ -180,6 +181,7 @@ class Profile:
             "weighting": weighting,
             "segmenter": segmenter,
             "token_hash": token_hash,
+            "max_distance_bits": max_distance_bits,
             "max_text_length": max_text_length,
             "keep_boilerplate": keep_boilerplate,
         }

@@ -153,6 +153,8 @@ class Settings(BaseSettings):
         default=None,
         description=f"How classic and keywords hash words: {', '.join(TOKEN_HASHES)}. Default: the first.",
     )
+    max_distance_bits: int = Field(default=3, ge=0, le=3)
+    """Up to how many bits may differ in two simhashes that are near."""
     max_text_length: int = Field(default=MAX_TEXT_LENGTH, ge=1, le=LONGEST_TEXT_LENGTH)
     """How many characters of a text are fingerprinted; what lies beyond is not compared."""
     keep_boilerplate: bool = False
@@ -324,7 +326,9 @@ class Settings(BaseSettings):
                 f"not with {profile.name}"
             )
         return with_words(profile, **words).with_changes(
-            max_text_length=self.max_text_length, keep_boilerplate=self.keep_boilerplate
+            max_distance_bits=self.max_distance_bits,
+            max_text_length=self.max_text_length,
+            keep_boilerplate=self.keep_boilerplate,
         )
 
 

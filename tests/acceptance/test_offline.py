@@ -404,6 +404,17 @@ def test_clusters_by_other_words_and_hashes(run: Run, tmp_path: Path) -> None:
     assert "have no effect" not in alone.err
 
 
+def test_the_fewer_bits_may_differ_the_more_clusters(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
+    roots = []
+    for bits in "0123":
+        made = run("cluster", "news.jsonl", "--profile", "classic", "--max-distance-bits", bits)
+        roots.append({json.loads(line)["root"] for line in made.out.splitlines()})
+    assert len(roots[0]) > len(roots[3])
+    assert sorted(map(len, roots), reverse=True) == [*map(len, roots)]
+    assert made.out == run("cluster", "news.jsonl", "--profile", "classic").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -418,6 +429,7 @@ def test_clusters_by_other_words_and_hashes(run: Run, tmp_path: Path) -> None:
         (["cluster", "-", "--segmenter", "words"], "--segmenter goes with the profiles classic and keywords"),
         (["cluster", "-", "--stop-words", "x"], "--stop-words goes with"),
         (["cluster", "-", "--profile", "classic", "--token-hash", "md5"], "no hash 'md5'"),
+        (["cluster", "-", "--max-distance-bits", "4"], "Invalid value for '--max-distance-bits'"),
     ],
 )
 def test_usage_errors_about_words_exit_with_2_and_say_why(

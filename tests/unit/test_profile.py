@@ -24,6 +24,8 @@ def test_labels_tell_profiles_apart() -> None:
         KEYWORDS.with_changes(weighting=WordTable({"a": 2})),
         CLASSIC,
         CLASSIC.with_changes(weighting=Tf()),
+        CLASSIC.with_changes(max_distance_bits=0),
+        CLASSIC.with_changes(max_distance_bits=2),
         CLASSIC.with_changes(keep_boilerplate=True),
     ]
     assert len({profile.label for profile in changed}) == len(changed)

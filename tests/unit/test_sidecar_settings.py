@@ -267,6 +267,7 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     assert fields_given(loaded()) is None
     assert fields_given(loaded({"text_field": "body"})) == Fields(text="body")
     assert loaded().fingerprint_profile == DEFAULT
+    assert loaded({"max_distance_bits": 0}).fingerprint_profile == DEFAULT.with_changes(max_distance_bits=0)
     assert loaded({"keep_boilerplate": True}).fingerprint_profile.keep_boilerplate
     (tmp_path / "stop.txt").write_text("the\n")
     words = {

@@ -14,6 +14,7 @@ HashFunction = Callable[[bytes], int]
 """Hashes the UTF-8 bytes of a word to an unsigned integer."""
 
 _LOW_32 = 0xFFFF_FFFF
+_LOW_64 = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def murmur64(token: bytes) -> int:
@@ -26,16 +27,19 @@ def crc32(token: bytes) -> int:
     return zlib.crc32(token)
 
 
-def java31(token: bytes) -> int:
-    """Return ``String.hashCode`` of Java since 1.2, h * 31 + c over UTF-16 code units: 32 bits, unsigned.
+def python2(token: bytes) -> int:
+    """Return the `hash` of a string in 64-bit Python 2, unsigned: h * 1000003 ^ c over its characters.
 
-    Java 1.0 and 1.1 had another one, which left out characters of strings of 16 and more.
+    It is that of `unicode`, by code points, as segmenters returned words there: a `str` of UTF-8 has another
+    one, unless all is ASCII.
     """
-    units = token.decode().encode("utf-16-be")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = value * 31 + (high << 8 | low) & _LOW_32
-    return value
+    characters = token.decode()
+    value = ord(characters[0]) << 7 if characters else 0
+    for character in characters:
+        value = value * 1_000_003 & _LOW_64 ^ ord(character)
+    value ^= len(characters)
+    # -1 means an error there.
+    return value - 1 if value == _LOW_64 else value
 
 
 def times33(token: bytes) -> int:
@@ -104,7 +108,7 @@ TOKEN_HASHES = {
     for each in (
         MURMUR3,
         TokenHash("crc32", crc32, bits=32),
-        TokenHash("java31", java31, bits=32),
+        TokenHash("python2", python2),
         TokenHash("times33", times33, bits=32),
     )
 }

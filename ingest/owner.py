@@ -165,18 +165,17 @@ class Owner(Closing):
         """Whether this process owns the forest, as far as it knows."""
         return self._store is not None and not self._store.writer.lease.is_lost
 
-    def open(self) -> None:
-        """Take the forest if it is not open, else make sure that it is still held."""
-        with self._locked():
-            self._opened().writer.lease.renew()
+    def open(self, *, at_once: bool = False) -> None:
+        """Take the forest if it is not open, and make sure that articles could be decided and written now.
 
-    def check(self) -> None:
-        """Make sure that articles could be decided and written now; errors say why not."""
+        Errors say why not. Whether the forest can be written is tried at most as often as the lease is
+        renewed, but for `at_once`.
+        """
         with self._locked():
             store = self._opened()
             store.now_ms()
             store.refuse_if_full()
-            store.writer.lease.renew(at_once=True)
+            store.writer.lease.renew(at_once=at_once)
 
     def follow(self) -> bool:
         """Read some of what another process writes, to take the forest sooner; return whether there is more.

@@ -36,6 +36,7 @@ _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
     (errors.TextFailed, 500, "text_failed"),
     (errors.ArticleRejected, 400, "article_rejected"),
     (errors.ArticleNotFound, 404, "article_not_found"),
+    (errors.ClockMismatch, 503, "clock_mismatch"),
     (errors.IndexBlocked, 503, "index_blocked"),
     (errors.IndexNotReady, 409, "index_not_ready"),
     (errors.ForestError, 503, "forest_not_usable"),

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
-from esdedup.errors import EsdedupError, ForestBusy, ForestLost
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady
 from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction, LocalDecision
 from esdedup.ingest.assigner import BatchDecision
@@ -173,6 +173,9 @@ class OwnerThread:
             return job()
         except EsdedupError as error:
             self._note(error)
+            if isinstance(error, IndexNotReady):
+                # The forest's index. To callers, 409 would say that a document of theirs exists already.
+                raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 
     def _look(self) -> bool:
@@ -180,10 +183,7 @@ class OwnerThread:
         if self._is_closing:
             return False
         try:
-            if self.ownership.failure is None:
-                self._owner.open()
-            else:
-                self._owner.check()
+            self._owner.open(at_once=self.ownership.failure is not None)
             self._note(None)
             if time.monotonic() >= self._count_at_s:
                 self._count_at_s = time.monotonic() + _COUNT_EVERY_S

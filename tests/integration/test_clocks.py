@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
+from esdedup.ingest.owner import Owner, OwnerSettings
 
 from esdedup import ClockMismatch, Dedup, ForestAhead, Maintenance
 from esdedup.elastic.forest import expiry
@@ -84,6 +85,18 @@ def test_a_clock_that_the_servers_contradicts_is_refused_whenever_it_became_wron
         assert state(es, forest) == before
         for backfill in (False, True):
             feed(es, dedup, index, FIRST[10:], backfill=backfill)
+
+
+def test_an_owner_notices_a_wrong_clock_though_no_article_comes(
+    es: Elasticsearch, index_name: Names, set_clock: SetClock
+) -> None:
+    with Owner(es, OwnerSettings(), forest=index_name("forest"), profile=CLASSIC) as owner:
+        owner.open()
+        set_clock(YEARS_MS)
+        with pytest.raises(ClockMismatch):
+            owner.open()
+        set_clock(0)
+        owner.open()
 
 
 def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(

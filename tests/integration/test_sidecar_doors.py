@@ -219,18 +219,27 @@ def test_who_reads_no_json_is_told_before_anything_is_written(door: Door) -> Non
     assert door.bulk(*lines[:2], accept="application/yaml") == (200, None)
 
 
-def test_it_is_ready_only_while_articles_can_be_taken(door: Door) -> None:
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_it_is_ready_only_while_articles_can_be_taken(door: Door, is_closed: bool) -> None:
     status, found = door.ask("GET", "/readyz")
     assert status == 200
-    blocked = {"index.blocks.write": True}
-    door.es.indices.put_settings(index=found["forest"], settings=blocked)
+    forest, blocked, indices = found["forest"], {"index.blocks.write": True}, door.es.indices
+    if is_closed:
+        indices.close(index=forest)
+    else:
+        indices.put_settings(index=forest, settings=blocked)
     try:
         assert door.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 503
+        # A conflict would say that there is such a document.
+        assert door.ask("PUT", f"/{door.index}/_create/a", json.dumps({"text": TEXT}).encode())[0] == 503
         until(lambda: door.ask("GET", "/readyz")[0] == 503, PATIENCE_S, door.process)
-        assert "block" in door.ask("GET", "/readyz")[1]["detail"]
+        assert ("closed" if is_closed else "block") in door.ask("GET", "/readyz")[1]["detail"]
         assert door.ask("GET", "/healthz")[0] == 200
     finally:
-        door.es.indices.put_settings(index=found["forest"], settings=dict.fromkeys(blocked))
+        if is_closed:
+            indices.open(index=forest)
+        else:
+            indices.put_settings(index=forest, settings=dict.fromkeys(blocked))
     until(lambda: door.ask("GET", "/readyz")[0] == 200, PATIENCE_S, door.process)
     assert door.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 200
 

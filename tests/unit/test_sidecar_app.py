@@ -16,6 +16,7 @@ from starlette.routing import Route
 from docs import made_from_code
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import (
+    ClockMismatch,
     EsdedupError,
     ForestBusy,
     ForestLost,
@@ -289,6 +290,7 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
     ("error", "status", "kind"),
     [
         (BUSY, 503, "not_owner"),
+        (ClockMismatch("no", here_ms=1, server_ms=0), 503, "clock_mismatch"),
         (IndexNotReady("no"), 409, "index_not_ready"),
         (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
         (ServerError("no"), 502, "elasticsearch_error"),

@@ -52,13 +52,13 @@ class Forest:
         self.decided: list[str] = []
         # What happens at each of these, before all else.
         self.on_open: Callable[[], None] = lambda: None
-        self.on_check: Callable[[], None] = lambda: None
         self.on_expire: Callable[[], None] = lambda: None
         self.on_look_up: Callable[[], None] = lambda: None
         self.looked_up = 0
         self.write: Callable[[list[str]], Future[None]] = lambda _: completed()
 
-    def open(self) -> None:
+    def open(self, *, at_once: bool = False) -> None:
+        del at_once
         self.threads.add(threading.get_ident())
         self.on_open()
         if self.is_open:
@@ -67,9 +67,6 @@ class Forest:
             self.refusals -= 1
             raise ANOTHER
         self.is_open = True
-
-    def check(self) -> None:
-        self.on_check()
 
     def decide(self, articles: Sequence[ArticleAction]) -> BatchDecision:
         self.threads.add(threading.get_ident())
@@ -502,12 +499,12 @@ def test_an_owner_that_cannot_write_says_so_until_it_can(monkeypatch: pytest.Mon
     async def run() -> None:
         forest = Forest()
         async with owning(forest) as feeding:
-            forest.write, forest.on_check = refused, refuse
+            forest.write, forest.on_open = refused, refuse
             with pytest.raises(EsdedupError, match="the forest is blocked"):
                 await decided(feeding, "a")
             await asyncio.sleep(0.1)
             assert (feeding.ownership.is_owner, feeding.ownership.failure) == (True, blocked)
-            forest.on_check = lambda: None
+            forest.on_open = lambda: None
             await until(lambda: feeding.ownership.failure is None)
 
     asyncio.run(run())

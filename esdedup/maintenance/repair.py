@@ -24,7 +24,7 @@ from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.profile import get_profile
-from esdedup.forest.model import NO_TIME, Aging, State
+from esdedup.forest.model import Aging
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Records
@@ -202,6 +202,7 @@ class Rebuild:
             writer.lease.renew()
             writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
             nodes = writer.index.run(writer.index.nodes.count_nodes())
+        self._kept(writer.index.meta).drop()
         if invalid:
             log.warning(
                 "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
@@ -215,10 +216,8 @@ class Rebuild:
     def _emptied(self) -> ForestWriter:
         """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
         meta = self._meta()
-        index = ForestIndex.make(self.client, self.name, meta=meta)
+        index, kept = ForestIndex.make(self.client, self.name, meta=meta), self._kept(meta)
         latest_ms = Clock(index).latest_ms()
-        aging, state, dead_before_ms = self.aging, State(), NO_TIME
-        learned: list[LearnedRecord] = []
         if index.meta != meta:
             if not self.replace:
                 raise ForestExists(
@@ -231,35 +230,50 @@ class Rebuild:
             # Take its lease first: otherwise its owner could write into the new forest through the alias.
             former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
             with former.released_on_error():
-                status = index.status(latest_ms=latest_ms)
-                state = status.state
-                # Longer retention must not revive expired nodes.
-                dead_before_ms = status.live_since_ms(status.aging)
-                aging = aging or status.aging
-                learned = _learned(index)
+                if not index.meta.rebuilding:
+                    self._keep(index, kept, latest_ms=latest_ms)
             former.drop()
             index = ForestIndex.make(self.client, self.name, meta=meta)
         writer = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
         with writer.released_on_error():
             status = index.status()
-            aging = aging or status.aging
-            dead_before_ms = max(dead_before_ms, status.dead_before_ms)
+            is_kept = execute(self.client, read_meta(kept.name)) is not None
+            before = kept.status() if is_kept else status
+            aging = self.aging or status.stored_aging or before.aging
+            dead_before_ms = max(before.dead_before_ms, status.dead_before_ms)
             writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
             # Numbers of arrivals are never reused, not even those of deleted articles.
             ahead = TimesAhead(index, self.records, latest_ms=latest_ms, aging=aging)
-            state = ahead.true_state().after(state)
+            state = ahead.true_state().after(before.state)
             ahead.set_articles_back(writer, state)
             writer.write([], state=state)
-            for each in learned:
-                documents = documents_of(each.changes, log=each.log, first=each.first)
-                writer.write([], learned=documents)
+            if is_kept:
+                _write_learned(writer, _learned(kept))
             # An article that was indexed twice has the number of its second arrival: the order is unreliable.
             writer.write_own(ordered_since_document(index.status().state.seq))
         return writer
 
+    def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:
+        """Copy what is not in the articles, so that a rebuild which is interrupted loses none of it."""
+        kept.drop()
+        ForestIndex.make(self.client, kept.name, meta=kept.meta)
+        with ForestWriter(kept) as copy:
+            status = index.status(latest_ms=latest_ms)
+            # Longer retention must not revive expired nodes.
+            dead_before_ms = status.live_since_ms(status.aging)
+            copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
+            copy.write([], state=status.state)
+            _write_learned(copy, _learned(index))
+
+    def _kept(self, meta: Meta) -> ForestIndex:
+        """Return the index that has what only the former forest knew, until the new one is complete."""
+        return ForestIndex(self.client, name=f"{self.name}-kept", meta=meta)
+
     def _meta(self) -> Meta:
         """Return the metadata of a forest of these articles."""
-        former = execute(self.client, read_meta(self.name))
+        former = execute(self.client, read_meta(self.name)) or execute(
+            self.client, read_meta(f"{self.name}-kept")
+        )
         found = self.records.profiles()
         if not found:
             raise IndexNotReady(
@@ -283,6 +297,11 @@ class Rebuild:
         profile = whole if whole.label == label else standard
         meta = Meta.of(profile, lookup=self.lookup or (former.lookup if former else "memory"))
         return dataclasses.replace(meta, profile=label, rebuilding=True)
+
+
+def _write_learned(writer: ForestWriter, learned: Iterable[LearnedRecord]) -> None:
+    for each in learned:
+        writer.write([], learned=documents_of(each.changes, log=each.log, first=each.first))
 
 
 def _learned(index: ForestIndex) -> list[LearnedRecord]:

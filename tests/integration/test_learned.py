@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, ForestDamaged, Maintenance, SettingError
 from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
+from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
+from esdedup.forest import Aging
 from esdedup.maintenance import ViolationKind
 from tests.support import stream
 from tests.support.forests import Read
@@ -258,6 +262,38 @@ def test_a_rebuild_keeps_what_was_learned_or_says_that_it_is_lost(
         feed(es, dedup, index, PAGES[30:])
     assert stream.indexed(es, index) == stream.expected(PAGES, VERIFIED)[0]
     assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_an_interrupted_rebuild_loses_nothing_that_only_the_forest_knew(
+    es: Elasticsearch, taught: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, forest = taught
+    maintenance, drop = Maintenance(es, forest=forest), ForestWriter.drop
+    maintenance.rebuild([index], replace=True, retention=timedelta(days=7), lookup="search")
+    before = learned(es, forest)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def dropped(writer: ForestWriter) -> None:
+        drop(writer)
+        interrupted()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ForestWriter, "drop", dropped)
+        with pytest.raises(KeyboardInterrupt):
+            maintenance.rebuild([index], replace=True)
+    assert not es.indices.exists(index=forest)
+    # And once more, when the new index has nothing yet.
+    with monkeypatch.context() as patch:
+        patch.setattr(ForestWriter, "write_own", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            maintenance.rebuild([index])
+    maintenance.rebuild([index])
+    assert learned(es, forest) == before
+    found = ForestIndex.find(es, forest)
+    assert (found.status().aging, found.meta.lookup) == (Aging.of(retention=timedelta(days=7)), "search")
+    assert list(es.indices.get(index=f"{forest}*")) == [forest]
 
 
 def test_a_profile_that_keeps_boilerplate_learns_nothing(es: Elasticsearch, index_name: Names) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import ForestBusy, ServerUnavailable
+from esdedup import ForestBusy, ForestMissing, ServerUnavailable
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.lease import LEASE_ID, Lease, LeaseTerms
 from esdedup.elastic.forest.store import ElasticStore
@@ -178,6 +178,18 @@ def test_a_lease_that_nobody_renews_ends_also_when_its_clock_is_ahead(es: Elasti
     taker = Lease(es, forest=forest, terms=LeaseTerms(wait_s=TTL_S + 10))
     taker.acquire()
     taker.release()
+
+
+def test_who_waits_for_a_forest_is_told_that_it_was_deleted(es: Elasticsearch, forest: str) -> None:
+    held = Lease(es, forest=forest)
+    held.acquire()
+    deletion = threading.Timer(0.2, lambda: es.indices.delete(index=forest))
+    deletion.start()
+    with pytest.raises(ForestMissing, match="rebuild it"):
+        Lease(es, forest=forest, terms=LeaseTerms(wait_s=30)).acquire()
+    deletion.join()
+    held.abandon()
+    assert not es.indices.exists(index=forest)
 
 
 def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearch, forest: str) -> None:

@@ -25,6 +25,7 @@ from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import unchanged
 from esdedup.elastic.forest.fence import Fence
+from esdedup.elastic.forest.meta import noticing_deletion
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
 from esdedup.origins import is_loopback
 
@@ -186,7 +187,8 @@ class Lease:
             ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
         """
         deadline = time.monotonic() + self._terms.wait_s
-        with translated(f"take the lease on the forest {self._forest!r}", index=self._forest):
+        name = self._forest
+        with noticing_deletion(name), translated(f"take the lease on the forest {name!r}", index=name):
             while True:
                 before, version = self._read()
                 # The owner's clock may be far ahead of ours. So a lease that is not renewed for its

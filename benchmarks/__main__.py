@@ -12,6 +12,7 @@ from benchmarks import (
     boilerplate,
     decisions,
     elastic,
+    excerpts,
     fingerprint,
     in_memory,
     ingest,
@@ -37,6 +38,8 @@ from benchmarks.server import Run
 
 _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     # Those that need real articles come first, so that a missing folder shows at once.
+    "sets": quality.sets,
+    "excerpts": excerpts.excerpts,
     "quality": quality.quality,
     "quality-peers": quality.quality_peers,
     "fingerprint": fingerprint.fingerprint,

@@ -11,7 +11,7 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 from datasketch import MinHash, MinHashLSH
-from esdedup.ingest.cluster import Clustering
+from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import first_look
 from simhash import Simhash
@@ -53,22 +53,24 @@ def _word_hash(token: bytes, *, seed: int) -> int:
 
 def clustered(articles: Articles, profile: Profile) -> Roots:
     """Cluster articles in one look."""
-    return _clustered(articles, profile, learn_first=False)
+    return {article.id: article.root for article in assigned(articles, profile)}
 
 
 def in_two_looks(articles: Articles, profile: Profile) -> Roots:
     """Learn from all articles, then cluster them."""
-    return _clustered(articles, profile, learn_first=True)
+    return {article.id: article.root for article in assigned(articles, profile, learn_first=True)}
 
 
-def _clustered(articles: Articles, profile: Profile, *, learn_first: bool) -> Roots:
+def assigned(
+    articles: Articles, profile: Profile, *, learn_first: bool = False
+) -> Iterator[ClusteredArticle]:
     fields = Fields()
     clustering = Clustering(
         profile=profile, fields=fields, use_time=False, retention=timedelta(days=30), on_rejected=_fail
     )
     if learn_first:
         first_look(clustering, _as_in_a_file(articles), fields)
-    return {article.id: article.root for article in clustering.cluster(_as_in_a_file(articles))}
+    return clustering.cluster(_as_in_a_file(articles))
 
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:

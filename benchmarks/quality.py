@@ -1,7 +1,7 @@
 """How well all profiles and the peers detect, as a table, and over thresholds as a picture."""
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from benchmarks import articles, detectors
 from benchmarks.articles import Articles
 from benchmarks.detection import Detection, Share, Tally
 from benchmarks.detectors import hashed_by
+from benchmarks.excerpts import Counted
 from benchmarks.server import Run
 from esdedup.fingerprint.profile import DEFAULT, PROFILES, VERIFIED, Profile
 
-TABLE, PEERS_TABLE = "quality", "quality-peers"
+TABLE, PEERS_TABLE, SETS_TABLE = "quality", "quality-peers", "sets"
 KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
 BY_DEFAULT = f"{DEFAULT.name} (default)"
 TWO_LOOKS = f"{DEFAULT.name}, two looks"
@@ -25,6 +26,23 @@ NEW_SITES = f"{DEFAULT.name}, all sites new"
 NOTHING_LEARNED = f"{DEFAULT.name}, nothing learned"
 # What a site may have shown at most, on average, where all sites are new.
 _FIRST_PAGES = 20
+
+
+def sets(_: Run) -> list[Counted]:
+    """Count what the sets have, by their labels."""
+    rows = []
+    for name in (*articles.SETS, *articles.MORE):
+        labels = Counter(articles.labels_of(name).values())
+        counts = {
+            "pairs": labels["pos"],
+            "edited": list(articles.labels_of(name, edited_only=True).values()).count("pos"),
+            "grey": labels["grey"],
+            "look-alikes": labels["hardneg_template"],
+        }
+        rows.append(
+            Counted(table=SETS_TABLE, case=name, kind={}, counts=counts, of=len(articles.articles_of(name)))
+        )
+    return rows
 
 
 def quality(run: Run) -> list[Detection]:

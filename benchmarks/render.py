@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks import results
-from benchmarks.articles import SETS
+from benchmarks.articles import MORE, SETS
 from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 from esdedup.fingerprint.profile import VERIFIED
@@ -94,6 +94,7 @@ QUOTING = (
 )
 """Documents with blocks that are made from the results."""
 
+_NAMES = SETS | MORE
 _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}
 # What documents show of quality: by the benchmark, the methods and what they are called there.
 _METHODS = {
@@ -127,6 +128,7 @@ _COSTS = {
 _WHOLE = {
     *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
+    *("sets", "excerpts", "excerpts-in-short"),
 }
 # What README shows of both.
 _SHORT_METHODS = {
@@ -252,6 +254,8 @@ def _quality_in_short(kept: Results) -> Iterator[str]:
     sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
     yield _row(["precision / recall", *(SETS[name] for name in sets)])
     yield "|" + "---|" * (1 + len(sets))
+    positives = {row["set"]: row["pairs"] for rows in shown.values() for row in rows}
+    yield _row(["*labelled pairs*", *(f"*{positives[name]}*" for name in sets)])
     for name, rows in shown.items():
         for method in _SHORT_METHODS[name]:
             of_set = {row["set"]: row for row in rows if row["method"] == method}
@@ -260,6 +264,31 @@ def _quality_in_short(kept: Results) -> Iterator[str]:
                 (of_set[each]["precision"].split()[0], of_set[each]["recall"].split()[0]) for each in sets
             )
             yield _row([_METHODS[name][method], *(" / ".join(pair) for pair in pairs)])
+
+
+def _sets(kept: Results) -> Iterator[str]:
+    """Yield what the labelled sets have."""
+    counts = ("pairs", "edited", "grey", "look-alikes")
+    yield _row(["set", "", "articles", *counts])
+    yield "|" + "---|" * (3 + len(counts))
+    for row in _rows(kept, "sets"):
+        name = row["set"]
+        yield _row([f"`{name}`", _NAMES[name], row["of"], *(row[each] for each in counts)])
+
+
+def _by_set(rows: Sequence[Cells], kinds: Sequence[str], cell: Sequence[str]) -> Iterator[str]:
+    """Yield a row a kind and a column a set; the cells have these columns."""
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    yield _row([*("" for _ in kinds), *(_NAMES[name] for name in sets)])
+    yield "|" + "---|" * (len(kinds) + len(sets))
+    for kind in dict.fromkeys(tuple(row[each] for each in kinds) for row in rows):
+        of_set = {row["set"]: row for row in rows if tuple(row[each] for each in kinds) == kind}
+        cells = [[of_set[name][each] for each in cell] if name in of_set else [] for name in sets]
+        yield _row([*kind, *(" of ".join(each) for each in cells)])
+
+
+def _rows(kept: Results, table: str) -> Sequence[Cells]:
+    return next((result.tables[table] for result in kept.values() if table in result.tables), [])
 
 
 def _cost_in_short(kept: Results) -> Iterator[str]:
@@ -277,6 +306,9 @@ def _cost_in_short(kept: Results) -> Iterator[str]:
 _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
     "quality-in-short": _quality_in_short,
+    "sets": _sets,
+    "excerpts": lambda kept: _by_set(_rows(kept, "excerpts"), ["part", "fed"], ["all"]),
+    "excerpts-in-short": lambda kept: _by_set(_rows(kept, "excerpts-in-short"), ["what"], ["share", "of"]),
     "cost": _cost,
     "cost-in-short": _cost_in_short,
     "capacity": lambda _: capacity(),

@@ -94,7 +94,8 @@ def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elastic
     if isinstance(client.transport, _PatientTransport):
         return client
     answer_s = min(patience_s, _ANSWER_S)
-    copy = client.options(request_timeout=answer_s, max_retries=3, retry_on_timeout=True)
+    # What was not answered in time is repeated here: the client would wait four times before that.
+    copy = client.options(request_timeout=answer_s, max_retries=3, retry_on_timeout=False)
     copy._transport = _PatientTransport(client, patience_s=patience_s)  # type: ignore[assignment]
     return copy
 

@@ -11,8 +11,10 @@ from elasticsearch import Elasticsearch
 
 from esdedup import ForestBusy, ForestMissing, ServerUnavailable
 from esdedup.elastic.forest.fence import Fence
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID, Lease, LeaseTerms
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import CLASSIC
 from tests.support.arrivals import AGING
 from tests.support.between import Answer, Between, Send, Sent, answer, client_with, no_answer
@@ -190,6 +192,28 @@ def test_who_waits_for_a_forest_is_told_that_it_was_deleted(es: Elasticsearch, f
     deletion.join()
     held.abandon()
     assert not es.indices.exists(index=forest)
+
+
+def test_a_server_that_has_gone_is_waited_for_once_at_the_end(
+    es: Elasticsearch, elasticsearch_url: str, forest: str
+) -> None:
+    has_gone, asked = threading.Event(), list[str]()
+
+    def between(request: Sent, send: Send) -> Answer:
+        if not has_gone.is_set():
+            return send()
+        asked.append(request.operation)
+        raise no_answer()
+
+    with client_with(elasticsearch_url, between) as client:
+        writer = ForestWriter(ForestIndex.find(client, forest))
+        has_gone.set()
+        with pytest.raises(ServerUnavailable):
+            writer.close()
+    assert asked == ["_refresh"]
+    again = Lease(es, forest=forest)
+    assert again.acquire()
+    again.release()
 
 
 def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearch, forest: str) -> None:

@@ -13,12 +13,14 @@ from esdedup.elastic.execute import ServerCache, execute, execute_async, hit_pag
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.mappings import article_index, forest_index
 from esdedup.elastic.pages import all_hits
+from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import AskOwner, Requests, search
 from esdedup.errors import IndexNotReady, ServerError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.clusters import ForestScope
 from esdedup.reading.explanation import explain_articles
+from tests.support.between import Answer, Send, Sent, client_with
 
 URL = "http://127.0.0.1:9"
 BODY: dict[str, Any] = {"size": 1, "sort": ["name"]}
@@ -119,3 +121,18 @@ def test_a_forest_that_was_deleted_is_missing_though_its_mapping_is_cached(answe
         found = execute(client, explain_articles(scope, "news", "1", "1"), known=known)
     assert (found.forest_missing or "").startswith("there is no forest 'forest'")
     assert found.comparison.one.fingerprint == found.comparison.other.fingerprint
+
+
+def test_patience_is_for_all_attempts_together() -> None:
+    sent = []
+
+    def between(request: Sent, _: Send) -> Answer:
+        sent.append(request)
+        raise elastic_transport.ConnectionTimeout("no answer in time")
+
+    with (
+        client_with("http://127.0.0.1:9", between) as client,
+        pytest.raises(elastic_transport.ConnectionTimeout),
+    ):
+        patient(client, patience_s=1e-6).info()
+    assert len(sent) == 1

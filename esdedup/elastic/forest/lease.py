@@ -223,15 +223,19 @@ class Lease:
             return
         self._stopped.set()
         with translated(f"release the forest {self._forest!r}", index=self._forest):
-            if self.is_lost:
+            if self.is_lost or self._token in _abandoned:
                 return
             try:
                 self._write(self._client, self._version, released=True)
                 self._dropped.detach()
             except BaseException:
-                # The lease runs out; until then at least this process may take the forest again.
-                _abandoned.add(self._token)
+                self.give_up()
                 raise
+
+    def give_up(self) -> None:
+        """Let the lease run out; until then at least this process may take the forest again."""
+        self._stopped.set()
+        _abandoned.add(self._token)
 
     def abandon(self) -> None:
         """Stop renewing the lease, without releasing it: its index is about to be deleted."""

@@ -17,7 +17,7 @@ from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import state_document
 from esdedup.elastic.forest.stored import Codec
-from esdedup.errors import EsdedupError, IndexNotReady
+from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
@@ -72,6 +72,10 @@ class ForestWriter(Closing):
             if not self.lease.is_lost:
                 with self.noticing_deletion():
                     self.index.refresh()
+        except ServerUnavailable:
+            # To release the lease would take as long again.
+            self.lease.give_up()
+            raise
         finally:
             self.lease.release()
 

@@ -118,6 +118,14 @@ _IDLE_S = 15.0
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
 
 
+# What Elasticsearch answers to headers that are too long for it, to a body that is, and to an expectation.
+# Then it reads nothing more from the connection, or closes it without a word: the next request, of whomever,
+# would wait for its whole time, or fail.
+_LAST_ANSWERS = frozenset(
+    (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.EXPECTATION_FAILED)
+)
+
+
 class _Response(aiohttp.ClientResponse):
     """An answer of a node, whose connection is used again only if the node still reads from it."""
 
@@ -125,9 +133,7 @@ class _Response(aiohttp.ClientResponse):
         """Read the headers."""
         protocol = connection.protocol
         await super().start(connection)
-        if self.status == HTTPStatus.BAD_REQUEST and protocol is not None:
-            # So Elasticsearch answers to headers that are too long for it. It keeps the connection open, but
-            # reads nothing more from it: the next request, of whomever, would wait for its whole time.
+        if self.status in _LAST_ANSWERS and protocol is not None:
             protocol.force_close()
             if self.connection is None:
                 # All of it has come already, and so others may have the connection now.

@@ -120,8 +120,9 @@ def test_a_header_with_a_control_character_is_refused(url: str, character: bytes
 
 
 @pytest.mark.parametrize("body", [(b"{}",), (b"{", b"}")], ids=["at once", "in parts"])
+@pytest.mark.parametrize("status", [b"400 Bad Request", b"413 Too Large", b"417 Expectation Failed"])
 def test_a_connection_on_which_elasticsearch_reads_no_more_is_not_used_again(
-    server: ScriptedServer, url: str, body: tuple[bytes, ...]
+    server: ScriptedServer, url: str, status: bytes, body: tuple[bytes, ...]
 ) -> None:
     """It answers 400 to headers that are too long, keeps the connection open, and ignores what follows."""
     is_closed: list[bool] = []
@@ -132,7 +133,7 @@ def test_a_connection_on_which_elasticsearch_reads_no_more_is_not_used_again(
             connection.send(OK)
             return
         first, *rest = body
-        connection.send(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n" + first)
+        connection.send(b"HTTP/1.1 " + status + b"\r\ncontent-length: 2\r\n\r\n" + first)
         for part in rest:
             time.sleep(0.05)
             connection.send(part)

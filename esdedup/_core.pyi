@@ -306,6 +306,9 @@ class Nodes:
             be written, and the same as a log has it; the state.
         """
 
+    def contested(self) -> bytes:
+        """Return the ids of the roots whose leaves have decided something in the last step."""
+
     def keep(self) -> None:
         """Keep the first step."""
 

@@ -210,8 +210,8 @@ class Profile:
 
 
 VERIFIED = Profile(name="verified", version=3, representation="halves", agreement=Agreement())
-CLASSIC = Profile(name="classic", version=2, representation="longest-sentence")
-KEYWORDS = Profile(name="keywords", version=2, representation="keywords")
+CLASSIC = Profile(name="classic", version=3, representation="longest-sentence")
+KEYWORDS = Profile(name="keywords", version=3, representation="keywords")
 DEFAULT = VERIFIED
 PROFILES = {profile.name: profile for profile in (VERIFIED, CLASSIC, KEYWORDS)}
 

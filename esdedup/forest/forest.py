@@ -98,12 +98,13 @@ class Forest:
         """
         if not len(arrivals):
             return Decision([], completed())
-        plan = self._store.nodes(arrivals).assign(arrivals, self._store.state, now_ms=now_ms)
+        nodes = self._store.nodes(arrivals, now_ms=now_ms)
+        plan = nodes.assign(arrivals, self._store.state, now_ms=now_ms)
         return Decision(plan.assignments, self._store.commit(plan))
 
     def look_up(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
         """Return what `decide` would decide; `abandon` then ends the batch."""
-        nodes = self._store.nodes(arrivals)
+        nodes = self._store.nodes(arrivals, now_ms=now_ms)
         return nodes.assign(arrivals, self._store.state, now_ms=now_ms).assignments
 
 

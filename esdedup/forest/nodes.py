@@ -82,6 +82,10 @@ class Nodes:
         after = State(seq=seq, time_ms=time_ms, origin_ms=origin_ms)
         return Plan(assignments=assignments, written=written, log=log, state=after)
 
+    def contested(self) -> set[str]:
+        """Return the ids of the roots whose leaves have decided something in the last step."""
+        return set(self._relation.written_ids(self._nodes.contested()))
+
     def keep(self) -> None:
         """Keep the first step, and forget some of what had expired by its end."""
         self._nodes.keep()

@@ -4,7 +4,7 @@ A store can be written from this file and the values of `model.py` alone. Each b
 
     store.begin()
     left_out = store.boilerplate.filter(passages, pages)
-    plan = store.nodes(arrivals).assign(arrivals, store.state, now_ms=now_ms)
+    plan = store.nodes(arrivals, now_ms=now_ms).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
 
 A batch may be abandoned after any call; the next one then begins with `begin`. It may begin before the plan
@@ -57,13 +57,15 @@ class Store(Protocol):
         the one before, whichever agrees with what was written.
         """
 
-    def nodes(self, arrivals: Arrivals) -> Nodes:
+    def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
         """Return nodes in memory: those that the arrivals may meet, or all, and the remembered pages.
 
         That is every node of a committed plan that lives at ``state.time_ms`` and is near an arrival or has
         its id, at once and after a restart, however many there are; each page of an arrival that is
-        remembered then, with its node, near or not; and all their roots. There may be others. The caller
-        lets them assign the arrivals, in which a text may occur twice; that begins a step of theirs.
+        remembered then, with its node, near or not; and all their roots. If the relation counts leaves, it is
+        also every leaf that lives then of the roots that are `contested` when they assign the arrivals. There
+        may be others. The caller lets them do that, at `now_ms`, which begins a step of theirs. A text may
+        occur twice.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
@@ -111,7 +113,7 @@ class MemoryStore:
             self.boilerplate.undo()
         self.boilerplate.begin()
 
-    def nodes(self, arrivals: Arrivals) -> Nodes:  # noqa: ARG002 - it has all of them
+    def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:  # noqa: ARG002 - it has all of them
         """Return all nodes."""
         return self._nodes
 

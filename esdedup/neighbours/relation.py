@@ -38,6 +38,8 @@ class Relation:
         self._agreement = agreement
         self.dtype: np.dtype[Any] = np.dtype("<u8") if agreement is None else SIGNATURE
         """Of a signature, whose bytes are the same on every machine."""
+        self.counts_leaves = agreement is None
+        """Whether a text near several roots joins the one with most leaves, not the one it resembles most."""
         self.id_bytes = 8 if agreement is None else 16
         """The length of a node id, which has two hex digits for each byte."""
         self.core = _core.Relation(max_distance_bits, agreement)

@@ -229,7 +229,8 @@ OUTCOMES = {
     ),
     Outcome.OTHER_ROOT: translatable(
         "Two clusters, although they are neighbours: when {later} came, it had neighbours in several "
-        "clusters, and joined the one whose root it resembles most, or the oldest of those."
+        "clusters, and joined the one whose root it resembles most, in classic and keywords the one with "
+        "most texts, or the oldest of those."
     ),
     Outcome.EXPIRED: translatable(
         "Two clusters, although they are neighbours: the time between them is at least as long as "

@@ -47,10 +47,23 @@ def _run(*each: tuple[int, int]) -> list[Arrival]:
     return [Arrival(f"{node:016x}", at) for node, at in each]
 
 
-# Between two roots, as far from the one as from the other: the earlier one wins, whatever the leaves.
-TIE = _run((A, 0), (B, 0), (B | 1 << 50, 0), (B | 1 << 51, 0), (BETWEEN, 0))
-# Near both, but nearer to the later one's root, though the earlier one has more leaves.
-CLOSER = _run((A, 0), (A | 1 << 50, 0), (A | 1 << 51, 0), (B, 0), (BETWEEN | 1 << 23, 0))
+# Between two roots of which the one has as many leaves as the other: the earlier one wins.
+TIE = _run((A, 0), (A | 1 << 50, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0))
+# In three blocks: what differs in another one too has no key in common.
+ELSEWHERE = [1 << 63 | 1 << 40 | 1 << 30, 1 << 62 | 1 << 41 | 1 << 31]
+# Nearer to the earlier root, but the later one has more leaves, to which only their root leads.
+CLOSE = 0b11111 << 20
+MORE_LEAVES = _run((A, 0), (CLOSE, 0), *((CLOSE | bits, 0) for bits in ELSEWHERE), (0b11 << 20, 0))
+# The earlier root had more of them, which have expired.
+FEWER_LIVE = _run(
+    *((A, 0), (A | 1 << 50, 0), (A | 1 << 51, 0), (A, 60), (B, 60), (B | 1 << 50, 60), (BETWEEN, 130))
+)
+# One batch in which the first choice, by leaves, decides between which roots the second is.
+OTHER = BETWEEN | 0b111111 << 40
+CHOICES = _run(
+    *((A, 0), (B, 0), (B | ELSEWHERE[0], 0), (OTHER, 0), (OTHER | 1 << 50, 0)),
+    *((BETWEEN, 0), (BETWEEN | 0b111 << 40, 0)),
+)
 
 
 def _bits(*each: set[int]) -> list[Arrival]:
@@ -110,7 +123,9 @@ def _assert_kinds(store: Store, model: Model, batch: list[tuple[Arrival, str]]) 
 
 @given(any_arrivals, batch_sizes)
 @example(TIE, [2, 3])
-@example(CLOSER, [9])
+@example(MORE_LEAVES, [9])
+@example(FEWER_LIVE, [3])
+@example(CHOICES, [5])
 @example(REFRESHED_THEN_REBORN, [1, 3, 1])
 @example(LEAF_THEN_ROOT, [2, 2, 1])
 @example(ROOT_THEN_LEAF, [2, 1, 1, 1])
@@ -141,7 +156,9 @@ def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterato
 @examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
 @example(TIE, [2, 3], set(), set(), set())
-@example(CLOSER, [4, 1], set(), set(), set())
+@example(MORE_LEAVES, [4, 1], {0}, set(), set())
+@example(FEWER_LIVE, [3], set(), {0, 1}, {1})
+@example(CHOICES, [5], {0}, {0, 1}, set())
 @example(REFRESHED_THEN_REBORN, [1, 3, 1], set(), {0, 1, 2}, set())
 @example(LEAF_THEN_ROOT, [2, 2, 1], set(), {0, 1, 2}, set())
 @example(ROOT_THEN_LEAF, [2, 1, 1, 1], set(), set(), set())
@@ -281,11 +298,11 @@ class Distracted:
 
     def begin(self) -> None:
         self._store.begin()
-        self._store.nodes(self._others).assign(self._others, self._store.state, now_ms=NOW_MS)
+        self._store.nodes(self._others, now_ms=NOW_MS).assign(self._others, self._store.state, now_ms=NOW_MS)
         self._store.begin()
 
-    def nodes(self, arrivals: Arrivals) -> Nodes:
-        return self._store.nodes(arrivals)
+    def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
+        return self._store.nodes(arrivals, now_ms=now_ms)
 
     def commit(self, plan: Plan) -> Future[None]:
         return self._store.commit(plan)
@@ -303,7 +320,9 @@ def test_memory_forgets_a_batch_that_was_abandoned(
         assert_follows_model(Distracted(store, others), model, batch)
 
 
-@pytest.mark.parametrize("drawn", [TIE, CLOSER, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF])
+@pytest.mark.parametrize(
+    "drawn", [TIE, MORE_LEAVES, FEWER_LIVE, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF]
+)
 def test_elasticsearch_forgets_a_batch_that_was_abandoned(
     elastic_stores: MakeStores, drawn: list[Arrival]
 ) -> None:

@@ -25,17 +25,17 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"verified-3.*keywords-2") as refused:
+    with pytest.raises(ForestMismatch, match=r"verified-3.*keywords-3") as refused:
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     assert refused.value.forest == forest
-    assert (refused.value.found, refused.value.supported) == ("verified-3", "keywords-2")
+    assert (refused.value.found, refused.value.supported) == ("verified-3", "keywords-3")
 
 
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
         ({}, "not a forest of esdedup"),
-        ({"esdedup": {"format": 99, "profile": "classic-2"}}, "format 99"),
+        ({"esdedup": {"format": 99, "profile": "classic-3"}}, "format 99"),
         (
             {"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"agreement": {"number_weight": 5}}},
             r"rules \(number_weight\)",

@@ -187,7 +187,7 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
         read.clear()
         arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME])
         store.begin()
-        (found,) = store.nodes(arrivals).assign(arrivals, store.state, now_ms=0).assignments
+        (found,) = store.nodes(arrivals, now_ms=0).assign(arrivals, store.state, now_ms=0).assignments
         assert found.root == node_of_near
         assert sum(read) < most
     store.close()
@@ -207,7 +207,7 @@ def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Ca
     es.indices.refresh(index=store._index.name)
     batch = as_batch([Arrival(f"{centre:016x}", NO_TIME)])
     store.begin()
-    assert len(store.nodes(batch)) == 300
+    assert len(store.nodes(batch, now_ms=0)) == 300
     store.close()
 
 

@@ -34,7 +34,7 @@ class Model:
         aging: Aging,
         near: Pairwise = lambda one, other: distance(one, other) <= 3,
         may_join: Pairwise = lambda text, root: True,
-        resemblance: Callable[[str, str], float] = lambda text, root: -distance(text, root),
+        resemblance: Callable[[str, str], float] | None = None,
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
         in_common: Callable[[int, int], bool] = lambda one, other: (one ^ other).bit_count() <= 3,
         max_postings: int = 2**31,
@@ -42,6 +42,7 @@ class Model:
         self.aging = aging
         self.near = near
         self.may_join = may_join
+        # None: the more leaves, the better.
         self.resemblance = resemblance
         self.representatives = representatives
         self.in_common = in_common
@@ -84,7 +85,7 @@ class Model:
                 kind, root = "new_root", node_id
             else:
                 kind = "joined"
-                root = min(roots, key=lambda each: (-self.resemblance(node_id, each), self.nodes[each].seq))
+                root = min(roots, key=lambda each: (-self.claim(node_id, each), self.nodes[each].seq, each))
             node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded())
             self.mark_indexed(node)
             self.nodes[node_id] = node
@@ -92,6 +93,11 @@ class Model:
             refreshed.seen = max(refreshed.seen, self.rounded())
         self.remember(page, node)
         return kind, node.id, node.root, self.seq, self.time
+
+    def claim(self, text: str, root: str) -> float:
+        if self.resemblance is not None:
+            return self.resemblance(text, root)
+        return sum(self.lives(each) for each in self.nodes.values() if each.root == root != each.id)
 
     def remember(self, page: int, node: ModelNode | None) -> None:
         # 0 stands for a text without letters and digits.

@@ -29,7 +29,7 @@ def test_labels_tell_profiles_apart() -> None:
         CLASSIC.with_changes(keep_boilerplate=True),
     ]
     assert len({profile.label for profile in changed}) == len(changed)
-    assert CLASSIC.label == "classic-2"
+    assert CLASSIC.label == "classic-3"
 
 
 def test_labels_do_not_change() -> None:
@@ -39,7 +39,7 @@ def test_labels_do_not_change() -> None:
     has changed: raise its `version` (CONTRIBUTING.md), or forests made before would be refused by their own
     label.
     """
-    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-2-5dd223c0"
+    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-3-4addc4c8"
     assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-3-9f91d39f"
 
 

@@ -266,7 +266,7 @@ def test_bodies_may_be_gzip() -> None:
             "Malformed action/metadata line [1], it is not JSON",
         ),
         (ONE, "forest=other", 409, "the forest of this sidecar is own, not other"),
-        (ONE, "profile=classic-2", 409, "the profile of this sidecar is verified-3, not classic-2"),
+        (ONE, "profile=classic-3", 409, "the profile of this sidecar is verified-3, not classic-3"),
         (ONE, "backfill=perhaps", 400, "backfill: "),
     ],
 )

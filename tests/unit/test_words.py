@@ -239,14 +239,14 @@ def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
 
 
 def test_labels_tell_segmenters_and_hashes_apart_and_do_not_change() -> None:
-    assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-2"
+    assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-3"
     labels = {name: profile.label for name, (profile, *_) in CHANGED.items()}
     assert len(set(labels.values())) == len(labels)
-    assert labels["classic words"] == "classic-2-7f70cc34"
-    assert labels["classic 2-grams"] == "classic-2-2dcca1e3"
-    assert labels["classic split"] == "classic-2-25b14b0f"
-    assert labels["classic crc32"] == "classic-2-8020db9f"
-    assert labels["classic adler32"] == "classic-2-08f7ecbc"
+    assert labels["classic words"] == "classic-3-5b28245c"
+    assert labels["classic 2-grams"] == "classic-3-638a0a4a"
+    assert labels["classic split"] == "classic-3-2c440305"
+    assert labels["classic crc32"] == "classic-3-05cb542a"
+    assert labels["classic adler32"] == "classic-3-914147df"
     # The same function, said to have more bits, gives others.
     longer = CLASSIC.with_changes(token_hash=TokenHash("adler32", zlib.adler32))
     assert longer.label != labels["classic adler32"]

@@ -207,6 +207,16 @@ impl Nodes {
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
+    fn contested(&self, py: Python<'_>) -> PyResult<Column> {
+        self.0.with(py, |forest| {
+            let mut ids = Vec::new();
+            whichever!(forest, forest => {
+                forest.contested().into_iter().for_each(|id| write_id::<R>(id, &mut ids));
+            });
+            ids
+        })
+    }
+
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
         self.0.with(py, |forest| whichever!(forest, forest => forest.keep()))
     }

@@ -1,6 +1,8 @@
 //! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other; its time, and how long nodes
 //! live.
 
+use std::cmp::Reverse;
+
 use super::index::Matches;
 use super::nodes::{Node, Nodes};
 use super::pages::PageState;
@@ -122,7 +124,11 @@ impl<R: Relation> Nodes<R> {
     /// Makes a node of the arrival, and a leaf or root of the node: laws 2, 3, 4 and 6.
     fn make(&mut self, signature: R::Signature, page: u64, now: &Moment, found: &Matches) -> (Kind, u32) {
         let indexed = self.indexed(&signature, now, found);
-        let root = self.root_to_join(&signature, now, found);
+        let roots = self.roots_to_join(&signature, now, found);
+        if R::COUNTS_LEAVES && roots.len() > 1 {
+            self.contest(&roots);
+        }
+        let root = self.root_to_join(&signature, roots, now);
         let node = Node {
             root: root.unwrap_or(NONE),
             seq: now.seq,
@@ -135,17 +141,25 @@ impl<R: Relation> Nodes<R> {
         (kind, self.add(R::with_indexed(signature, indexed), node))
     }
 
-    /// Returns the root that the signature joins: of the roots that it may join of live nodes near it, the one that it
-    /// resembles most; in a tie, the one made earliest.
-    fn root_to_join(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<u32> {
+    /// Returns the roots that the signature may join of live nodes near it.
+    fn roots_to_join(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
         let near = found.near.iter().map(|row| self.node(*row));
         let mut roots: Vec<u32> =
             near.filter(|node| node.seen_ms >= now.live_since_ms).map(|node| node.root).collect();
         roots.sort_unstable();
         roots.dedup();
         roots.retain(|root| self.index.relation.may_join(signature, self.index.signature(*root)));
+        roots
+    }
+
+    /// Returns the one of these roots that the signature joins: the one that it resembles most, or the one with most live
+    /// leaves; in a tie, the one made earliest.
+    fn root_to_join(&self, signature: &R::Signature, mut roots: Vec<u32>, now: &Moment) -> Option<u32> {
         if roots.len() < 2 {
             return roots.pop();
+        }
+        if R::COUNTS_LEAVES {
+            return self.root_with_most_leaves(roots, now);
         }
         let rank =
             |root: &u32| (R::resemblance(signature, self.index.signature(*root)), -self.node(*root).seq);
@@ -153,6 +167,21 @@ impl<R: Relation> Nodes<R> {
             let ((resemblance, age), (of_other, age_of_other)) = (rank(one), rank(other));
             resemblance.total_cmp(&of_other).then(age.cmp(&age_of_other))
         })
+    }
+
+    /// Returns the root with most live leaves; in a tie, the one made earliest, then the one with the lowest id.
+    fn root_with_most_leaves(&self, mut roots: Vec<u32>, now: &Moment) -> Option<u32> {
+        roots.sort_unstable_by_key(|root| Reverse((self.node(*root).seq, self.id(*root))));
+        let is_live = |row: &u32| self.node(*row).seen_ms >= now.live_since_ms;
+        let leaves = |root: u32| self.trees.leaves(root).filter(is_live);
+        let mut left: Vec<_> = roots.into_iter().map(|root| (root, leaves(root))).collect();
+        let mut last = None;
+        // One leaf of each tree at a time, so that a tree of any size costs no more than the next smaller one.
+        while left.len() > 1 {
+            last = left.last().map(|(root, _)| *root);
+            left.retain_mut(|(_, leaves)| leaves.next().is_some());
+        }
+        left.pop().map_or(last, |(root, _)| Some(root))
     }
 
     /// Returns a bit for each representative under which a new node is indexed: the first of equal ones, and not those

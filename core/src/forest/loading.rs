@@ -132,13 +132,13 @@ impl<R: Relation> Nodes<R> {
                 let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
                 self.load_node(&mut loading, root_id, signature, node)
             });
-            self.hang(row, root);
-            if row == root {
-                continue;
-            }
             // In a damaged forest a root may be a leaf of another tree; where its own tree counts, it is a root. And it
             // may have expired before its leaf.
             self.hang(root, root);
+            if row == root {
+                continue;
+            }
+            self.hang(row, root);
             self.raise_seen(root, leaf.seen_ms);
         }
         for (page, node, seen_ms) in std::mem::take(&mut loading.pages) {

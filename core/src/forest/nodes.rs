@@ -11,6 +11,7 @@ use super::loading::Loader;
 use super::pages::{NO_PAGE, PageState, Pages};
 use super::relation::{Id, Relation};
 use super::table::NONE;
+use super::trees::Trees;
 
 // How many rows are looked at for each change, to remove what has expired.
 const SWEPT_PER_CHANGE: usize = 4;
@@ -50,6 +51,8 @@ pub enum Change {
 struct Step {
     changes: Vec<Change>,
     live_since_ms: i64,
+    // The roots whose leaves have decided something.
+    contested: Vec<u32>,
 }
 
 /// The nodes and pages of a forest. When the id of an expired node arrives again, it gets a row of its own.
@@ -59,6 +62,8 @@ pub struct Nodes<R: Relation> {
     /// Their signatures.
     pub index: Index<R>,
     nodes: Chunks<Node>,
+    // Empty where leaves are not counted.
+    pub(super) trees: Trees,
     pages: Pages,
     // The rows of nodes that are found by their id alone: they are indexed under nothing, or have a name.
     by_id: HashMap<Id, u32>,
@@ -78,6 +83,7 @@ impl<R: Relation> Nodes<R> {
             aging,
             index: Index::new(relation),
             nodes: Chunks::default(),
+            trees: Trees::default(),
             pages: Pages::default(),
             by_id: HashMap::new(),
             names: HashMap::new(),
@@ -89,7 +95,8 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns the memory that all take, but for the few that are found by their ids, and what can be undone.
     pub fn size_bytes(&self) -> usize {
-        self.index.size_bytes() + self.nodes.size_bytes() + self.pages.size_bytes()
+        let columns = self.nodes.size_bytes() + self.trees.size_bytes();
+        self.index.size_bytes() + columns + self.pages.size_bytes()
     }
 
     /// Returns how many pages are remembered besides those that made a node.
@@ -141,6 +148,9 @@ impl<R: Relation> Nodes<R> {
         }
         let root = if node.root == NONE { row } else { node.root };
         self.nodes[row as usize] = Node { root, ..node };
+        if R::COUNTS_LEAVES {
+            self.trees.add(row, root);
+        }
         self.pages.add(node.page, row, &self.nodes);
         let is_found = R::keys(&signature).next().is_some();
         let before = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
@@ -156,6 +166,10 @@ impl<R: Relation> Nodes<R> {
 
     /// Makes a row a leaf of a root, or a root.
     pub fn hang(&mut self, row: u32, root: u32) {
+        if R::COUNTS_LEAVES && self.node(row).root != root {
+            self.trees.remove(row);
+            self.trees.add(row, root);
+        }
         self.nodes[row as usize].root = root;
     }
 
@@ -202,6 +216,9 @@ impl<R: Relation> Nodes<R> {
             self.names.remove(&row);
         }
         self.index.remove(row);
+        if R::COUNTS_LEAVES {
+            self.trees.remove(row);
+        }
         self.nodes[row as usize].root = NONE;
     }
 
@@ -221,6 +238,19 @@ impl<R: Relation> Nodes<R> {
     /// Returns the changes of the last step.
     pub fn changes(&self) -> &[Change] {
         self.steps.back().map_or(&[], |step| &step.changes)
+    }
+
+    /// Notes that the leaves of roots decide something.
+    pub(super) fn contest(&mut self, roots: &[u32]) {
+        if let Some(step) = self.steps.back_mut() {
+            step.contested.extend(roots);
+        }
+    }
+
+    /// Returns the ids of the roots whose leaves have decided something in the last step.
+    pub fn contested(&self) -> Vec<Id> {
+        let rows = self.steps.back().map_or(&[][..], |step| &step.contested);
+        rows.iter().map(|row| self.id(*row)).collect()
     }
 
     /// Keeps the first step, and forgets some of what had expired by its end.

@@ -15,6 +15,8 @@ pub trait Relation: Send + 'static {
     const ID_BYTES: usize;
     /// How many representatives a signature has, some of which may be equal.
     const PLACES: usize;
+    /// Whether of several roots the one with most live leaves is joined, not the one that is resembled most.
+    const COUNTS_LEAVES: bool = false;
 
     /// Reads a signature of `SIZE` bytes.
     fn read(bytes: &[u8]) -> Self::Signature {
@@ -87,6 +89,7 @@ impl Relation for ByDistance {
     type Signature = u64;
     const ID_BYTES: usize = 8;
     const PLACES: usize = 1;
+    const COUNTS_LEAVES: bool = true;
 
     fn id(signature: &u64) -> Id {
         Id::from(*signature)

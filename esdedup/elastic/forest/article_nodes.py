@@ -77,6 +77,11 @@ class ArticleNodes:
                 latest[page] = StoredPage(page, self._value(hit, "fingerprint"), self._seen_ms(hit))
         return latest
 
+    def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Return live leaves of roots, some of them if they are very many."""
+        of_roots = {"terms": {f"{self._object}.root": sorted(roots)}}
+        return self._nodes((yield from self._latest([of_roots], live_since_ms, size=_MOST_CANDIDATES)))
+
     def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
         """Count the live leaves of a root: distinct texts, some per cent more or less if they are many."""
         cardinality = {"cardinality": {"field": f"{self._object}.fingerprint"}}

@@ -18,7 +18,7 @@ from esdedup.errors import ForestMissing
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Nodes
+from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Nodes, State
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import Passages, left_out
 
@@ -31,26 +31,37 @@ def gather(
     arrivals: Arrivals,
     *,
     recent: Iterable[Stored],
-    live_since_ms: int,
+    state: State,
     aging: Aging,
+    now_ms: int,
 ) -> Requests[Nodes]:
     """Find the live nodes near a batch's arrivals, and the remembered pages with their nodes; and all roots.
 
+    If leaves are counted, find also those of the roots among which the arrivals, after `state`, choose.
     `recent` may be newer than what a search shows.
     """
-    nodes, packing = Nodes(search.relation, aging), Codec(search.relation)
-
-    def load(stored: Iterable[Stored]) -> None:
-        # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
-        nodes.load([packing.pack(each) for each in stored], live_since_ms=live_since_ms)
-
+    packing, live_since_ms = Codec(search.relation), state.live_since_ms(aging)
     names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
-    load((yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)))
+    found = yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)
     # Of pages, the others' nodes would have to be searched for.
-    load(each for each in recent if each.page in names or not each.is_page)
-    yield from load_missing(nodes, search, live_since_ms=live_since_ms)
-    return nodes
+    newer = [each for each in recent if each.page in names or not each.is_page]
+    with_leaves: set[str] = set()
+    while True:
+        nodes = Nodes(search.relation, aging)
+        # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
+        nodes.load([packing.pack(each) for each in (*found, *newer)], live_since_ms=live_since_ms)
+        yield from load_missing(nodes, search, live_since_ms=live_since_ms)
+        if not search.relation.counts_leaves:
+            return nodes
+        # What is decided without some leaves may be wrong, but not before the first choice among such roots.
+        nodes.assign(arrivals, state, now_ms=now_ms)
+        contested = nodes.contested() - with_leaves
+        nodes.undo()
+        if not contested:
+            return nodes
+        with_leaves |= contested
+        found += yield from search.leaves(contested, live_since_ms)
 
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
@@ -112,10 +123,10 @@ def look_up(
     passage_filter = learned.filter_on(overrides)(site)
     fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
-    live_since_ms = status.live_since_ms(status.aging)
-    search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
-    nodes = yield from gather(search, arrivals, recent=[], live_since_ms=live_since_ms, aging=status.aging)
-    (assignment,) = nodes.assign(arrivals, status.state, now_ms=now_ms).assignments
+    state, aging = status.state, status.aging
+    search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)
+    nodes = yield from gather(search, arrivals, recent=[], state=state, aging=aging, now_ms=now_ms)
+    (assignment,) = nodes.assign(arrivals, state, now_ms=now_ms).assignments
     return assignment, isinstance(search, NodeSearch)
 
 

@@ -156,6 +156,14 @@ class NodeSearch:
         """Return the live leaves of a root, at most 10,000 of them."""
         return self._first(live_leaves([root], live_since_ms))
 
+    def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Return the live leaves of roots."""
+        found: list[StoredNode] = []
+        for some in chunks(sorted(roots), self._limits.max_terms):
+            body = search_body(live_leaves(some, live_since_ms), size=self._limits.max_hits)
+            found += nodes_of((yield from all_hits(self.forest, body)), self.relation)
+        return found
+
     def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
         """Count the live leaves of a root."""
         return self.count(live_leaves([root], live_since_ms))

@@ -156,18 +156,16 @@ class ElasticStore(Closing):
             self.boilerplate.undo()
         self.boilerplate.begin()
 
-    def nodes(self, arrivals: Arrivals) -> Nodes:
+    def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
         """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
         self.writer.lease.renew()
         if self._nodes is not None:
             self.refuse_if_full()
             return self._nodes
-        since_ms, recent = self._state.live_since_ms(self.aging), self._recent.values()
-        search, aging = self._index.search, self.aging
+        recent, state, aging = self._recent.values(), self._state, self.aging
+        found = gather(self._index.search, arrivals, recent=recent, state=state, aging=aging, now_ms=now_ms)
         with self.writer.noticing_deletion():
-            return self._index.run(
-                gather(search, arrivals, recent=recent, live_since_ms=since_ms, aging=aging)
-            )
+            return self._index.run(found)
 
     def commit(self, plan: Plan) -> Future[None]:
         """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""

@@ -29,6 +29,7 @@ def with_words(
     token_hash: str | None = None,
     dictionary: Path | None = None,
     stop_words: Path | None = None,
+    zero_bit: int | None = None,
 ) -> Profile:
     """Return a profile that cuts, weighs and hashes words otherwise; None leaves it as it is.
 
@@ -45,6 +46,7 @@ def with_words(
         weighting=weighting,
         segmenter=read_segmenter(segmenter, dictionary),
         token_hash=None if token_hash is None else get_token_hash(token_hash),
+        zero_bit=zero_bit,
     )
 
 

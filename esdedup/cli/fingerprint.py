@@ -16,7 +16,7 @@ from esdedup.errors import SettingError
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.simhash import from_hex
+from esdedup.fingerprint.simhash import from_hex, signed_sums
 from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
@@ -24,6 +24,7 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
+from esdedup.text.weights import WEIGHT_SCALE
 
 
 @command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
@@ -71,6 +72,8 @@ class _Description(pydantic.BaseModel):
     fingerprint: str | None
     representatives: list[Representative]
     features: list[Feature]
+    # What the weights of these add up to in each bit, the highest first: its sign is the fingerprint's bit.
+    sums: list[float]
     # The bands that an article of it has, and those by which articles are found that are near it.
     bands: list[str]
     asked_bands: list[str]
@@ -85,11 +88,16 @@ def _described(text: str, site: str | None, explainer: Explainer) -> _Descriptio
     profile, representatives = explainer.profile, explainer.representatives(text, site)
     values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
     keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))
+    features = explainer.features(text, site)
+    weighed = ((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
     return _Description(
         profile=profile.label,
         fingerprint=explainer.fingerprint(text, site),
         representatives=representatives,
-        features=explainer.features(text, site),
+        features=features,
+        sums=[each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
+        if features
+        else [],
         # Simhashes may share a band.
         bands=list(dict.fromkeys(itertools.chain.from_iterable(keys))),
         asked_bands=list(dict.fromkeys(itertools.chain.from_iterable(asked))),
@@ -117,3 +125,4 @@ def _print_description(min_letters: int, found: _Description) -> None:
     if found.features:
         rows = [(f"{each.weight:.3f}", each.count, each.word) for each in found.features]
         output.print_table("features", ("weight", "count", "word"), rows, numbers=(0, 1))
+        output.show(f"sums         {' '.join(f'{each:g}' for each in found.sums)}")

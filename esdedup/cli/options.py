@@ -169,7 +169,7 @@ class Cut(OptionGroup, panel="Fingerprint"):
         segmenter: How classic and keywords cut texts into words: jieba, words (letters and digits between
             others), or n-grams such as 3-grams.
         dictionary: Words that jieba keeps whole: one a line, perhaps with its frequency and part of speech,
-            as in jieba's user dictionaries.
+            as in jieba's user dictionaries. A word of the frequency 0 is parted.
     """
 
     segmenter: Annotated[str | None, typer.Option(show_default="jieba")] = None
@@ -194,6 +194,7 @@ class Words(Cut):
         weights: Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, as `esdedup
             weights` writes it or an object of words and their weights.
         stop_words: Words that weigh nothing, one a line.
+        zero_bit: The bit of a simhash where weights add up to zero: 0, or 1 as in much published code.
     """
 
     weights: Annotated[str | None, typer.Option(show_default="tf-idf")] = None
@@ -205,6 +206,7 @@ class Words(Cut):
             show_default=_HASHES[0],
         ),
     ] = None
+    zero_bit: Annotated[int | None, typer.Option(min=0, max=1, show_default="0")] = None
 
     def with_words(self, profile: Profile) -> Profile:
         """Return a profile changed as the options say; say which words of their files have no effect."""
@@ -225,6 +227,7 @@ class Words(Cut):
             token_hash=self.token_hash,
             dictionary=self.dictionary,
             stop_words=self.stop_words,
+            zero_bit=self.zero_bit,
         )
         for line in words_never_cut(changed):
             say(line)

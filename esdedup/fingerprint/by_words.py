@@ -62,7 +62,9 @@ class ByWords:
         if len(words.rows):
             present, starts = np.unique(words.texts, return_index=True)
             hashes = self._vocabulary.hashes[words.rows]
-            signatures[present] = weighted_simhashes(hashes, words.weights, starts)
+            # Of the other bits, each component is negative where this one is positive.
+            flip = np.uint64(2**64 - 1 if self._profile.zero_bit else 0)
+            signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
             exists[present] = True
         return Fingerprints.of(
             parsed, signatures=signatures, exists=exists, alphanumerics=alphanumerics, faults=faults

@@ -59,6 +59,8 @@ class Profile:
     # How a text is cut into words, and how these are hashed; not for "halves", which has no words.
     segmenter: Segmenter = JIEBA
     token_hash: TokenHash = MURMUR3
+    # The bit of a simhash where the weights of words add up to zero, 0 or 1; not for "halves".
+    zero_bit: int = 0
     # Two simhashes are near up to this distance, inclusive; 0 to 3.
     max_distance_bits: int = 3
     # When two whole texts agree; only for "halves", and required there.
@@ -88,6 +90,7 @@ class Profile:
         ranges: dict[str, tuple[int, float]] = {
             "version": (1, float("inf")),
             "keyword_count": (1, MAX_KEYWORDS),
+            "zero_bit": (0, 0 if self.representation == "halves" else 1),
             "max_distance_bits": (0, 3),
             "min_letters": (1, float("inf")),
             "max_sentence_length": (1, 65_535),
@@ -167,6 +170,7 @@ class Profile:
         weighting: Weighting | None = None,
         segmenter: Segmenter | None = None,
         token_hash: TokenHash | None = None,
+        zero_bit: int | None = None,
         max_distance_bits: int | None = None,
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
@@ -181,6 +185,7 @@ class Profile:
             "weighting": weighting,
             "segmenter": segmenter,
             "token_hash": token_hash,
+            "zero_bit": zero_bit,
             "max_distance_bits": max_distance_bits,
             "max_text_length": max_text_length,
             "keep_boilerplate": keep_boilerplate,
@@ -202,6 +207,7 @@ class Profile:
                 self.max_sentence_length,
                 self.max_text_length,
                 *((self.agreement,) if self.agreement else ()),
+                *(("zero bit",) if self.zero_bit else ()),
                 *(("keep boilerplate",) if self.keep_boilerplate else ()),
                 *((("segmenter", self.segmenter.name),) if self.segmenter != JIEBA else ()),
                 *((("hash", hashed.name, hashed.bits),) if hashed != MURMUR3 else ()),

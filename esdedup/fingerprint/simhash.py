@@ -2,7 +2,7 @@
 
 Every token is hashed. It adds its weight to component *i* if bit *i* of its hash is 1, and subtracts it if
 the bit is 0. The signs of the sums are the fingerprint: bit 1 for a positive component, 0 for a negative one
-or zero (Charikar, STOC 2002).
+or zero (Charikar, STOC 2002); in much published code, 1 for zero too.
 """
 
 from collections.abc import Iterable

@@ -51,7 +51,7 @@ _MB = 1024 * 1024
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
-_WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash")
+_WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash", "zero_bit")
 _CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
 
 
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
     """How classic and keywords cut texts into words: jieba (the default), words, or n-grams such as
     3-grams."""
     dictionary: Path | None = None
-    """A file with words that jieba keeps whole, in jieba's own format."""
+    """A file with words that jieba keeps whole, or parts (frequency 0), in jieba's own format."""
     weights: str | None = None
     """Word weights of classic and keywords: tf-idf (the default), tf, or a file, as `esdedup weights` writes
     it."""
@@ -153,6 +153,8 @@ class Settings(BaseSettings):
         default=None,
         description=f"How classic and keywords hash words: {', '.join(TOKEN_HASHES)}. Default: the first.",
     )
+    zero_bit: int | None = Field(default=None, ge=0, le=1)
+    """The bit of a simhash of classic and keywords where weights add up to zero: 0 (the default) or 1."""
     max_distance_bits: int = Field(default=3, ge=0, le=3)
     """Up to how many bits may differ in two simhashes that are near."""
     max_text_length: int = Field(default=MAX_TEXT_LENGTH, ge=1, le=LONGEST_TEXT_LENGTH)

@@ -81,6 +81,10 @@ class TokenHash:
         if not 1 <= self.bits <= 64:
             raise SettingError(f"the hash {self.name!r} has {self.bits} bits; it must have 1 to 64")
 
+    def of_bytes(self, word: bytes) -> int:
+        """Return 64 bits for a word in UTF-8."""
+        return int(self.of([word.decode()])[0])
+
     def of(self, words: Sequence[str]) -> npt.NDArray[np.uint64]:
         """Return 64 bits for each word, uint64 ``(n,)``.
 

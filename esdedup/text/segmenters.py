@@ -57,7 +57,7 @@ class Dictionary:
     """
 
     # Each word in its normal form, as texts are when they are cut, and how often it occurs, as in jieba's own
-    # dictionary. None: as often as it takes for jieba to keep the word whole. 0: never.
+    # dictionary. None: as often as it takes for jieba to keep the word whole. 0: it is parted.
     entries: tuple[tuple[str, int | None], ...]
 
     def __post_init__(self) -> None:
@@ -130,7 +130,9 @@ class Jieba:
 
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
-        words = self._cut(text, True)
+        words: Sequence[str] = self._cut(text, True)
+        if self._never:
+            words = [part for word in words for part in self._letters(word)]
         if not _COMPOUND.search(text):
             return words
         return [part for word in words for part in self._parts(word) if part]
@@ -142,11 +144,17 @@ class Jieba:
         has it whatever stands around. Only where single characters remain, jieba guesses words (by a hidden
         Markov model), which depend on what stands around them.
         """
-        return list(self.cut(word)) == [word] or all(map(_HAN.fullmatch, self._cut(word, False)))
+        if list(self.cut(word)) == [word]:
+            return True
+        return word not in self._never and all(map(_HAN.fullmatch, self._cut(word, False)))
 
     def __reduce__(self) -> tuple[type["Jieba"], tuple[Dictionary | None]]:
         """Leave out the compiled dictionary, which cannot be sent to another process."""
         return Jieba, (self.dictionary,)
+
+    def _letters(self, word: str) -> Sequence[str]:
+        """Cut a word that jieba guesses, but must not, into its characters."""
+        return word if word in self._never and all(map(_HAN.fullmatch, word)) else (word,)
 
     def _parts(self, word: str) -> Sequence[str]:
         """Cut a compound as jieba does."""
@@ -158,7 +166,13 @@ class Jieba:
     def _whole(self) -> frozenset[str]:
         """Compounds that stay whole."""
         own = () if self.dictionary is None else self.dictionary.entries
-        return _WHOLE.union(word for word, _ in own)
+        return _WHOLE.union(word for word, _ in own) - self._never
+
+    @functools.cached_property
+    def _never(self) -> frozenset[str]:
+        """Words of the frequency 0."""
+        own = () if self.dictionary is None else self.dictionary.entries
+        return frozenset(word for word, frequency in dict(own).items() if frequency == 0)
 
     @functools.cached_property
     def _cut(self) -> Callable[[str, bool], list[str]]:

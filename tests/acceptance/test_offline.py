@@ -137,6 +137,9 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
     options = ("--json", "--profile", "classic", "--weights", "weights.json")
     shown = run("fingerprint", *options, stdin=b"the ferry has ships").json
     assert [(each["word"], each["weight"]) for each in shown["features"]] == [("ferry", 3.0), ("ships", 2.0)]
+    assert set(shown["sums"]) <= {-5, -1, 1, 5}
+    signs = "".join("1" if each > 0 else "0" for each in shown["sums"])
+    assert f"{int(signs, 2):016x}" == shown["fingerprint"]
     assert shown["profile"] != "classic-3"
 
 

@@ -274,11 +274,15 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
         "segmenter": "words",
         "weights": "tf",
         "token_hash": "crc32",
+        "zero_bit": 1,
         "stop_words": str(tmp_path / "stop.txt"),
     }
     assert loaded({"profile": "classic", **words}).fingerprint_profile.label == (
         CLASSIC.with_changes(
-            segmenter=UnicodeWords(), weighting=StopWords(["the"], Tf()), token_hash=TOKEN_HASHES["crc32"]
+            segmenter=UnicodeWords(),
+            weighting=StopWords(["the"], Tf()),
+            token_hash=TOKEN_HASHES["crc32"],
+            zero_bit=1,
         ).label
     )
     (tmp_path / "words.txt").write_text("long-term\n")

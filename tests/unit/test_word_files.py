@@ -201,6 +201,15 @@ def test_a_dictionary_keeps_its_words_whole() -> None:
     assert list(Jieba().cut("9架")) == ["9", "架"]
 
 
+def test_a_dictionary_parts_its_words_of_the_frequency_0() -> None:
+    """jieba would guess this one, though its own dictionary has it not either."""
+    own = Jieba(Dictionary.of_lines(["之道 0", "C++ 0", "算法 0", "算法 9"], name="words.txt"))
+    assert list(own.cut("算法之道")) == ["算法", "之", "道"]
+    assert list(own.cut("c++")) == ["c", "++"]
+    assert not own.can_yield("之道")
+    assert Jieba().can_yield("之道")
+
+
 def test_the_format_of_a_dictionary_is_that_of_jieba(write: Write) -> None:
     lines = "\ufeff云计算 5\n李小福 2 nr\n\n创新办\n  台中  \nEdu Trust认证 2000\nc4 nz\n"
     segmenter = read_segmenter(None, write("words.txt", lines))
@@ -213,7 +222,8 @@ def test_the_format_of_a_dictionary_is_that_of_jieba(write: Write) -> None:
 
 @pytest.mark.slow
 def test_a_dictionary_cuts_real_words_like_that_of_jieba(tmp_path: Path) -> None:
-    entries = ["云陵市 50 ns", "地铁七号线", "试运行 3", "首班列车 20 n", "北郊车辆段", "扫码", "台中 0"]
+    entries = ["云陵市 50 ns", "地铁七号线", "试运行 3", "首班列车 20 n", "北郊车辆段", "扫码"]
+    entries += ["台中 0", "之道 0", "c++ 0"]
     path = tmp_path / "words.txt"
     path.write_text("\n".join(entries), "utf-8")
     with warnings.catch_warnings():
@@ -226,7 +236,7 @@ def test_a_dictionary_cuts_real_words_like_that_of_jieba(tmp_path: Path) -> None
     ours = read_segmenter("jieba", path)
     assert ours is not None
     assert ours.cut(normalise([ZH])[0]) != Jieba().cut(normalise([ZH])[0])
-    for text in normalise([ZH, EN, *TEXTS[:60]]):
+    for text in normalise([ZH, EN, "算法之道 in C++", *TEXTS[:60]]):
         assert list(ours.cut(text)) == theirs.lcut(text)
 
 

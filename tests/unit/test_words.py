@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.simhash import simhash
+from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.text.hashing import (
     TOKEN_HASHES,
     TokenHash,
@@ -24,7 +24,7 @@ from esdedup.text.hashing import (
 )
 from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, Segmenter, UnicodeWords, get_segmenter
-from esdedup.text.weights import WEIGHT_SCALE
+from esdedup.text.weights import WEIGHT_SCALE, Tf
 from tests.unit.test_fingerprinter import EN, ZH, names
 
 
@@ -233,9 +233,19 @@ def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
     for text in (ZH, EN):
         again = simhash(
             ((each.word, round(each.weight * WEIGHT_SCALE)) for each in fingerprinter.features(text)),
-            token_hash=lambda token: int(profile.token_hash.of([token.decode()])[0]),
+            token_hash=profile.token_hash.of_bytes,
         )
         assert [f"{again:016x}"] == names(fingerprinter, [text])
+
+
+@pytest.mark.parametrize("zero_bit", [0, 1])
+def test_where_weights_add_up_to_zero_the_bit_is_as_the_profile_says(zero_bit: int) -> None:
+    sums = signed_sums([("apple", 1), ("pear", 1)])
+    assert set(sums) == {-2, 0, 2}
+    words = CLASSIC.with_changes(segmenter=UnicodeWords(), weighting=Tf())
+    expected = "".join("1" if each > -zero_bit else "0" for each in sums)
+    found = names(Fingerprinter(words.with_changes(zero_bit=zero_bit)), ["apple pear"])
+    assert found == [f"{int(expected, 2):016x}"]
 
 
 def test_labels_tell_segmenters_and_hashes_apart_and_do_not_change() -> None:

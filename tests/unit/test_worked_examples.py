@@ -119,6 +119,35 @@ def test_the_weighted_sentence_without_a_dictionary() -> None:
     assert {each.word for each in features} == SENTENCE_WEIGHTS.keys() - {"51区", "9架"}
 
 
+JULY = "CSDN博客结构之法算法之道的作者July"
+JULY_WORDS = ["CSDN", "博客", "结构", "之", "法", "算法", "之", "道", "的", "作者", "July"]
+JULY_WEIGHTS = dict(zip(JULY_WORDS, [4, 5, 3, 1, 2, 3, 1, 2, 1, 5, 5], strict=True))
+
+
+def test_the_sentence_of_july_with_its_eleven_weights() -> None:
+    """The other weighted sentence of the write-ups (blog.csdn.net/v_JULY_v); 之 is in it twice.
+
+    jieba takes 之道 for a word; a dictionary in which it has the frequency 0 parts it. They print the hashes
+    of two words, made up, of six bits, and what these two give.
+    """
+    (normal,) = normalise([JULY])
+    expected = [word.casefold() for word in JULY_WORDS]
+    words = Jieba(Dictionary.of_lines(["之道 0"], name="july.txt"))
+    assert words.cut(normal) == expected
+    assert Jieba().cut(normal) == [*expected[:6], "之道", *expected[8:]]
+    profile = CLASSIC.with_changes(segmenter=words, weighting=WordTable(JULY_WEIGHTS))
+    counted = {each.word: (each.count, each.weight) for each in Fingerprinter(profile).features(JULY)}
+    weights = {word.casefold(): weight for word, weight in JULY_WEIGHTS.items()}
+    assert counted == {word: (1, weight) for word, weight in weights.items()} | {"之": (2, 2)}
+    # Ours, by our hash of words: the signs of the same sums.
+    ours = simhash((word, weights[word]) for word in expected)
+    assert Fingerprinter(profile).fingerprint([JULY]).signatures.tolist() == [ours]
+    hashes = {b"CSDN": 0b100101, "博客".encode(): 0b101011}
+    sums = signed_sums([("CSDN", 4), ("博客", 5)], width=6, token_hash=hashes.__getitem__)
+    assert sums == [9, -9, 1, -1, 1, 9]
+    assert simhash([("CSDN", 4), ("博客", 5)], width=6, token_hash=hashes.__getitem__) == 0b101011
+
+
 def shingles(phrase: str) -> set[str]:
     """Return the pairs of characters of a phrase, blanks too, each once: as its example takes them."""
     return {"".join(pair) for pair in pairwise(phrase)}
@@ -149,10 +178,7 @@ def test_the_cats_are_nearer_to_each_other_than_to_ice_cream(
 ) -> None:
     """Whatever the features and the hash, at its own width and at that of fingerprints."""
 
-    def of_64_bits(token: bytes) -> int:
-        return int(token_hash.of([token.decode()])[0])
-
-    bits, function = (64, of_64_bits) if width == 64 else (token_hash.bits, token_hash.function)
+    bits, function = (64, token_hash.of_bytes) if width == 64 else (token_hash.bits, token_hash.function)
     mat, other_mat, ice = (
         simhash([(each, 1) for each in features(phrase)], width=bits, token_hash=function)
         for phrase in (CAT_ON_THE_MAT, CAT_ON_A_MAT, ICE_CREAM)

@@ -99,6 +99,7 @@ def test_a_bucket_of_four_tables_has_2_18_entries_and_a_look_up_reads_four_of_th
     """Each of the four tables holds all fingerprints, once: a bucket is not four times as large."""
     bucket = LITERATURE // 2**16
     assert bucket == 2**18 == 262_144
+    assert 2**32 // 2**16 == 65_536
     assert BLOCKS.stored_keys == 4
     assert BLOCKS.candidates(LITERATURE) == 4 * bucket == 2**20 == 1_048_576
 
@@ -114,6 +115,7 @@ def test_one_store_for_the_keys_of_all_blocks_reads_four_times_as_many_unless_ke
 def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:
     assert LITERATURE == 17_179_869_184
     assert 2**33 == 8_589_934_592
+    assert round(LITERATURE / 10**9) - 10 == 7
     assert 8 * 8_000_000_000 == 64 * 10**9
     assert 8 * LITERATURE == 128 * 2**30
 
@@ -121,6 +123,14 @@ def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:
 def test_four_tables_spare_all_but_one_comparison_of_16_384() -> None:
     """Not of a thousand, which a billion fingerprints and a million comparisons would give."""
     assert LITERATURE / BLOCKS.candidates(LITERATURE) == 2**14 == 16_384
+
+
+def test_1_024_and_87_381_are_other_quotients() -> None:
+    assert 2**30 // 2**20 == 1_024 == BLOCKS.candidates(LITERATURE) / LEVELS.candidates(LITERATURE)
+    assert 2**18 // 3 == 87_381
+    read = [LITERATURE, *(scheme.candidates(LITERATURE) for scheme in SCHEMES)]
+    quotients = [one / other for one in read for other in read]
+    assert not [each for each in quotients if each == pytest.approx(87_381, rel=0.01)]
 
 
 def test_expansion_asks_for_43_745_values_of_which_41_664_differ_in_three_bits() -> None:
@@ -131,6 +141,8 @@ def test_expansion_asks_for_43_745_values_of_which_41_664_differ_in_three_bits()
 def test_longer_keys_read_less_of_2_34_fingerprints() -> None:
     # Six pairs of blocks of 13 bits, and four with the block of 12.
     assert PAIRS.candidates(LITERATURE) == 6 * 2**8 + 4 * 2**9 == 3_584
+    # As if all ten had 26 bits.
+    assert 10 * LITERATURE // 2**26 == 2_560
     assert LEVELS.candidates(LITERATURE) == 16 * 2**6 == 1_024
     assert TWO_HALVES.candidates(LITERATURE) == 2 * 33 * 2**2 == 264
     assert [scheme.stored_keys for scheme in TABLES] == [4, 10, 16, 2]

@@ -74,7 +74,7 @@ def excerpts(run: Run) -> list[Counted]:
         if name in _LONG:
             for order in (AFTER, BEFORE):
                 rows += [_of_excerpts(stories, order, share) for share in _SHARES]
-                rows.append(_of_round_ups(stories, order))
+                rows.append(of_round_ups(stories, order))
         rows += _of_revisions(stories)
         rows += _of_look_alikes(name)
     return [*_in_short(rows), *rows]
@@ -90,7 +90,8 @@ _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
         ["joined", "linked"],
     ),
     "excerpts of any length: joined or linked to another story": (EXCERPTS, lambda _: True, ["wrong"]),
-    "round-ups of five stories: stories joined": (ROUND_UPS, lambda _: True, ["joined"]),
+    "round-ups of five stories: stories joined to each other": (ROUND_UPS, lambda _: True, ["together"]),
+    "round-ups of five stories: stories joined to a round-up": (ROUND_UPS, lambda _: True, ["joined"]),
     "revisions, one to three words: joined": (
         REVISIONS,
         lambda kind: kind["changed"] != _A_FIGURE,
@@ -229,24 +230,28 @@ def _of_excerpts(stories: Stories, order: str, share: float) -> Counted:
     return _counted(EXCERPTS, stories.name, kind, found)
 
 
-def _of_round_ups(stories: Stories, order: str) -> Counted:
-    """Count stories that have a round-up's root, or because of round-ups another story's."""
+def of_round_ups(stories: Stories, order: str) -> Counted:
+    """Count stories that have another story's root because of round-ups, or a round-up's root."""
     groups = list(zip(*[iter(stories.texts)] * _IN_A_ROUND_UP, strict=False))
     of_groups = {_MADE_OF + " ".join(group): group for group in groups}
     made = {each: "\n\n".join(stories.texts[story] for story in group) for each, group in of_groups.items()}
     found = stories.found_with(made, order)
-    joined = {
+    together = {
         story
         for one, other in itertools.combinations(stories.texts, 2)
         if found.are_joined(one, other) and not stories.alone.are_joined(one, other)
         for story in (one, other)
-    } | {story for story, each in itertools.product(stories.texts, made) if found.are_joined(story, each)}
+    }
+    joined = {
+        story for story, each in itertools.product(stories.texts, made) if found.are_joined(story, each)
+    }
     pairs = [(each, story) for each, group in of_groups.items() for story in group]
     return Counted(
         table=ROUND_UPS,
         case=stories.name,
         kind={"fed": order},
         counts={
+            "together": len(together),
             "joined": len(joined),
             "linked": sum(found.are_linked(*pair) for pair in pairs),
         },

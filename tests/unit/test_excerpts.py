@@ -6,9 +6,19 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import detectors, excerpts, render
-from benchmarks.excerpts import AFTER, BEFORE, Fate, Stories, excerpt, with_another_figure, with_edits
+from benchmarks.articles import Articles
+from benchmarks.excerpts import (
+    AFTER,
+    BEFORE,
+    Fate,
+    Stories,
+    excerpt,
+    of_round_ups,
+    with_another_figure,
+    with_edits,
+)
 from benchmarks.results import Measured, Result
-from esdedup import sample
+from esdedup import Profile, sample
 
 ENGLISH = "One two, three four. Five 6 seven eight nine ten."
 CHINESE = "渡轮将于星期一2026恢复通航。"
@@ -77,6 +87,22 @@ def test_a_part_is_linked_to_its_story_or_wrongly(
         lambda held, _: [SimpleNamespace(id=each, root=roots[each], part_of=parts[each]) for each in held],
     )
     assert Stories("set", {"a": "", "b": ""}).fates({"a": ""}, AFTER) == [expected]
+
+
+def test_stories_that_a_round_up_joins_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two join the round-up, one is said to be a part of it, and two are one anyway."""
+    made = "made of a b c d e"
+
+    def assigned(held: Articles, _: Profile) -> list[SimpleNamespace]:
+        joined = {"e": "d", **({"a": made, "b": made} if made in held else {})}
+        part_of = {"c": made}
+        return [
+            SimpleNamespace(id=each, root=joined.get(each, each), part_of=part_of.get(each)) for each in held
+        ]
+
+    monkeypatch.setattr(detectors, "assigned", assigned)
+    counted = of_round_ups(Stories("set", dict.fromkeys("abcde", "")), BEFORE)
+    assert (counted.counts, counted.of) == ({"together": 2, "joined": 2, "linked": 1}, 5)
 
 
 def test_documents_show_a_kind_a_row_and_a_set_a_column() -> None:

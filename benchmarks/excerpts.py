@@ -81,12 +81,18 @@ def excerpts(run: Run) -> list[Counted]:
 
 
 _Kind = Mapping[str, str]
+_SMALL = ("35%", "40%", "50%")
 # Lines of the short table: the tables and rows that are summed up, and what is counted of them.
 _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
     "excerpts of 60%: joined": (EXCERPTS, lambda kind: kind["part"] == "60%", ["joined"]),
-    "excerpts of 35 to 50%: joined or linked": (
+    "excerpts of 35 to 50%, after the whole: joined or linked": (
         EXCERPTS,
-        lambda kind: kind["part"] in ("35%", "40%", "50%"),
+        lambda kind: kind["part"] in _SMALL and kind["fed"] == AFTER,
+        ["joined", "linked"],
+    ),
+    "excerpts of 35 to 50%, before the whole: joined or linked": (
+        EXCERPTS,
+        lambda kind: kind["part"] in _SMALL and kind["fed"] == BEFORE,
         ["joined", "linked"],
     ),
     "excerpts of any length: joined or linked to another story": (EXCERPTS, lambda _: True, ["wrong"]),

@@ -42,6 +42,7 @@ WRITE_BATCH = 2_000
 def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE_BATCH) -> Repaired:
     """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
     repaired: Repaired = collections.Counter()
+    is_marked = False
     for batch in audit.repairable():
         stored: dict[str, Stored] = {}
         for violation in batch:
@@ -50,8 +51,17 @@ def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE
             if remedy.state:
                 writer.write([], state=remedy.state)
             repaired[violation.kind] += bool(remedy.stored or remedy.state)
+        if ViolationKind.NODE_GONE in repaired and not is_marked:
+            # Before the first of them: a repair that goes on must know it.
+            is_marked = True
+            _mark_order(writer)
         _write(writer, stored.values(), write_batch)
     return repaired
+
+
+def _mark_order(writer: ForestWriter) -> None:
+    """Note that a lost node may have been older than its remaining articles: the order is unreliable."""
+    writer.write_own(ordered_since_document(writer.index.status().state.seq))
 
 
 def _write(writer: ForestWriter, stored: Iterable[Stored], write_batch: int) -> None:
@@ -82,10 +92,9 @@ class Repair:
             return repaired + self._repair_forest(forest)
         articles = ArticleAudit(index, records, aging, on_articles=self.on_progress)
         repaired += adopt(self.writer, articles, write_batch=self.write_batch)
-        repaired += self._repair_forest(forest)
         if repaired[ViolationKind.NODE_GONE]:
-            # A lost node may have been older than its remaining articles: the order is unreliable.
-            self.writer.write_own(ordered_since_document(index.status().state.seq))
+            _mark_order(self.writer)
+        repaired += self._repair_forest(forest)
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
@@ -250,7 +259,7 @@ class Rebuild:
             if is_kept:
                 _write_learned(writer, _learned(kept))
             # An article that was indexed twice has the number of its second arrival: the order is unreliable.
-            writer.write_own(ordered_since_document(index.status().state.seq))
+            _mark_order(writer)
         return writer
 
     def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:

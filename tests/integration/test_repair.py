@@ -16,6 +16,7 @@ from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.maintenance import ViolationKind
 from esdedup.times import DAY_MS
+from tests.soak.feeders import articles as soak_articles
 from tests.support.forests import (
     ARTICLES,
     a_leaf,
@@ -142,6 +143,24 @@ def test_a_snapshot_out_of_step(es: Elasticsearch, index_name: Names, repository
     assert list(maintenance.verify([index])) == []
     # As if nothing had happened: the same clusters as without a failure.
     assert roots(es, index) == roots(es, plain)
+
+
+def test_nodes_of_articles_that_were_indexed_twice_come_back_under_their_roots(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    """Their articles have the numbers of the second time, and so does a node that was lost."""
+    index, forest = index_name("articles"), index_name("forest")
+    twice = list(soak_articles(800, seed=1))
+    with Dedup(es, forest=forest, lookup="search") as dedup:
+        dedup.setup(index)
+        for _ in range(2):
+            feed(es, dedup, index, twice)
+    before = roots(es, index)
+    remove(es, forest, *Random(1).sample(sorted(nodes(es, forest)), 150))
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.repair([index])[ViolationKind.NODE_GONE] >= 150
+    assert list(maintenance.verify([index])) == []
+    assert roots(es, index) == before
 
 
 ARTICLES_FED = 120

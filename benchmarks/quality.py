@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,8 @@ from benchmarks.detection import Detection, Share, Tally
 from benchmarks.detectors import hashed_by
 from benchmarks.excerpts import Counted
 from benchmarks.server import Run
-from esdedup.fingerprint.profile import DEFAULT, PROFILES, VERIFIED, Profile
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.profile import DEFAULT, PROFILES, VERIFIED
 
 TABLE, PEERS_TABLE, SETS_TABLE = "quality", "quality-peers", "sets"
 KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
@@ -139,33 +140,21 @@ def _joined(one: Detection, other: Detection | None) -> Detection:
 
 
 THRESHOLDS = "thresholds"
-SHIFTED = "verified, thresholds shifted together"
-# The fields of `Agreement` that say how much whole texts must resemble each other.
-_NEEDED = ("least_resemblance", "most_resemblance", "tiny_resemblance")
-_SHIFTS = [round(float(each), 2) for each in np.arange(-0.25, 0.3, 0.05)]
+SHIFTED = "verified, by `--resemblance`"
+_RESEMBLANCES = (0.4, 0.5, 0.6, Agreement.resemblance, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 def thresholds(_: Run) -> list[Detection]:
     rows: list[Detection] = []
-    for name in articles.SETS:
+    for name in (*articles.SETS, *articles.MORE):
         tally, held = Tally(name), articles.articles_of(name)
-        for profile, threshold in _shifted():
-            tally.add(SHIFTED, detectors.clustered(held, profile), threshold=threshold)
-        add_minhashes(tally, detectors.Shingled(held), seed=1, thresholds=detectors.THRESHOLDS)
+        for resemblance in _RESEMBLANCES:
+            found = detectors.clustered(held, VERIFIED.with_changes(resemblance=resemblance))
+            tally.add(SHIFTED, found, threshold=resemblance)
+        if name in articles.SETS:
+            add_minhashes(tally, detectors.Shingled(held), seed=1, thresholds=detectors.THRESHOLDS)
         rows += tally.detections(THRESHOLDS)
     return rows
-
-
-def _shifted() -> Iterator[tuple[Profile, float]]:
-    """Yield stricter and laxer variants of `verified`, each with its least resemblance."""
-    rules = VERIFIED.agreement
-    if rules is None:
-        return
-    needed = [each.name for each in dataclasses.fields(rules) if each.name in _NEEDED]
-    for shift in _SHIFTS:
-        shifted = {name: min(max(getattr(rules, name) + shift, 0.0), 1.0) for name in needed}
-        changed = dataclasses.replace(rules, **shifted)
-        yield dataclasses.replace(VERIFIED, agreement=changed), round(changed.least_resemblance, 2)
 
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
@@ -196,7 +185,7 @@ def draw(curves: Sequence[Detection], path: Path) -> None:
             panel.set_title(f"{name}: {measure}")
             panel.set_ylim(0, 1.02)
             panel.grid(alpha=0.3)
-    figure.supxlabel("threshold (of verified: the least resemblance); bands: 95% intervals")
+    figure.supxlabel("threshold (of verified: `--resemblance`); bands: 95% intervals")
     handles, names = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names))
     figure.savefig(path)

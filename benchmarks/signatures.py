@@ -1,6 +1,7 @@
 """Random signatures of any profile, and arrivals among them like real ones."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ _SENTENCES = 2
 _CHANGED_BINS = 0.2
 _KEPT_REPRESENTATIVES = 0.5
 # Of an article of average length.
-_LETTERS = 1_000
+_UNITS = 1_000
 # What is held has come in ten days, and then a thousand articles come every half hour: so much is seen again
 # later than the hour to which `seen` is rounded, and nothing expires.
 _HELD_MS = 10 * 24 * 3_600_000
@@ -136,8 +137,8 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
     signatures["representatives"] = random.integers(0, 2**64, (count, REPRESENTATIVES), np.uint64)
     signatures["representatives"][:, :_SENTENCES] &= ~MINHASH
     signatures["representatives"][:, _SENTENCES:] |= MINHASH
-    signatures["sketch"] = _packed(random.integers(1, 16, (count, BINS), np.uint8))
-    signatures["letters"] = signatures["runs"] = _LETTERS
+    signatures["sketch"] = _packed(random.integers(1, 4, (count, BINS), np.uint8))
+    signatures["units"] = signatures["runs"] = _UNITS
     return as_nodes(signatures)
 
 
@@ -191,17 +192,17 @@ def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:
 
 def _changed(sketches: npt.NDArray[np.uint64], random: np.random.Generator) -> npt.NDArray[np.uint64]:
     """Return sketches of which some bins have other codes."""
-    are_changed = _packed(
-        (random.random((len(sketches), BINS)) < _CHANGED_BINS).astype(np.uint8) * np.uint8(15)
-    )
-    others = _packed(random.integers(1, 16, (len(sketches), BINS), np.uint8))
+    chosen = random.random((len(sketches), BINS)) < _CHANGED_BINS
+    are_changed = _packed(chosen.astype(np.uint8) * np.uint8(3))
+    others = _packed(random.integers(1, 4, (len(sketches), BINS), np.uint8))
     changed: npt.NDArray[np.uint64] = sketches & ~are_changed | others & are_changed
     return changed
 
 
 def _packed(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    pairs = codes[:, 0::2] << np.uint8(4) | codes[:, 1::2]
-    packed: npt.NDArray[np.uint64] = np.ascontiguousarray(pairs).view(np.uint64).reshape(len(codes), WORDS)
+    parts = (codes[:, at::4] << np.uint8(2 * at) for at in range(4))
+    octets = functools.reduce(np.bitwise_or, parts)
+    packed: npt.NDArray[np.uint64] = np.ascontiguousarray(octets).view(np.uint64).reshape(len(codes), WORDS)
     return packed
 
 

@@ -45,7 +45,7 @@ class Parsed:
         """Hashes, uint64; letters, int64; which are prose, bool; which have figures, bool; texts, int64."""
 
     def signatures(
-        self, left_out: bytes, min_letters: int, max_sentence_length: int, number_weight: int
+        self, left_out: bytes, min_letters: int, max_sentence_length: int
     ) -> tuple[bytes, bytes, bytes, list[str]]:
         """Return signatures of `verified`, `SIGNATURE`, zeros for none; which exist, bool; letters, int64.
 
@@ -64,10 +64,7 @@ class Parsed:
     def overlap(
         self, left_out: bytes, other: Parsed, left_out_of_other: bytes
     ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-        """Count distinct runs of tokens for each pair of texts: without a number, and with one.
-
-        Each count is of runs that both have, the one text, and the other.
-        """
+        """Count distinct runs of tokens for each pair of texts, and figures: the fields of `Overlap`."""
 
 def parse(
     texts: Sequence[str],
@@ -253,7 +250,7 @@ class Relation:
     def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
         """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
 
-    def compare(self, one: bytes, other: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes]:
+    def compare(self, one: bytes, other: bytes) -> tuple[bytes, ...]:
         """Compare signatures of `verified`, row by row: the fields of `Comparison`, float64 and bool."""
 
 @final

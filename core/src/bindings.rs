@@ -19,6 +19,7 @@ use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, passage_places, to_string};
 use crate::parsed::{ParseRules, ParsedText, Parser};
 use crate::passages::Passage;
+use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
 use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
@@ -89,9 +90,8 @@ impl Parsed {
         omitted: &[u8],
         min_letters: usize,
         max_sentence_length: usize,
-        number_weight: u32,
     ) -> PyResult<(Column, Column, Column, Vec<String>)> {
-        let rules = SignatureRules { min_letters, max_sentence_length, number_weight };
+        let rules = SignatureRules { min_letters, max_sentence_length };
         let (found, faults) = self.of_each(py, omitted, |text, omitted| signature(text, omitted, rules))?;
         Ok((
             column(found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
@@ -130,12 +130,12 @@ impl Parsed {
         omitted: &[u8],
         other: &Parsed,
         omitted_of_other: &[u8],
-    ) -> PyResult<Vec<[(usize, usize, usize); 2]>> {
+    ) -> PyResult<Vec<[Overlap; 2]>> {
         let pairs: Vec<_> =
             self.with_omitted(omitted)?.into_iter().zip(other.with_omitted(omitted_of_other)?).collect();
         in_each(py, &pairs, |((one, omitted), (other, omitted_of_other))| {
             let (one, other) = (one.remaining_tokens(omitted), other.remaining_tokens(omitted_of_other));
-            crate::runs::overlap(&one, &other)
+            overlap(&one, &other)
         })
     }
 }

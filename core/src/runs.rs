@@ -1,7 +1,7 @@
 //! Runs of tokens: what texts are compared by. A run takes as many tokens as fill its units. Here too is the exact
 //! overlap of two texts, which sketches only estimate.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use crate::hashing::{BASE, mixed};
 use crate::tokens::Token;
@@ -10,6 +10,8 @@ use crate::tokens::Token;
 pub const TEXT_UNITS: u8 = 4;
 /// The units of runs in a sentence: short ones survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
+/// The units of a long run, of which few unrelated texts have the same.
+const LONG_UNITS: u32 = 16;
 
 // A run has four tokens at most, one for each unit. Fixed factors are multiplied at once, not one after the other.
 const POWERS: [u64; TEXT_UNITS as usize] = {
@@ -17,55 +19,78 @@ const POWERS: [u64; TEXT_UNITS as usize] = {
     [1, BASE, square, square.wrapping_mul(BASE)]
 };
 
-/// Some consecutive tokens.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
-    /// Equal for runs of the same tokens in the same order.
-    pub hash: u64,
-    /// Whether one of them is a number.
-    pub has_number: bool,
-}
-
-/// Yields the runs of some tokens.
+/// Yields the hashes of the runs of some tokens: equal for runs of the same tokens in the same order.
 ///
 /// A run starts at each token. Those that would go on beyond the last are left out; too few tokens for any run are a run
 /// as a whole. `units` is `TEXT_UNITS` at most.
 #[inline]
-pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = Run> {
+pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     (0..tokens.len()).map_while(move |start| {
-        let (mut sum, mut filled, mut has_number) = (0u64, 0, false);
+        let (mut sum, mut filled) = (0u64, 0);
         for (token, power) in tokens[start..].iter().zip(POWERS) {
             // Until here a hash is a sum over characters: words with equal low bits are found by adding up.
             sum = sum.wrapping_add(token.hash.wrapping_mul(power));
-            has_number |= token.is_number;
             filled += token.units;
             if filled >= units {
-                return Some(Run { hash: mixed(sum), has_number });
+                return Some(mixed(sum));
             }
         }
         // Those after it have no more room.
-        (start == 0).then(|| Run { hash: mixed(sum), has_number })
+        (start == 0).then(|| mixed(sum))
     })
 }
 
-/// Compares two texts by their tokens. Returns how many distinct runs both have, the one, and the other: first of the
-/// runs without a number, then of those with one.
-pub fn overlap(one: &[Token], other: &[Token]) -> [(usize, usize, usize); 2] {
-    let (ours, theirs) = (distinct_runs(one), distinct_runs(other));
-    [false, true].map(|with_number| {
-        let count = |runs: &HashMap<u64, bool>| runs.values().filter(|kind| **kind == with_number).count();
-        let shared = ours.iter().filter(|(run, kind)| **kind == with_number && theirs.get(run) == Some(kind));
-        (shared.count(), count(&ours), count(&theirs))
+/// Yields the hashes of the long runs of some tokens; none if the tokens do not fill one.
+pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
+    // Horner's rule over a window that moves (Karp, Rabin 1987): what leaves it is subtracted with its power.
+    let (mut first, mut sum, mut filled, mut power) = (0, 0u64, 0, 1u64);
+    tokens.iter().filter_map(move |token| {
+        sum = sum.wrapping_mul(BASE).wrapping_add(token.hash);
+        power = power.wrapping_mul(BASE);
+        filled += u32::from(token.units);
+        // The shortest run that ends here, so that it is the same one in every text.
+        while filled - u32::from(tokens[first].units) >= LONG_UNITS {
+            power = power.wrapping_mul(INVERSE);
+            sum = sum.wrapping_sub(tokens[first].hash.wrapping_mul(power));
+            filled -= u32::from(tokens[first].units);
+            first += 1;
+        }
+        (filled >= LONG_UNITS).then(|| mixed(sum))
     })
 }
 
-/// Returns the distinct runs of a text, and whether each has a number.
-fn distinct_runs(tokens: &[Token]) -> HashMap<u64, bool> {
-    let mut found = HashMap::new();
-    for run in runs(tokens, TEXT_UNITS) {
-        found.entry(run.hash).or_insert(run.has_number);
+/// Of `BASE`, modulo 2^64, by Newton's iteration, each step of which doubles the bits that are right.
+const INVERSE: u64 = {
+    let (mut inverse, mut step) = (BASE, 0);
+    while step < 5 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(BASE.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse
+};
+
+/// Returns the hashes of a text's figures: of those that come several times, another hash for each time.
+pub fn figures(tokens: &[Token]) -> Vec<u64> {
+    let mut found: Vec<u64> = tokens.iter().filter(|token| token.is_number).map(|token| token.hash).collect();
+    found.sort_unstable();
+    let (mut last, mut times) = (0, 0u64);
+    for figure in &mut found {
+        times = if *figure == last { times + 1 } else { 0 };
+        last = *figure;
+        *figure = mixed(last.wrapping_add(times.wrapping_mul(BASE)));
     }
     found
+}
+
+/// How many features both texts have, the one has, and the other.
+pub type Overlap = (usize, usize, usize);
+
+/// Compares two texts by their tokens: by their distinct runs, then by their figures.
+pub fn overlap(one: &[Token], other: &[Token]) -> [Overlap; 2] {
+    let runs = |tokens| runs(tokens, TEXT_UNITS).collect::<HashSet<u64>>();
+    let figures = |tokens| figures(tokens).into_iter().collect::<HashSet<u64>>();
+    [(runs(one), runs(other)), (figures(one), figures(other))]
+        .map(|(one, other)| (one.intersection(&other).count(), one.len(), other.len()))
 }
 
 #[cfg(test)]
@@ -82,8 +107,26 @@ mod tests {
         assert_eq!(runs(&tokens, TEXT_UNITS).count(), 3);
         assert_eq!(runs(&tokens[..2], TEXT_UNITS).count(), 1);
         assert_eq!(runs(&[], TEXT_UNITS).count(), 0);
-        let one = runs(&tokens[2..3], TEXT_UNITS).next();
-        assert_eq!(one, Some(Run { hash: mixed(9), has_number: false }));
-        assert!(runs(&[token(8, 2), token(7, 2)], TEXT_UNITS).next().is_some_and(|run| run.has_number));
+        assert_eq!(runs(&tokens[2..3], TEXT_UNITS).next(), Some(mixed(9)));
+    }
+
+    #[test]
+    fn long_runs_do_not_depend_on_what_is_before_them() {
+        let tokens: Vec<Token> = (1..60).map(|each| token(mixed(each), each as u8 % 3 / 2 + 1)).collect();
+        let all: Vec<u64> = long_runs(&tokens).collect();
+        assert!(all.len() > 40);
+        for start in 1..40 {
+            let found: Vec<u64> = long_runs(&tokens[start..]).collect();
+            assert!(all.ends_with(&found) && !found.is_empty());
+        }
+        assert_eq!(long_runs(&tokens[..8]).count(), 0);
+    }
+
+    #[test]
+    fn a_figure_counts_each_time() {
+        let tokens = [7, 8, 7, 7].map(|hash| token(hash, 2));
+        assert_eq!(figures(&tokens)[..2], figures(&tokens[..3]));
+        assert_eq!(figures(&tokens).iter().collect::<HashSet<_>>().len(), 3);
+        assert_eq!(overlap(&tokens, &tokens[..2])[1], (1, 3, 1));
     }
 }

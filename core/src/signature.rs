@@ -1,15 +1,18 @@
-//! The signature of `verified`: the longest sentence of each half, minhashes of the wording, and a sketch of the whole
-//! text, in 144 bytes as `esdedup/fingerprint/signature.py` names them.
+//! The signature of `verified`: the longest sentence of each half, keys of the wording, and two sketches of the whole
+//! text, in 152 bytes as `esdedup/fingerprint/signature.py` names them.
 //!
 //! From a sketch of 64 bytes, the resemblance of two texts is estimated. One-permutation MinHash (Li, Owen, Zhang, NIPS
-//! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 128 bins, and each bin keeps its
-//! least hash. A sketch stores 4 bits of each (b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is
+//! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
+//! least hash. A sketch stores 2 bits of each (b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is
 //! empty in both texts is not compared. So short texts, in which nearly every run has a bin of its own, are compared
 //! nearly exactly.
+//!
+//! From 8 bytes more, it is estimated how many figures differ: an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014), each
+//! bit of which says whether it was hit by an odd number of figures.
 
-use crate::hashing::{majority, mixed};
+use crate::hashing::{BASE, majority, mixed};
 use crate::parsed::{ParsedSentence, ParsedText};
-use crate::runs::{Run, SENTENCE_UNITS, TEXT_UNITS, runs};
+use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
 use crate::tokens::Token;
 
@@ -17,7 +20,7 @@ use crate::tokens::Token;
 /// wording, which are odd; a text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
 /// The bytes of a signature.
-pub const SIZE: usize = (REPRESENTATIVES + WORDS) * 8 + 8;
+pub const SIZE: usize = (REPRESENTATIVES + WORDS + 1) * 8 + 8;
 const MINHASH: u64 = 1;
 
 /// What of a profile decides a signature.
@@ -27,8 +30,6 @@ pub struct SignatureRules {
     pub min_letters: usize,
     /// A sentence is cut after so many tokens.
     pub max_sentence_length: usize,
-    /// How many times a run of tokens with a number counts in the sketch.
-    pub number_weight: u32,
 }
 
 /// Returns the signature of a text without some of its passages, if it has one, and its letters and digits.
@@ -39,16 +40,20 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
         return (None, letters);
     }
     let tokens = text.remaining_tokens(omitted);
-    let sketch = Sketch::of(runs(&tokens, TEXT_UNITS), rules.number_weight);
-    let representatives = representatives(text, &sentences, &sketch, rules);
-    let weight = sketch.weight.min(u16::MAX.into()) as u16;
+    let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));
+    let units = tokens.iter().map(|token| usize::from(token.units)).sum();
+    let figures = figures(&tokens);
+    let odd = figures.iter().fold(0, |bits, figure| bits ^ 1 << (figure >> 58));
+    let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
+    let numbers = [units, sketch.runs, figures.len(), 0].map(|number| number.min(u16::MAX.into()) as u16);
     let mut signature = [0; SIZE];
-    let (words, rest) = signature.split_at_mut((REPRESENTATIVES + WORDS) * 8);
-    for (place, word) in words.chunks_exact_mut(8).zip(representatives.iter().chain(&sketch.words())) {
+    let (first, last) = signature.split_at_mut(SIZE - 8);
+    for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain([odd])) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    rest[..4].copy_from_slice(&(letters as u32).to_le_bytes());
-    rest[4..6].copy_from_slice(&weight.to_le_bytes());
+    for (place, number) in last.chunks_exact_mut(2).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
     (Some(signature), letters)
 }
 
@@ -61,6 +66,8 @@ pub fn hashed_tokens<'a>(text: &'a ParsedText, sentence: &ParsedSentence, max_le
 fn representatives(
     text: &ParsedText,
     sentences: &[ParsedSentence],
+    tokens: &[Token],
+    units: usize,
     sketch: &Sketch,
     rules: SignatureRules,
 ) -> [u64; REPRESENTATIVES] {
@@ -68,20 +75,42 @@ fn representatives(
     let mut count = 0;
     for sentence in longest_of_halves(sentences) {
         let tokens = hashed_tokens(text, sentence, rules.max_sentence_length);
-        found[count] = majority(runs(tokens, SENTENCE_UNITS).map(|run| run.hash)) & !MINHASH;
+        found[count] = majority(runs(tokens, SENTENCE_UNITS)) & !MINHASH;
         count += 1;
     }
     let first = found[0];
-    for (place, minhash) in found[count..].iter_mut().zip(sketch.minhashes()) {
+    let long = (units / UNITS_A_LONG_RUN).min(MOST_LONG_RUNS);
+    let least = least(long_runs(tokens), long);
+    let minhashes = least.iter().map(|&hash| mixed(hash ^ BASE)).chain(sketch.minhashes());
+    for (place, minhash) in found[count..].iter_mut().zip(minhashes) {
         *place = if minhash == 0 { first } else { minhash | MINHASH };
     }
     found
 }
 
-const BIN_BITS: u32 = 7;
+/// Returns the least of some hashes, at most so many, each once.
+fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
+    let mut least: Vec<u64> = Vec::with_capacity(most + 1);
+    for hash in hashes {
+        if least.len() == most && least.last().is_none_or(|last| hash >= *last) {
+            continue;
+        }
+        if let Err(place) = least.binary_search(&hash) {
+            least.insert(place, hash);
+            least.truncate(most);
+        }
+    }
+    least
+}
+
+// Long runs are what an excerpt is found by. In short texts few of them survive an edit; longer ones have more.
+const UNITS_A_LONG_RUN: usize = 50;
+const MOST_LONG_RUNS: usize = 5;
+
+const BIN_BITS: u32 = 8;
 const BINS: usize = 1 << BIN_BITS;
 /// 64-bit words of a sketch.
-pub const WORDS: usize = BINS * 4 / 64;
+pub const WORDS: usize = BINS * 2 / 64;
 /// Minhashes of a text: one more than represent it beside two sentences.
 pub const MINHASHES: usize = 8;
 
@@ -89,65 +118,50 @@ pub const MINHASHES: usize = 8;
 // but many unrelated texts have two common runs of words the same.
 const RUNS: usize = 3;
 const BINS_OF_GROUP: usize = BINS / (MINHASHES * RUNS);
-const CODES: u64 = 15;
+const CODES: u64 = 3;
 const NONE: u64 = u64::MAX;
-// Odd. A run that counts several times is rehashed by multiplying its hash with powers of this.
-const REPEAT: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The least hash in each bin, of the runs added so far.
+/// The least hash in each bin.
 pub struct Sketch {
     least: [u64; BINS],
-    /// How much all runs weigh.
-    pub weight: u64,
+    /// How many runs there are.
+    pub runs: usize,
 }
 
 impl Sketch {
-    /// Sketches a text. A run with a number counts `number_weight` times: texts made from one template differ in their
-    /// numbers, and the larger the share of numbers in a text, the more they should weigh.
+    /// Sketches a text, given the hashes of its runs.
     #[inline]
-    pub fn of(runs: impl Iterator<Item = Run>, number_weight: u32) -> Sketch {
-        let mut least = [NONE; BINS];
-        let mut add = |hash: u64| {
-            let bin = &mut least[(hash >> (64 - BIN_BITS)) as usize];
+    pub fn of(hashes: impl Iterator<Item = u64>) -> Sketch {
+        let mut sketch = Sketch { least: [NONE; BINS], runs: 0 };
+        for hash in hashes {
+            let bin = &mut sketch.least[(hash >> (64 - BIN_BITS)) as usize];
             *bin = hash.min(*bin);
-        };
-        let mut weight = 0;
-        for run in runs {
-            add(run.hash);
-            weight += 1;
-            if run.has_number {
-                let mut hash = run.hash;
-                for _ in 1..number_weight {
-                    hash = hash.wrapping_mul(REPEAT);
-                    add(hash);
-                    weight += 1;
-                }
-            }
+            sketch.runs += 1;
         }
-        Sketch { least, weight }
+        sketch
     }
 
-    /// Returns 4 bits of each bin's least hash, 0 for an empty bin, the first bin highest.
+    /// Returns 2 bits of each bin's least hash, 0 for an empty bin, the first bin highest.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         for (word, bins) in words.iter_mut().zip(self.least.chunks_exact(BINS / WORDS)) {
             *word = bins.iter().fold(0, |word, &least| {
                 let code = if least == NONE { 0 } else { (least & 0xffff_ffff) % CODES + 1 };
-                word << 4 | code
+                word << 2 | code
             });
         }
         words
     }
 
-    /// Returns the minhashes: each made of two or three runs, chosen by their hashes; 0 for none.
+    /// Yields the minhashes: each made of two or three runs, chosen by their hashes; 0 for none.
     ///
     /// The least hash in a group of bins picks a run at random. Another text with that run picks the same one, unless it
     /// has a run with a lower hash that this text lacks.
-    pub fn minhashes(&self) -> [u64; MINHASHES] {
+    pub fn minhashes(&self) -> impl Iterator<Item = u64> {
         let mut groups =
             self.least.chunks_exact(BINS_OF_GROUP).map(|bins| bins.iter().copied().fold(NONE, u64::min));
-        let mut next = || groups.next().unwrap_or(NONE);
-        [(); MINHASHES].map(|()| match [next(), next(), next()] {
+        let mut next = move || groups.next().unwrap_or(NONE);
+        (0..MINHASHES).map(move |_| match [next(), next(), next()] {
             [NONE, _, _] | [_, NONE, _] => 0,
             // Short texts leave many groups empty; they would have hardly any minhashes without this.
             [one, two, NONE] => mixed(mixed(one).wrapping_add(two)),
@@ -160,22 +174,29 @@ impl Sketch {
 mod tests {
     use super::*;
 
-    fn sketch(hashes: &[u64], number_weight: u32) -> Sketch {
-        Sketch::of(hashes.iter().map(|&hash| Run { hash, has_number: hash % 2 == 1 }), number_weight)
+    fn sketch(hashes: &[u64]) -> Sketch {
+        Sketch::of(hashes.iter().copied())
     }
 
     #[test]
     fn neither_order_nor_repetition_counts() {
         let hashes: Vec<u64> = (1..60).map(mixed).collect();
         let again: Vec<u64> = hashes.iter().rev().chain(&hashes[..9]).copied().collect();
-        assert_eq!(sketch(&hashes, 5).words(), sketch(&again, 5).words());
-        assert_eq!(sketch(&hashes, 5).minhashes(), sketch(&again, 5).minhashes());
+        assert_eq!(sketch(&hashes).words(), sketch(&again).words());
+        assert!(sketch(&hashes).minhashes().eq(sketch(&again).minhashes()));
     }
 
     #[test]
-    fn numbers_weigh_more_and_few_runs_have_no_minhashes() {
-        assert_eq!(sketch(&[2, 3], 5).weight, 6);
-        assert_eq!(sketch(&[mixed(2)], 1).minhashes(), [0; MINHASHES]);
-        assert_eq!(sketch(&[], 1).words(), [0; WORDS]);
+    fn few_runs_have_no_minhashes() {
+        assert_eq!(sketch(&[2, 3]).runs, 2);
+        assert!(sketch(&[mixed(2)]).minhashes().all(|minhash| minhash == 0));
+        assert_eq!(sketch(&[]).words(), [0; WORDS]);
+    }
+
+    #[test]
+    fn the_least_hashes_are_found_once_each() {
+        assert_eq!(least([5, 3, 9, 3, 1, 5].into_iter(), 3), [1, 3, 5]);
+        assert_eq!(least([5, 5].into_iter(), 3), [5]);
+        assert_eq!(least([5].into_iter(), 0), [0; 0]);
     }
 }

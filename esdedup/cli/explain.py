@@ -177,22 +177,21 @@ def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
     whole = found.whole_texts
     if whole is None:
         return [("", "not compared" if found.nearest is None else "this profile does not compare them")]
-    contained = "not considered: one of them is too long or too short for that"
-    if whole.contained_counts:
-        contained = (
-            f"{whole.contained:.2f} of the smaller one is in the other as estimated "
-            f"({_share(whole.exact_contained)} when counted); "
-            f"{whole.contained_needed:.2f} counts as contained"
-        )
-    numbers = (
-        f"{_share(found.one.number_share)} of A and {_share(found.other.number_share)} of B; without "
-        f"them the resemblance is {_share(whole.exact_resemblance_of_words)}"
-    )
+    missed = f": missed by {whole.missed_by:.2f}" if whole.missed_by else ""
     lines = [
         ("resemblance", _measured(whole)),
-        ("needed", f"{whole.needed:.2f} at this length"),
-        ("numbers", numbers),
-        ("contained", contained),
+        ("needed", f"{whole.needed:.2f} at this length{missed}"),
+        (
+            "figures",
+            f"{whole.replaced:g} of the text with fewer are not in the other as estimated "
+            f"({_counted(whole.exact_replaced)} when counted); up to {whole.replaceable} may be others",
+        ),
+        (
+            "contained",
+            f"{whole.contained:.2f} of the smaller one is in the other as estimated "
+            f"({_counted(whole.exact_contained)} when counted), and it is {whole.size:.2f} as long; "
+            f"an excerpt needs {whole.contained_needed:g} and {whole.size_needed:g}",
+        ),
     ]
     if not found.pairs:
         lines.append(
@@ -201,8 +200,8 @@ def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
     return lines
 
 
-def _share(share: float | None) -> str:
-    return "nothing" if share is None else f"{share:.2f}"
+def _counted(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3g}"
 
 
 def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tuple[str, str]]:

@@ -14,11 +14,14 @@ from esdedup.cli.messages import say
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import (
     DEFAULT,
+    LEAST_RESEMBLANCE,
     LONGEST_TEXT_LENGTH,
     MAX_KEYWORDS,
     MAX_TEXT_LENGTH,
+    MOST_RESEMBLANCE,
     Profile,
     get_profile,
 )
@@ -241,6 +244,8 @@ class Fingerprinting(Words):
     Options:
         name: How texts are fingerprinted: verified, classic or keywords.
         keywords: How many words the profile keywords takes.
+        resemblance: How much of their wording two long texts share if they are near-duplicates, by the
+            profile verified, 0.4 to 0.95; short texts need more.
         max_distance_bits: Up to how many bits may differ in two simhashes that are near, 0 to 3.
         max_text_length: How many characters of a text are fingerprinted; what lies beyond is not compared.
         keep_boilerplate: Fingerprint pages whole. Default: passages that are found around different articles,
@@ -251,6 +256,10 @@ class Fingerprinting(Words):
 
     name: Annotated[str | None, typer.Option("--profile", show_default=DEFAULT.name)] = None
     keywords: Annotated[int | None, typer.Option(min=1, max=MAX_KEYWORDS)] = None
+    resemblance: Annotated[
+        float | None,
+        typer.Option(min=LEAST_RESEMBLANCE, max=MOST_RESEMBLANCE, show_default=f"{Agreement.resemblance:g}"),
+    ] = None
     max_distance_bits: Annotated[int | None, typer.Option(min=0, max=3, show_default="3")] = None
     max_text_length: Annotated[
         int | None, typer.Option(min=1, max=LONGEST_TEXT_LENGTH, show_default=f"{MAX_TEXT_LENGTH:,}")
@@ -272,6 +281,7 @@ class Fingerprinting(Words):
         return self.with_words(chosen).with_changes(
             keyword_count=self.keywords,
             max_distance_bits=self.max_distance_bits,
+            resemblance=self.resemblance,
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
         )

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
@@ -27,16 +26,14 @@ class ByHalves:
 
     needs_text = False
 
-    def __init__(self, profile: Profile, agreement: Agreement) -> None:
-        """Use the settings of `profile`; `agreement` is the profile's, known not to be None."""
+    def __init__(self, profile: Profile) -> None:
         self._min_letters = profile.min_letters
         self._max_sentence_length = profile.max_sentence_length
-        self._number_weight = agreement.number_weight
 
     def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
         signatures, exists, alphanumerics, faults = parsed.core.signatures(
-            left_out.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
+            left_out.tobytes(), self._min_letters, self._max_sentence_length
         )
         return Fingerprints.of(
             parsed,
@@ -67,7 +64,7 @@ class Fingerprinter:
         self.profile = profile
         self._threads = threads
         self._method: ByWords | ByHalves = (
-            ByWords(profile) if profile.agreement is None else ByHalves(profile, profile.agreement)
+            ByWords(profile) if profile.agreement is None else ByHalves(profile)
         )
 
     def fingerprint(

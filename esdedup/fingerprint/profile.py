@@ -26,6 +26,8 @@ MAX_KEYWORDS = 10_000
 MAX_TEXT_LENGTH = 200_000
 """How much of a text is fingerprinted by default, in characters: a book of some 100 pages, which is longer
 than any article. One text of that length takes at most 20 MB of memory while it is fingerprinted."""
+LEAST_RESEMBLANCE, MOST_RESEMBLANCE = 0.4, 0.95
+"""What users may ask of texts that agree: below, unrelated texts do; above, the estimate is too coarse."""
 LONGEST_TEXT_LENGTH = 10_000_000
 """The most characters of a text that a profile may take."""
 _KEYWORD_COUNT = 80
@@ -172,15 +174,27 @@ class Profile:
         token_hash: TokenHash | None = None,
         zero_bit: int | None = None,
         max_distance_bits: int | None = None,
+        resemblance: float | None = None,
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
     ) -> "Profile":
         """Return a copy of the profile; None leaves a value as it is.
 
+        `resemblance` is what long texts need to agree, 0.4 to 0.95; short ones need more.
+
         Raises:
             SettingError: A value is out of range, or contradicts the profile.
         """
+        agreement = None
+        if resemblance is not None:
+            if self.agreement is None:
+                raise SettingError(f"a resemblance goes with the profile verified, not with {self.name}")
+            if not LEAST_RESEMBLANCE <= resemblance <= MOST_RESEMBLANCE:
+                allowed = f"from {LEAST_RESEMBLANCE} to {MOST_RESEMBLANCE}"
+                raise SettingError(f"resemblance is {resemblance}; it must be {allowed}")
+            agreement = dataclasses.replace(self.agreement, resemblance=resemblance)
         changes: dict[str, Any] = {
+            "agreement": agreement,
             "keyword_count": keyword_count,
             "weighting": weighting,
             "segmenter": segmenter,
@@ -215,7 +229,7 @@ class Profile:
         )
 
 
-VERIFIED = Profile(name="verified", version=3, representation="halves", agreement=Agreement())
+VERIFIED = Profile(name="verified", version=4, representation="halves", agreement=Agreement())
 CLASSIC = Profile(name="classic", version=3, representation="longest-sentence")
 KEYWORDS = Profile(name="keywords", version=3, representation="keywords")
 DEFAULT = VERIFIED

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from esdedup.errors import TextFailed
 from esdedup.text.parsed import ParsedTexts
 
-BINS = 128
-WORDS = BINS * 4 // 64
+BINS = 256
+WORDS = BINS * 2 // 64
 """64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 REPRESENTATIVES = 9
 SIGNATURE = np.dtype(
@@ -23,14 +23,18 @@ SIGNATURE = np.dtype(
         # text with too few words repeats the first simhash.
         ("representatives", "<u8", (REPRESENTATIVES,)),
         ("sketch", "<u8", (WORDS,)),
-        ("letters", "<u4"),
-        # The weight of all runs of tokens in the sketch, capped at 65,535.
+        # One bit for each of 64 groups of figures: 1 if an odd number of the text's figures are in it.
+        ("figure_sketch", "<u8"),
+        # Its length, where a word or number is 2 units and an East Asian character 1; its runs of tokens; and
+        # its figures, counted each time they come. Each capped at 65,535.
+        ("units", "<u2"),
         ("runs", "<u2"),
+        ("figures", "<u2"),
         # For a node: one bit for each representative it is indexed under, the lowest for the first.
         ("indexed", "<u2"),
     ]
 )
-"""144 bytes, little-endian."""
+"""152 bytes, little-endian."""
 
 MINHASH = np.uint64(1)
 """The lowest bit of a representative: 1 in a minhash, 0 in the simhash of a sentence."""

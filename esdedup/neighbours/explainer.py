@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.agreement import Agreement, Comparison, Overlap
+from esdedup.fingerprint.agreement import Agreement, Comparison, Overlap, overlaps
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -97,9 +97,8 @@ class Explainer:
         by its signature of today.
         """
         texts = self._compared(one, sites[0], decided[0]), self._compared(other, sites[1], decided[1])
-        overlap, whole_texts = self._compare_whole_texts(*texts)
-        shares = (None, None) if overlap is None else overlap.number_shares
-        first, second = (self._describe(*each) for each in zip(texts, shares, strict=True))
+        whole_texts = self._compare_whole_texts(*texts)
+        first, second = (self._describe(each) for each in texts)
         pairs = _pairs(first, second, self._relation)
         near_pairs = [pair for pair in pairs if pair.distance_bits <= self.profile.max_distance_bits]
         rule = _rule(first, second, near_pairs, whole_texts)
@@ -141,21 +140,19 @@ class Explainer:
             return one is other
         return self._relation.ids(one) == self._relation.ids(other)
 
-    def _compare_whole_texts(
-        self, one: _ComparedText, other: _ComparedText
-    ) -> tuple[Overlap | None, WholeTextComparison | None]:
+    def _compare_whole_texts(self, one: _ComparedText, other: _ComparedText) -> WholeTextComparison | None:
         """Compare whole texts if both have a fingerprint and the profile compares whole texts."""
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
-            return None, None
+            return None
         # Counted only in what was compared: by an earlier signature, only if it is that of the whole text.
-        overlap = None
+        counted = None
         if all(
             each.is_todays or self._are_equal(each.signature, self._signature(each.text, None))
             for each in (one, other)
         ):
-            overlap = Overlap.of(*map(self._remaining, (one, other)), number_weight=rules.number_weight)
-        return overlap, compare_whole_texts(one.signature, other.signature, rules, overlap=overlap)
+            counted = overlaps(self._remaining(one), self._remaining(other))
+        return compare_whole_texts(one.signature, other.signature, rules, counted=counted)
 
     def _parsed(self, text: str) -> ParsedTexts:
         return ParsedTexts.of([text], max_length=self.profile.max_text_length)
@@ -165,7 +162,7 @@ class Explainer:
         parsed = self._parsed(text.text)
         return parsed, parsed.left_out(text.passage_filter if text.is_todays else None)
 
-    def _describe(self, text: _ComparedText, number_share: float | None) -> Text:
+    def _describe(self, text: _ComparedText) -> Text:
         alphanumerics, signature = self._parsed(text.text).alphanumerics, text.signature
         return Text(
             letters=int(alphanumerics[0]),
@@ -173,7 +170,6 @@ class Explainer:
             is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
             representatives=() if signature is None else tuple(self._represented(text, signature)),
-            number_share=number_share,
         )
 
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
@@ -214,24 +210,32 @@ class Explainer:
 
 
 def compare_whole_texts(
-    one: Signatures, other: Signatures, rules: Agreement, *, overlap: Overlap | None = None
+    one: Signatures,
+    other: Signatures,
+    rules: Agreement,
+    *,
+    counted: tuple[Overlap, Overlap] | None = None,
 ) -> WholeTextComparison:
-    """Compare two signatures, each ``(1,)``; `overlap` adds what was counted in the texts."""
-    # Only `may_join` has a direction: the other text joins `one`.
-    compared = Comparison.of(other, one, rules)
+    """Compare two signatures, each ``(1,)``; `counted`: the overlaps of both texts, by runs and figures."""
+    compared = Comparison.of(one, other, rules)
     needed = float(compared.needed[0])
+    runs, figures = counted or (None, None)
     return WholeTextComparison(
         resemblance=float(compared.resemblance[0]),
-        exact_resemblance=overlap.resemblance if overlap else None,
-        exact_resemblance_of_words=overlap.resemblance_of_words if overlap else None,
+        exact_resemblance=runs and runs.resemblance,
         needed=needed,
         needed_for_root=needed - rules.root_slack,
+        replaced=float(compared.replaced[0]),
+        exact_replaced=figures and min(figures.of_one, figures.of_other) - figures.shared,
+        replaceable=int(compared.replaceable[0]),
         contained=float(compared.contained[0]),
-        exact_contained=overlap.contained if overlap else None,
-        contained_needed=rules.least_contained,
-        contained_counts=bool(compared.may_contain[0]),
+        exact_contained=runs and runs.contained,
+        contained_needed=max(rules.least_contained, 2 * needed / (1 + needed)),
+        size=float(compared.share[0]),
+        size_needed=rules.excerpt_share,
         agree=bool(compared.agree[0]),
         may_join=bool(compared.may_join[0]),
+        is_part=bool(compared.is_part[0]),
     )
 
 
@@ -254,8 +258,9 @@ def _rule(one: Text, other: Text, near_pairs: list[Pair], whole_texts: WholeText
         return Rule.NOTHING_IN_COMMON
     if whole_texts is None:
         return Rule.WITHIN_DISTANCE
-    if not whole_texts.agree:
-        return Rule.UNLIKE
-    if not whole_texts.may_join:
-        return Rule.IN_THE_FIRST
-    return Rule.RESEMBLE if whole_texts.resemblance >= whole_texts.needed else Rule.CONTAINED
+    resemble = not whole_texts.missed_by
+    if whole_texts.agree:
+        return Rule.RESEMBLE if resemble else Rule.EXCERPT
+    if whole_texts.is_part:
+        return Rule.PART
+    return Rule.OTHER_FIGURES if resemble else Rule.UNLIKE

@@ -16,13 +16,15 @@ class Rule(enum.StrEnum):
     NOTHING_IN_COMMON = "nothing_in_common"
     WITHIN_DISTANCE = "within_distance"
     RESEMBLE = "resemble"
-    CONTAINED = "contained"
-    # Texts that a root contains may have nothing in common with each other, so the second does not join.
-    IN_THE_FIRST = "in_the_first"
+    # The shorter text is an excerpt of the other; or a part, which is too small to join.
+    EXCERPT = "excerpt"
+    PART = "part"
     UNLIKE = "unlike"
+    # They resemble each other enough, but for their figures.
+    OTHER_FIGURES = "other_figures"
 
 
-NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.CONTAINED})
+NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.EXCERPT})
 """The rules by which the second text joins the first."""
 
 
@@ -53,9 +55,6 @@ class Text(pydantic.BaseModel, frozen=True):
     fingerprint: str | None
     # Each simhash once; empty if the text has no fingerprint.
     representatives: tuple[Representative, ...]
-    # The share of its sketch that runs with a number account for, 0 to 1. None if the profile has no
-    # sketches, or one of the texts has no fingerprint.
-    number_share: float | None
 
 
 class Pair(pydantic.BaseModel, frozen=True):
@@ -71,23 +70,34 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
 
     # Estimated from the sketches; the decision rests on this.
     resemblance: float
-    # Counted in the texts; None if one of them is not available.
+    # Counted in the texts; None if one of them is not available. So are all exact values.
     exact_resemblance: float | None
-    # Counted over runs without a number; None also if neither text has such runs.
-    exact_resemblance_of_words: float | None
     # The resemblance (inclusive) that texts of this length need to agree, and to join a root.
     needed: float
     needed_for_root: float
-    # The share of the smaller text that is in the other, estimated and counted.
+    # How many figures of the text that has fewer are not in the other, estimated and counted, and how many
+    # (inclusive) may be.
+    replaced: float
+    exact_replaced: int | None
+    replaceable: int
+    # The share of the smaller text that is in the other, estimated and counted, and the share (inclusive)
+    # that an excerpt needs.
     contained: float
     exact_contained: float | None
-    # The share (inclusive) from which the smaller text counts as contained, and whether the lengths
-    # of both texts are such that containment counts.
     contained_needed: float
-    contained_counts: bool
+    # The size of the smaller text as a share of the other's, and the one (inclusive) that an excerpt needs.
+    size: float
+    size_needed: float
     agree: bool
-    # Whether the second may join a cluster whose root is the first.
+    # Whether one may join a cluster whose root is the other.
     may_join: bool
+    # Whether the smaller one is a part of the other, whatever its size.
+    is_part: bool
+
+    @property
+    def missed_by(self) -> float:
+        """How much resemblance is missing for the two to agree by it; 0 if nothing is."""
+        return max(0.0, self.needed - self.resemblance)
 
 
 class Explanation(pydantic.BaseModel, frozen=True):

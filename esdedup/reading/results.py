@@ -20,9 +20,9 @@ EXAMPLE_ARTICLE: dict[str, Any] = {
 _FULL = EXAMPLE_ARTICLE | {
     "text": "The harbour council voted on Monday to …",
     "site": "morningwire.example",
-    "fingerprint": "19dfa27d3dd640349bbbd212150a0ae9",
+    "fingerprint": "3f676f5fd990e6630ddc77a8a72eb3c6",
     "bands": ["02bN58", "8ys8AKS"],
-    "profile": "verified-3",
+    "profile": "verified-4",
     "seq": 456,
 }
 _ROW = EXAMPLE_ARTICLE | {

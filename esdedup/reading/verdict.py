@@ -178,17 +178,20 @@ RULES = {
     Rule.RESEMBLE: translatable(
         "They have a representative in common, and the whole texts resemble each other enough: one cluster."
     ),
-    Rule.CONTAINED: translatable(
-        "They have a representative in common, and the shorter text is contained in the other: one cluster."
+    Rule.EXCERPT: translatable(
+        "They have a representative in common, and the shorter text is an excerpt of the other: one cluster."
     ),
-    Rule.IN_THE_FIRST: translatable(
-        "They have a representative in common, and B is contained in A. But A came first and would be"
-        " the root, and a text that is only contained in a root does not join it: two clusters. If B "
-        "came first, it would be one cluster."
+    Rule.PART: translatable(
+        "They have a representative in common, and the shorter text is a part of the other, but too small or"
+        " too much edited to join it: two clusters."
     ),
     Rule.UNLIKE: translatable(
         "They have a representative in common, but the whole texts do not resemble each other enough:"
         " two clusters."
+    ),
+    Rule.OTHER_FIGURES: translatable(
+        "They have a representative in common, and the whole texts resemble each other enough, but too many"
+        " of their figures differ: two clusters."
     ),
 }
 """What each rule means for two texts without any others."""

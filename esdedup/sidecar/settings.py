@@ -26,7 +26,15 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import fields_given
 from esdedup.fingerprint.fingerprinter import WORKERS
-from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
+from esdedup.fingerprint.profile import (
+    DEFAULT,
+    LEAST_RESEMBLANCE,
+    LONGEST_TEXT_LENGTH,
+    MAX_TEXT_LENGTH,
+    MOST_RESEMBLANCE,
+    Profile,
+    get_profile,
+)
 from esdedup.ingest.word_files import with_words
 from esdedup.origins import is_loopback, is_wildcard
 from esdedup.sidecar.setting_names import (
@@ -155,6 +163,9 @@ class Settings(BaseSettings):
     )
     zero_bit: int | None = Field(default=None, ge=0, le=1)
     """The bit of a simhash of classic and keywords where weights add up to zero: 0 (the default) or 1."""
+    resemblance: float | None = Field(default=None, ge=LEAST_RESEMBLANCE, le=MOST_RESEMBLANCE)
+    """How much of their wording two long texts share if they are near-duplicates, by the profile verified;
+    short texts need more. Default: the profile's."""
     max_distance_bits: int = Field(default=3, ge=0, le=3)
     """Up to how many bits may differ in two simhashes that are near."""
     max_text_length: int = Field(default=MAX_TEXT_LENGTH, ge=1, le=LONGEST_TEXT_LENGTH)
@@ -328,6 +339,7 @@ class Settings(BaseSettings):
                 f"not with {profile.name}"
             )
         return with_words(profile, **words).with_changes(
+            resemblance=self.resemblance,
             max_distance_bits=self.max_distance_bits,
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,

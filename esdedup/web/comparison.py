@@ -1,5 +1,6 @@
 """Why two articles are in one cluster or not: a page, with what differs between their texts, and as JSON."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import parse_qsl
@@ -29,11 +30,12 @@ _REASONS = {
     Rule.NOTHING_IN_COMMON: translatable("They have no characteristic passage in common."),
     Rule.WITHIN_DISTANCE: translatable("They have a characteristic passage in common."),
     Rule.RESEMBLE: translatable("Their wording is alike enough."),
-    Rule.CONTAINED: translatable("The shorter one is contained in the longer one."),
-    Rule.IN_THE_FIRST: translatable("B is no more than a part of A, and A came first."),
+    Rule.EXCERPT: translatable("The shorter one is an excerpt of the longer one."),
+    Rule.PART: translatable("The shorter one is a part of the longer one, but too small or too much edited."),
     Rule.UNLIKE: translatable(
         "They have a characteristic passage in common, but their wording is not alike enough."
     ),
+    Rule.OTHER_FIGURES: translatable("Their wording is alike enough, but they differ in too many figures."),
 }
 """What each rule means for readers, if it is what decided."""
 
@@ -225,14 +227,25 @@ def _facts(comparison: Explanation, language: Language) -> Iterator[tuple[str, s
         else:
             words = _("%(share)s by estimate, %(exact)s counted", share=share, exact=percent(counted))
             yield _("Wording in common"), words
-        yield _("Needed at this length"), percent(whole.needed)
-        if whole.contained_counts:
-            words = _(
-                "%(share)s of the smaller text is in the other; %(needed)s counts as contained",
-                share=percent(whole.contained),
-                needed=percent(whole.contained_needed),
-            )
-            yield _("Contained"), words
+        needed = percent(whole.needed)
+        if whole.missed_by:
+            needed = _("%(needed)s, missed by %(missed)s", needed=needed, missed=percent(whole.missed_by))
+        yield _("Needed at this length"), needed
+        words = _(
+            "%(replaced)s, by estimate; up to %(most)s may be",
+            replaced=language.number(math.ceil(whole.replaced)),
+            most=language.number(whole.replaceable),
+        )
+        yield _("Figures that are others"), words
+        words = _(
+            "%(share)s of the smaller text is in the other, and it is %(size)s as long; an excerpt needs"
+            " %(needed)s and %(size_needed)s",
+            share=percent(whole.contained),
+            size=percent(whole.size),
+            needed=percent(whole.contained_needed),
+            size_needed=percent(whole.size_needed),
+        )
+        yield _("Contained"), words
     if any(text.left_out and text.left_out.passages for text in (one, other)):
         for name, text in (("A", one), ("B", other)):
             left_out, words = text.left_out, _("nothing")

@@ -24,8 +24,8 @@ SENTENCES = [
     for draw in [Random(32)]
     for number in range(60)
 ]
-# Each is near the one before. The third agrees with the first as a root, the fourth does not.
-FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 5, 8, 10))
+# Each is near the second. The third may join the first as a root, though it is not near it; not the fourth.
+FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 3, 4, 7))
 
 
 @pytest.fixture

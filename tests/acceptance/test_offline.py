@@ -418,6 +418,22 @@ def test_the_fewer_bits_may_differ_the_more_clusters(run: Run, tmp_path: Path) -
     assert made.out == run("cluster", "news.jsonl", "--profile", "classic").out
 
 
+def test_the_more_texts_must_resemble_each_other_the_more_clusters(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
+    roots = []
+    for resemblance in ("0.4", "0.66", "0.95"):
+        made = run("cluster", "news.jsonl", "--resemblance", resemblance)
+        roots.append({json.loads(line)["root"] for line in made.out.splitlines()})
+    assert len(roots[0]) < len(roots[1]) < len(roots[2])
+    (tmp_path / "text").write_text("The ferry line has ordered four electric ships for the islands.")
+    labels = [
+        run("fingerprint", *how, "--json", stdin=(tmp_path / "text").read_bytes()).json["profile"]
+        for how in ((), ("--resemblance", "0.66"), ("--resemblance", "0.95"))
+    ]
+    assert labels[:2] == ["verified-4"] * 2
+    assert labels[2].startswith("verified-4-")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -433,6 +449,13 @@ def test_the_fewer_bits_may_differ_the_more_clusters(run: Run, tmp_path: Path) -
         (["cluster", "-", "--stop-words", "x"], "--stop-words goes with"),
         (["cluster", "-", "--profile", "classic", "--token-hash", "md5"], "no hash 'md5'"),
         (["cluster", "-", "--max-distance-bits", "4"], "Invalid value for '--max-distance-bits'"),
+        (
+            ["cluster", "-", "--resemblance", "0.39"],
+            "'--resemblance': Input should be greater than or equal to",
+        ),
+        (["cluster", "-", "--resemblance", "0.96"], "'--resemblance': Input should be less than or equal to"),
+        (["cluster", "-", "--resemblance", "nan"], "Invalid value for '--resemblance'"),
+        (["cluster", "-", "--profile", "classic", "--resemblance", "0.7"], "goes with the profile verified"),
     ],
 )
 def test_usage_errors_about_words_exit_with_2_and_say_why(

@@ -34,8 +34,8 @@ from tests.support.exploring import examples
 from tests.support.forests import in_each_way
 from tests.support.model import Model
 
-# Few representatives of both kinds, a few bits apart; sketches that resemble each other more or less; both
-# lengths. Odd ones are minhashes.
+# Few representatives of both kinds, a few bits apart; sketches that resemble each other more or less; short
+# and long. Odd ones are minhashes.
 _SIMHASHES = [0, 0b110, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40]
 _MINHASHES = [1, 0b11, 0b111, 0xFFFF_0000_FFFF_0001]
 
@@ -48,9 +48,11 @@ def _signatures(draw: st.DrawFn) -> bytes:
         :REPRESENTATIVES
     ]
     # Words of a sketch that are equal or not: a resemblance in eighths, on several axes.
-    made["sketch"] = [draw(st.sampled_from([0x1111_1111_1111_1111, 0x2222_2222_2222_2222])) for _ in range(8)]
-    made["letters"] = draw(st.sampled_from([100, 5_000]))
-    made["runs"] = draw(st.sampled_from([100, 300]))
+    made["sketch"] = [draw(st.sampled_from([0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA])) for _ in range(8)]
+    made["units"] = draw(st.sampled_from([50, 5_000]))
+    made["runs"] = draw(st.sampled_from([100, 150, 300]))
+    made["figures"] = draw(st.sampled_from([0, 20]))
+    made["figure_sketch"] = draw(st.sampled_from([0, 1, 2**40 - 1]))
     return made.tobytes()
 
 

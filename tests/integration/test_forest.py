@@ -25,10 +25,10 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"verified-3.*keywords-3") as refused:
+    with pytest.raises(ForestMismatch, match=r"verified-4.*keywords-3") as refused:
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     assert refused.value.forest == forest
-    assert (refused.value.found, refused.value.supported) == ("verified-3", "keywords-3")
+    assert (refused.value.found, refused.value.supported) == ("verified-4", "keywords-3")
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,11 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
         ({}, "not a forest of esdedup"),
         ({"esdedup": {"format": 99, "profile": "classic-3"}}, "format 99"),
         (
-            {"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"agreement": {"number_weight": 5}}},
-            r"rules \(number_weight\)",
+            {
+                "esdedup": dataclasses.asdict(Meta.of(VERIFIED))
+                | {"profile": "verified-3", "agreement": {"least_resemblance": 0.53, "root_slack": 0.15}}
+            },
+            "'verified-3', whose rules .* does not have: use the version .* or index the articles anew",
         ),
         ({"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"layout": "4x16"}}, "layout '4x16'"),
     ],

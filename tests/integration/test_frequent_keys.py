@@ -104,7 +104,7 @@ def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> n
     made["representatives"][:, 0] = simhashes
     made["representatives"][:, 1:] |= MINHASH
     made["sketch"] = random.integers(0, 2**64, made["sketch"].shape, np.uint64)
-    made["letters"], made["runs"] = 5_000, 300
+    made["units"], made["runs"] = 5_000, 300
     return as_nodes(made)
 
 

@@ -42,11 +42,11 @@ MUTANTS = [
         ("unit/test_fingerprinter.py", "unit/test_core.py"),
     ),
     Mutant(
-        "a short text agrees with a long article that contains it",
+        "a small part of an article joins it, and so a round-up of many stories draws all of them together",
         "core/src/forest/agreement.rs",
-        "u64::from(longer) <= self.contained_letters",
-        "u64::from(longer) <= u64::MAX",
-        ("unit/test_profile.py",),
+        "&& share >= self.excerpt_share - slack",
+        "&& share >= 0.0 - slack",
+        ("unit/test_agreement.py",),
     ),
     Mutant(
         "of keywords that weigh the same, those are kept that the process has met first",

@@ -139,7 +139,11 @@ class BoilerplateModel:
                 marks.append(passages[place].hash >> 32)
         marks = marks[:3]
         if has_ample:
-            listed = [not each.is_prose for each in passages]
+            # Where a text was cut off, its last sentence has no end.
+            listed = [
+                not each.is_prose and (is_list or place + 1 < len(passages))
+                for place, (each, is_list) in enumerate(zip(passages, lists, strict=True))
+            ]
         elif has_enough:
             listed = lists
         else:

@@ -1,4 +1,6 @@
-"""The comparison of whole texts once more, in numpy, as it was before the crate."""
+"""The comparison of whole texts once more, in numpy: plain, code by code."""
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -7,64 +9,92 @@ from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.signature import Signatures
 
 Sketches = npt.NDArray[np.uint64]
-_CODES = 15
-_NIBBLES = np.uint64(0x1111_1111_1111_1111)
+Floats = npt.NDArray[np.float64]
+_CODES = 3
 
 
 def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     similarity = resemblance(one["sketch"], other["sketch"])
-    shorter = np.maximum(np.minimum(one["letters"], other["letters"]), 1)
-    longer = np.maximum(one["letters"], other["letters"])
-    excess = (rules.most_resemblance - rules.least_resemblance) * rules.short_letters / shorter
-    needed = np.minimum(rules.most_resemblance, rules.least_resemblance + excess)
-    runs = one["runs"].astype(np.float64) + other["runs"]
-    fewer_runs = np.maximum(np.minimum(one["runs"], other["runs"]), 1)
-    # Squared twice: unlike a power, the same bits on every machine.
-    tininess = np.square(np.square(np.minimum(rules.tiny_runs / fewer_runs, 1.0)))
-    excess_of_tiny = (rules.tiny_resemblance - rules.least_resemblance) * tininess
-    needed = np.maximum(needed, rules.least_resemblance + excess_of_tiny)
-    # With J = shared / (runs - shared), shared is J * runs / (1 + J).
-    contained = np.minimum(similarity * runs / (1 + similarity) / fewer_runs, 1.0)
-    may_contain = (longer <= rules.contained_letters) & (fewer_runs >= rules.contained_runs)
-    is_contained = (
-        may_contain & (contained >= rules.least_contained) & (similarity >= rules.contained_resemblance)
-    )
+    shorter = np.minimum(one["units"], other["units"]).astype(np.float64)
+    excess = (1 - rules.resemblance) * rules.short_excess
+    needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
+    # Of the figures that are not shared, each text has half, but for those that it has more.
+    more = np.abs(one["figures"].astype(np.float64) - other["figures"])
+    replaced = np.maximum(unshared(one["figure_sketch"], other["figure_sketch"]) - more, 0) / 2
+    figures = np.minimum(one["figures"], other["figures"])
+    replaceable = np.maximum(shorter / rules.units_a_figure, figures * rules.figure_share + 0.5)
+    smaller = np.maximum(np.minimum(one["runs"], other["runs"]), 1).astype(np.float64)
+    larger = np.maximum(np.maximum(one["runs"], other["runs"]), 1)
+    # With J = shared / (all - shared), shared is J * all / (1 + J).
+    contained = np.minimum(similarity * (smaller + larger) / (1 + similarity) / smaller, 1)
+    share = smaller / larger
+    # Texts of one length with the resemblance needed have this in common, so they are no excerpts before.
+    in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
+    have_figures = replaced <= replaceable
+
+    def agree(slack: float) -> npt.NDArray[np.bool_]:
+        is_excerpt = (
+            (contained >= in_common - slack)
+            & (share >= rules.excerpt_share - slack)
+            & (shorter >= rules.contained_units)
+        )
+        agreed: npt.NDArray[np.bool_] = have_figures & ((similarity >= needed - slack) | is_excerpt)
+        return agreed
+
     return Comparison(
         resemblance=similarity,
         needed=needed,
+        replaced=replaced,
+        replaceable=replaceable,
         contained=contained,
-        may_contain=may_contain,
-        agree=(similarity >= needed) | is_contained,
-        # Texts that contain the root have the root in common; texts that it contains may share nothing.
-        may_join=(similarity >= needed - rules.root_slack) | (is_contained & (other["runs"] <= one["runs"])),
+        share=share,
+        agree=agree(0),
+        may_join=agree(rules.root_slack),
+        is_part=have_figures
+        & (contained >= rules.part_contained)
+        & (share >= rules.part_share)
+        & (shorter >= rules.part_units),
     )
 
 
-def resemblance(one: Sketches, other: Sketches) -> npt.NDArray[np.float64]:
+def resemblance(one: Sketches, other: Sketches) -> Floats:
     """Estimate the resemblance of pairs of texts, row by row: float64 ``(n,)``, 0 to 1.
-
-    The root mean square error is about 0.05; see `test_the_estimate_is_near_the_truth`.
 
     Args:
         one: ``(n, WORDS)``.
         other: ``(n, WORDS)``.
     """
-    in_one, in_other = _filled(one), _filled(other)
-    either = _count(in_one | in_other)
-    same = either - _count(_filled(one ^ other))
-    # Different runs have equal codes by chance once in 15 times.
-    chance = _count(in_one & in_other) / _CODES
-    share = (same - chance) / (1 - 1 / _CODES) / np.maximum(either, 1)
-    return np.clip(share, 0.0, 1.0)
+    ours, theirs = _codes(one), _codes(other)
+    either = ((ours != 0) | (theirs != 0)).sum(axis=-1)
+    same = ((ours == theirs) & (ours != 0)).sum(axis=-1)
+    # Different runs have equal codes by chance once in 3 times.
+    both = ((ours != 0) & (theirs != 0)).sum(axis=-1)
+    share: Floats = np.clip((_CODES * same - both) / ((_CODES - 1) * np.maximum(either, 1)), 0.0, 1.0)
+    return share
 
 
-def _filled(sketches: Sketches) -> Sketches:
-    """Return 1 for each nibble that is not 0, in its place."""
-    pairs = sketches | sketches >> np.uint64(1)
-    lowest: Sketches = (pairs | pairs >> np.uint64(2)) & _NIBBLES
-    return lowest
+def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
+    """Return the codes of 2 bits, in any order."""
+    shifts = np.arange(0, 64, 2, dtype=np.uint64)
+    codes = (sketches[..., None] >> shifts) & np.uint64(3)
+    flat: npt.NDArray[np.uint64] = codes.reshape(*sketches.shape[:-1], 32 * sketches.shape[-1])
+    return flat
 
 
-def _count(words: Sketches) -> npt.NDArray[np.int64]:
-    counts: npt.NDArray[np.int64] = np.bitwise_count(words).sum(axis=-1, dtype=np.int64)
-    return counts
+def unshared(one: Sketches, other: Sketches) -> Floats:
+    """Estimate from odd sketches how many figures at least one of two texts has alone: float64 ``(n,)``."""
+    bits = [(first ^ second).bit_count() for first, second in zip(one.tolist(), other.tolist(), strict=True)]
+    return np.array([_fewest_figures(each) for each in bits], np.float64)
+
+
+def _fewest_figures(odd_bits: int) -> int:
+    """Return the fewest figures after which so many of 64 bits may be odd, within a standard deviation."""
+    if odd_bits == 0:
+        return 0
+    for count in range(100):
+        # Of one bit, and of whether two are equal: how much more often than not.
+        even, equal = (1 - 2 / 64) ** count, (1 - 4 / 64) ** count
+        variance = 64 / 4 * (1 - even**2) + 64 * 63 / 4 * (equal - even**2)
+        if odd_bits - 0.5 - 32 * (1 - even) <= math.sqrt(max(variance - 1, 0)):
+            return count
+    return 100

@@ -48,7 +48,9 @@ def dedup_of(es: Elasticsearch, folder: Path, what: str) -> Dedup:
     """Feed the forest of `news` or of `wire`, of which each has its own names of fields."""
     fields = WIRE_FIELDS if what == "wire" else None
     forest = name_of(folder, f"{what}-forest")
-    return Dedup(es, forest=forest, retention=_RETENTION, fields=fields, batch_size=_BATCH)
+    # What is kept of a forest are the documents of its nodes, which one in memory does not have.
+    how: dict[str, Any] = {"fields": fields, "batch_size": _BATCH, "lookup": "search"}
+    return Dedup(es, forest=forest, retention=_RETENTION, **how)
 
 
 def reader_of(es: Elasticsearch, folder: Path) -> Reader:

@@ -264,7 +264,7 @@ def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
     def sentences(count: int) -> str:
         return " ".join(" ".join(random.choice(words, 8)) + "." for _ in range(count))
 
-    disclaimer = sentences(12)
+    disclaimer = sentences(30)
     pages: Articles = {
         str(page): {"text": f"{sentences(4)} {disclaimer}", "lang": "en"} for page in range(200)
     }

@@ -108,7 +108,7 @@ def test_readers_get_lone_surrogates_back() -> None:
 def test_flags_that_do_not_fit_are_refused() -> None:
     parsed = ParsedTexts.of(["One sentence. Another one."], max_length=100)
     with pytest.raises(ValueError, match="3 flags for 2 passages"):
-        parsed.core.signatures(bytes(3), 6, 2_000, 5)
+        parsed.core.signatures(bytes(3), 6, 2_000)
     with pytest.raises(ValueError, match="do not fit"):
         _core.weighted_simhashes(bytes(16), bytes(8), bytes(8))
 

@@ -34,7 +34,7 @@ from tests.support.arrivals import (
 from tests.support.model import Model
 
 RELATION = relation_of(CLASSIC)
-_LOWEST = np.uint64(0x1111_1111_1111_1111)
+_LOWEST = np.uint64(0x5555_5555_5555_5555)
 
 
 def scattered(numbers: range, time: int) -> list[Arrival]:
@@ -152,7 +152,7 @@ def different_texts(count: int) -> np.ndarray:
     signatures["representatives"] = random.integers(0, 2**62, (count, REPRESENTATIVES), np.uint64) | MINHASH
     signatures["representatives"][:, 0] = SHARED
     signatures["sketch"] = random.integers(0, 2**62, signatures["sketch"].shape, np.uint64) | _LOWEST
-    signatures["letters"], signatures["runs"] = 5_000, 300
+    signatures["units"], signatures["runs"] = 5_000, 300
     return signatures
 
 

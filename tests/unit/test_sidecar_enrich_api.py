@@ -66,7 +66,7 @@ class Sidecar:
             ownership=lambda: self.ownership,
             metrics=self.metrics,
         )
-        routes = enrich_routes(enrichment, fields=None, profile="verified-3", max_body_bytes=max_body_bytes)
+        routes = enrich_routes(enrichment, fields=None, profile="verified-4", max_body_bytes=max_body_bytes)
         answer = counting(self.metrics)
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
 
@@ -91,7 +91,7 @@ class Sidecar:
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
                 {"fingerprint": f"n{at}"},
                 len(each.text),
-                "verified-3",
+                "verified-4",
             )
             for at, each in enumerate(articles)
         ]
@@ -148,7 +148,7 @@ def test_each_action_gets_what_is_to_be_added_to_it() -> None:
             "published": 1_000,
             "length": 3,
             "partition": first["dedup"]["partition"],
-            "profile": "verified-3",
+            "profile": "verified-4",
             "fingerprint": "n0",
         },
     }
@@ -266,7 +266,7 @@ def test_bodies_may_be_gzip() -> None:
             "Malformed action/metadata line [1], it is not JSON",
         ),
         (ONE, "forest=other", 409, "the forest of this sidecar is own, not other"),
-        (ONE, "profile=classic-3", 409, "the profile of this sidecar is verified-3, not classic-3"),
+        (ONE, "profile=classic-3", 409, "the profile of this sidecar is verified-4, not classic-3"),
         (ONE, "backfill=perhaps", 400, "backfill: "),
     ],
 )
@@ -278,7 +278,7 @@ def test_odd_requests_are_refused_in_words(body: bytes, query: str, status: int,
 
 
 def test_a_sidecar_takes_articles_of_its_own_forest_and_profile() -> None:
-    (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-3")
+    (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-4")
     assert item["outcome"] == "new_root"
 
 

@@ -107,6 +107,10 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ),
         ({"batch_size": "5001"}, "1 to 5,000"),
         (
+            {"resemblance": "0.39"},
+            "--resemblance (ESDEDUP_SIDECAR_RESEMBLANCE) is '0.39': it must be a number, 0.4 to 0.95",
+        ),
+        (
             {"lease_ttl_s": "nan"},
             "--lease-ttl-s (ESDEDUP_SIDECAR_LEASE_TTL_S) is 'nan': it must be a number, 1 ",
         ),
@@ -268,6 +272,7 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     assert fields_given(loaded({"text_field": "body"})) == Fields(text="body")
     assert loaded().fingerprint_profile == DEFAULT
     assert loaded({"max_distance_bits": 0}).fingerprint_profile == DEFAULT.with_changes(max_distance_bits=0)
+    assert loaded({"resemblance": 0.8}).fingerprint_profile == DEFAULT.with_changes(resemblance=0.8)
     assert loaded({"keep_boilerplate": True}).fingerprint_profile.keep_boilerplate
     (tmp_path / "stop.txt").write_text("the\n")
     words = {
@@ -304,7 +309,8 @@ def test_every_setting_is_described_and_has_its_unit() -> None:
     for setting in settings_of(Settings):
         assert setting.description.endswith(".")
         assert setting.allowed
-        if setting.kind is float:
+        # A share has no unit.
+        if setting.kind is float and setting.name != "resemblance":
             assert setting.name.endswith(("_s", "_days"))
 
 

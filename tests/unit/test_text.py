@@ -2,6 +2,7 @@
 
 import itertools
 import unicodedata
+from collections import Counter
 
 import numpy as np
 import numpy.typing as npt
@@ -211,16 +212,20 @@ def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, tokens: list[
 
 @given(token_texts, token_texts)
 def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str]) -> None:
-    """Counted as for an explanation: runs without a number, and runs with one."""
+    """Counted as for an explanation: runs, and figures each time that they come."""
     for one, other in zip(ones, others, strict=False):
-        ours, theirs = (set(runs(page_words(text), RUN_UNITS)) for text in (one, other))
-        ((of_words, of_numbers),) = parsed(one).core.overlap(b"", parsed(other).core, b"")
-        for has_number, found in ((False, of_words), (True, of_numbers)):
-            mine, yours = (
-                {run for run in each if any(word[0].isdigit() for word in run) == has_number}
-                for each in (ours, theirs)
-            )
-            assert found == (len(mine & yours), len(mine), len(yours))
+        mine, yours = (page_words(text) for text in (one, other))
+        ((of_runs, of_figures),) = parsed(one).core.overlap(b"", parsed(other).core, b"")
+        ours, theirs = (set(runs(each, RUN_UNITS)) for each in (mine, yours))
+        assert of_runs == (len(ours & theirs), len(ours), len(theirs))
+        figures, other_figures = (
+            Counter(word for word in each if word[0].isdigit()) for each in (mine, yours)
+        )
+        assert of_figures == (
+            (figures & other_figures).total(),
+            figures.total(),
+            other_figures.total(),
+        )
 
 
 def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:

@@ -232,13 +232,15 @@ def test_each_passage_is_where_it_is_said_to_be(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_what_is_left_out_is_told_in_the_text_without_markup(form: Literal["NFC", "NFD"]) -> None:
-    text = unicodedata.normalize(form, f"<p>Économie &amp; été\n\nÀ propos</p>\n{article(1)}<!-- no --> Fin…")
+    text = unicodedata.normalize(
+        form, f"<p>Économie &amp; été\n\nÀ propos</p>\n{article(1)}<!-- no --> Fin…\n\nÀ suivre"
+    )
     found = left_out(text, NOTHING_LEARNED, max_length=10_000)
     assert [span.text for span in found.spans] == [
         unicodedata.normalize(form, "Économie & été\n\nÀ propos"),
-        "Fin…",
+        unicodedata.normalize(form, "Fin…\n\nÀ suivre"),
     ]
-    assert (found.passages, found.of_passages) == (3, 9)
+    assert (found.passages, found.of_passages) == (4, 10)
     assert found.letters == sum(map(str.isalnum, "Économie & été À propos Fin"))
 
 

@@ -82,7 +82,7 @@ impl Relation {
         })
     }
 
-    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 6]> {
+    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 9]> {
         let no_pairs = || PyValueError::new_err("there are no pairs of texts to compare");
         let Either::Agreement(ByAgreement { agreement, .. }) = &self.0 else { return Err(no_pairs()) };
         if one.len() != other.len() {
@@ -97,10 +97,13 @@ impl Relation {
         Ok([
             shares(|each| each.resemblance),
             shares(|each| each.needed),
+            shares(|each| each.replaced),
+            shares(|each| each.replaceable),
             shares(|each| each.contained),
-            flags(|each| each.may_contain),
+            shares(|each| each.share),
             flags(|each| each.agree),
             flags(|each| each.may_join),
+            flags(|each| each.is_part),
         ])
     }
 }

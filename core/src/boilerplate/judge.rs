@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
 
-// Lists are left out if so many letters of other text remain, and single passages that are not prose if so many letters
-// of prose remain. Chosen on the labelled articles: benchmarks/tried.md.
+// Lists are left out if so many letters of other text remain, and single passages that are not prose, but for the last, if
+// so many letters of prose remain. Chosen on the labelled articles: benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
 // They must be so large a part of what is not boilerplate: a list is not published for its introduction.
@@ -70,8 +70,11 @@ pub fn judge(passages: &[Passage]) -> Judgement {
     // What a table says is in its figures, however many others have the same ones.
     let is_table = !has_ample && !has_enough && is_mostly_figures(passages);
     let is_boilerplate = |passage: &Passage| passage.is_learned && !(is_table && passage.has_figures);
-    let fate = |(passage, in_list): (&Passage, &bool)| {
-        let is_unwanted = if has_ample { !passage.is_prose } else { *in_list && has_enough };
+    let fate = |(at, (passage, in_list)): (usize, (&Passage, &bool))| {
+        // Where a text was cut off, its last sentence has no end.
+        let is_last = at + 1 == passages.len();
+        let is_unwanted =
+            if has_ample { !passage.is_prose && (*in_list || !is_last) } else { *in_list && has_enough };
         if is_boilerplate(passage) || is_unwanted {
             Fate::LeftOut
         } else if *in_list && !(has_ample || has_enough || is_table && passage.has_figures) {
@@ -81,7 +84,7 @@ pub fn judge(passages: &[Passage]) -> Judgement {
         }
     };
     Judgement {
-        fates: passages.iter().zip(&in_list).map(fate).collect(),
+        fates: passages.iter().zip(&in_list).enumerate().map(fate).collect(),
         marks: marks(passages, &in_list, is_boilerplate),
     }
 }
@@ -172,6 +175,14 @@ mod tests {
         assert_eq!(judge(&page).fates, [Fate::Kept, Fate::LeftOut, Fate::LeftOut]);
         let page = [passage(1, 15, true), passage(2, 9, false), passage(3, 9, false)];
         assert_eq!(judge(&page).fates, [Fate::Kept, Fate::Doubtful, Fate::Doubtful]);
+    }
+
+    #[test]
+    fn the_end_of_a_text_that_was_cut_off_is_kept() {
+        let single = [passage(1, 9, false), passage(2, 250, true), passage(3, 9, false)];
+        assert_eq!(judge(&single).fates, [Fate::LeftOut, Fate::Kept, Fate::Kept]);
+        let list = [passage(2, 250, true), passage(1, 9, false), passage(3, 9, false)];
+        assert_eq!(judge(&list).fates, [Fate::Kept, Fate::LeftOut, Fate::LeftOut]);
     }
 
     #[test]

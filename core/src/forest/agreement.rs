@@ -13,16 +13,18 @@ use crate::signature::{REPRESENTATIVES, WORDS};
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 #[derive(Clone, Copy, Debug)]
 pub struct Agreement {
-    pub least_resemblance: f64,
-    pub most_resemblance: f64,
-    pub short_letters: f64,
-    pub tiny_resemblance: f64,
-    pub tiny_runs: f64,
+    pub resemblance: f64,
+    pub short_excess: f64,
+    pub short_units: f64,
     pub root_slack: f64,
+    pub units_a_figure: f64,
+    pub figure_share: f64,
     pub least_contained: f64,
-    pub contained_letters: u64,
-    pub contained_runs: u64,
-    pub contained_resemblance: f64,
+    pub contained_units: f64,
+    pub excerpt_share: f64,
+    pub part_contained: f64,
+    pub part_share: f64,
+    pub part_units: f64,
     pub max_postings: usize,
 }
 
@@ -32,8 +34,10 @@ pub struct Agreement {
 pub struct Text {
     pub representatives: [u64; REPRESENTATIVES],
     pub sketch: [u64; WORDS],
-    pub letters: u32,
+    pub figure_sketch: u64,
+    pub units: u16,
     pub runs: u16,
+    pub figures: u16,
     pub indexed: u16,
 }
 
@@ -44,21 +48,27 @@ pub struct Comparison {
     pub resemblance: f64,
     /// The resemblance (inclusive) that texts of this length need to agree.
     pub needed: f64,
+    /// How many figures of the text with fewer are not in the other, estimated.
+    pub replaced: f64,
+    /// How many of them (inclusive) may be.
+    pub replaceable: f64,
     /// The share of the smaller text that is in the other, estimated, 0 to 1.
     pub contained: f64,
-    /// Whether the lengths of both are such that containment counts.
-    pub may_contain: bool,
+    /// The size of the smaller text as a share of the other's, 0 to 1.
+    pub share: f64,
     /// Whether they agree.
     pub agree: bool,
-    /// Whether the first may join a cluster whose root is the second.
+    /// Whether one may join a cluster whose root is the other.
     pub may_join: bool,
+    /// Whether the smaller one is a part of the other.
+    pub is_part: bool,
 }
 
-const CODES: f64 = 15.0;
+const CODES: f64 = 3.0;
 
-/// Estimates how much two texts resemble each other, 0 to 1, from 4 bits of each bin of their sketches.
+/// Estimates how much two texts resemble each other, 0 to 1, from 2 bits of each bin of their sketches.
 ///
-/// The root mean square error is about 0.05; see `test_the_estimate_is_near_the_truth`.
+/// The root mean square error is about 0.04; see `test_the_estimate_is_near_the_truth`.
 #[inline]
 pub fn resemblance(one: &[u64; WORDS], other: &[u64; WORDS]) -> f64 {
     let (mut in_either, mut in_both, mut different) = (0, 0, 0);
@@ -68,50 +78,83 @@ pub fn resemblance(one: &[u64; WORDS], other: &[u64; WORDS]) -> f64 {
         in_both += (in_one & in_other).count_ones();
         different += filled(one ^ other).count_ones();
     }
-    // Different runs have equal codes by chance once in 15 times.
-    let chance = f64::from(in_both) / CODES;
-    let same = f64::from(in_either - different);
-    let share = (same - chance) / (1.0 - 1.0 / CODES) / f64::from(in_either.max(1));
-    share.clamp(0.0, 1.0)
+    // Different runs have equal codes by chance once in 3 times. Whole numbers, so that equal sketches give just 1.
+    let same = CODES * f64::from(in_either - different) - f64::from(in_both);
+    (same / ((CODES - 1.0) * f64::from(in_either.max(1)))).clamp(0.0, 1.0)
 }
 
-/// Returns 1 for each nibble that is not 0, in its place.
+/// Returns 1 for each pair of bits that is not 0, in its place.
 #[inline]
 fn filled(word: u64) -> u64 {
-    let pairs = word | word >> 1;
-    (pairs | pairs >> 2) & 0x1111_1111_1111_1111
+    (word | word >> 1) & 0x5555_5555_5555_5555
 }
+
+/// How many figures two texts do not share at least, by the bits in which their odd sketches differ.
+///
+/// The fewest whose bits may differ in that number, within about a standard deviation; few figures hardly ever share a
+/// bit. From half of the bits on, they tell nothing.
+const UNSHARED: [f64; 65] = {
+    let (mut unshared, mut bits) = ([0.0; 65], 1);
+    // After n figures, a bit is even more often than odd by `bias`, two bits are equal more often by `common`.
+    let (mut count, mut bias, mut common) = (0.0, 1.0, 1.0);
+    while bits <= 64 {
+        let odd = bits as f64 - 0.5;
+        while count < MOST_UNSHARED {
+            let missing = odd - 32.0 * (1.0 - bias);
+            let variance = 16.0 * (1.0 - bias * bias) + 64.0 * 63.0 / 4.0 * (common - bias * bias);
+            if missing <= 0.0 || missing * missing <= variance - 1.0 {
+                break;
+            }
+            count += 1.0;
+            bias *= 1.0 - 2.0 / 64.0;
+            common *= 1.0 - 4.0 / 64.0;
+        }
+        unshared[bits] = count;
+        bits += 1;
+    }
+    unshared
+};
+const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
     /// Compares two texts.
+    #[inline]
     pub fn compare(&self, one: &Text, other: &Text) -> Comparison {
         let resemblance = resemblance(&one.sketch, &other.sketch);
-        let shorter = f64::from(one.letters.min(other.letters).max(1));
-        let longer = one.letters.max(other.letters);
-        let excess = (self.most_resemblance - self.least_resemblance) * self.short_letters / shorter;
-        let of_letters = f64::min(self.most_resemblance, self.least_resemblance + excess);
-        let runs = f64::from(one.runs) + f64::from(other.runs);
-        let fewer_runs = one.runs.min(other.runs).max(1);
-        let fewer = f64::from(fewer_runs);
-        // Squared twice: unlike a power, the same bits on every machine.
-        let tininess = f64::min(self.tiny_runs / fewer, 1.0);
-        let tininess = (tininess * tininess) * (tininess * tininess);
-        let of_runs = self.least_resemblance + (self.tiny_resemblance - self.least_resemblance) * tininess;
-        let needed = of_letters.max(of_runs);
-        // With J = shared / (runs - shared), shared is J * runs / (1 + J).
-        let contained = f64::min(resemblance * runs / (1.0 + resemblance) / fewer, 1.0);
-        let may_contain =
-            u64::from(longer) <= self.contained_letters && u64::from(fewer_runs) >= self.contained_runs;
-        let is_contained =
-            may_contain && contained >= self.least_contained && resemblance >= self.contained_resemblance;
+        let shorter = f64::from(one.units.min(other.units));
+        let excess = (1.0 - self.resemblance) * self.short_excess;
+        let needed = self.resemblance + excess * f64::min(self.short_units / shorter.max(1.0), 1.0);
+        let unshared = UNSHARED[(one.figure_sketch ^ other.figure_sketch).count_ones() as usize];
+        let replaced = f64::max(unshared - f64::from(one.figures.abs_diff(other.figures)), 0.0) / 2.0;
+        let figures = f64::from(one.figures.min(other.figures));
+        // Half a figure more rounds the share.
+        let replaceable = f64::max(shorter / self.units_a_figure, figures * self.figure_share + 0.5);
+        let (smaller, larger) = (one.runs.min(other.runs).max(1), one.runs.max(other.runs).max(1));
+        let (smaller, larger) = (f64::from(smaller), f64::from(larger));
+        // With J = shared / (all - shared), shared is J * all / (1 + J).
+        let contained = f64::min(resemblance * (smaller + larger) / (1.0 + resemblance) / smaller, 1.0);
+        let share = smaller / larger;
+        let have_figures = replaced <= replaceable;
+        // As much as texts of one length with that resemblance have in common: else they would be excerpts too.
+        let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
+        // Whether they agree with so much less of everything.
+        let agree = |slack: f64| {
+            let is_excerpt = contained >= in_common - slack
+                && share >= self.excerpt_share - slack
+                && shorter >= self.contained_units;
+            have_figures && (resemblance >= needed - slack || is_excerpt)
+        };
+        let is_part = contained >= self.part_contained && share >= self.part_share;
         Comparison {
             resemblance,
             needed,
+            replaced,
+            replaceable,
             contained,
-            may_contain,
-            agree: resemblance >= needed || is_contained,
-            // A text that contains the root has the root in common; texts that it contains may share nothing.
-            may_join: resemblance >= needed - self.root_slack || is_contained && other.runs <= one.runs,
+            share,
+            agree: agree(0.0),
+            may_join: agree(self.root_slack),
+            is_part: have_figures && is_part && shorter >= self.part_units,
         }
     }
 }
@@ -137,7 +180,8 @@ impl Relation for ByAgreement {
     fn are_equal(one: &Text, other: &Text) -> bool {
         one.representatives == other.representatives
             && one.sketch == other.sketch
-            && (one.letters, one.runs) == (other.letters, other.runs)
+            && (one.figure_sketch, one.units, one.runs, one.figures)
+                == (other.figure_sketch, other.units, other.runs, other.figures)
     }
 
     fn representatives(text: &Text) -> &[u64] {

@@ -99,8 +99,9 @@ def read_meta(name: str) -> Requests[Meta | None]:
     rules = found["agreement"]
     if rules is not None and rules.keys() != {field.name for field in dataclasses.fields(Agreement)}:
         raise ForestMismatch(
-            f"the forest {name!r} compares texts by rules ({', '.join(sorted(rules))}) that this version "
-            "of esdedup does not have: use the version that made it, or name another forest",
+            f"the forest {name!r} was made with profile {found['profile']!r}, whose rules this version of "
+            "esdedup does not have: use the version that made it, or index the articles anew, with another "
+            "forest",
             forest=name,
             found=found["profile"],
         )

@@ -1,0 +1,12 @@
+"""Words and figures that are made up, each another."""
+
+import random
+
+
+def words(count: int, seed: int) -> list[str]:
+    chance = random.Random(seed)
+    return ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=10)) for _ in range(count)]
+
+
+def numbers(count: int, seed: int) -> list[str]:
+    return [str(random.Random(f"{seed} {place}").randrange(10**9, 10**10)) for place in range(count)]

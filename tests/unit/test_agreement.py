@@ -1,0 +1,272 @@
+"""When two whole texts agree: by wording, figures and length; and which texts that brings together."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import VERIFIED, Profile, SettingError
+from esdedup.fingerprint.agreement import Agreement, Comparison
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.signature import BINS, SIGNATURE, WORDS
+from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.explainer import Explainer
+from esdedup.neighbours.explanation import Rule
+from esdedup.neighbours.relation import relation_of
+from tests.support import comparison
+from tests.support.wording import numbers, words
+
+RULES = Agreement()
+
+
+def signature(
+    changed: int = 0, *, units: int = 10_000, runs: int = 1_000, figures: int = 0, odd_bits: int = 0
+) -> np.ndarray:
+    """Make a text whose sketches differ in so many bins and bits from those of another one made here."""
+    codes = np.ones(BINS, np.uint64)
+    codes[:changed] = 2
+    made = np.zeros(1, SIGNATURE)
+    made["sketch"] = (codes.reshape(WORDS, -1) << np.arange(0, 64, 2, dtype=np.uint64)).sum(axis=1)
+    made["units"], made["runs"] = units, runs
+    made["figures"], made["figure_sketch"] = figures, (1 << odd_bits) - 1
+    return made
+
+
+def compare(one: np.ndarray, other: np.ndarray, rules: Agreement = RULES) -> Comparison:
+    return Comparison.of(one, other, rules)
+
+
+def test_the_shorter_the_stricter() -> None:
+    needed = [compare(signature(units=each), signature()).needed[0] for each in (0, 10, 60, 120, 600)]
+    assert needed == pytest.approx([0.745, 0.745, 0.745, 0.7025, 0.6685])
+    half = Agreement(resemblance=0.4)
+    assert compare(signature(units=60), signature(), half).needed[0] == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize("units", [30, 150, 10_000])
+def test_the_threshold_is_inclusive(units: int) -> None:
+    found = [compare(signature(at, units=units), signature(units=units)) for at in range(BINS)]
+    for each in found:
+        assert each.agree[0] == (each.resemblance[0] >= each.needed[0])
+        assert each.may_join[0] == (each.resemblance[0] >= each.needed[0] - RULES.root_slack)
+    assert {bool(each.agree[0]) for each in found} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("changed", "units", "runs", "agree", "may_join", "is_part"),
+    [
+        # Half of the other, and all of it in there: a resemblance of 0.51.
+        (83, 500, 500, True, True, True),
+        (83, 40, 500, True, True, False),
+        (83, 39, 500, False, False, False),
+        # 0.95, 0.93, 0.90 and 0.88 of it in there; a part needs 0.88.
+        (92, 500, 500, True, True, True),
+        (94, 500, 500, False, True, True),
+        (98, 500, 500, False, True, True),
+        (100, 500, 500, False, False, False),
+        # Less than half of the other.
+        (92, 500, 480, True, True, True),
+        (92, 500, 479, False, True, True),
+        (104, 500, 430, False, True, True),
+        (104, 500, 429, False, False, True),
+        (125, 200, 300, False, False, True),
+        (125, 199, 300, False, False, False),
+        (125, 200, 299, False, False, False),
+    ],
+)
+def test_an_excerpt_of_half_a_text_agrees_with_it(
+    changed: int, units: int, runs: int, agree: bool, may_join: bool, is_part: bool
+) -> None:
+    excerpt, text = signature(changed, units=units, runs=runs), signature()
+    for compared in (compare(excerpt, text), compare(text, excerpt)):
+        assert compared.share[0] == runs / 1_000
+        found = bool(compared.agree[0]), bool(compared.may_join[0]), bool(compared.is_part[0])
+        assert found == (agree, may_join, is_part), compared
+
+
+@pytest.mark.parametrize(
+    ("figures", "units", "replaced", "agree"),
+    [
+        # None of a few figures in a short text, one from 140 units on.
+        ((1, 1), 139, 1, False),
+        ((1, 1), 140, 1, True),
+        ((9, 9), 279, 2, False),
+        ((9, 9), 280, 2, True),
+        # One of 13 is 4 %, rounded.
+        ((12, 12), 20, 1, False),
+        ((13, 13), 20, 1, True),
+        ((37, 37), 20, 2, False),
+        ((38, 38), 20, 2, True),
+        # Those that one of the texts has more do not count.
+        ((4, 20), 20, 0, True),
+        ((12, 28), 20, 8, False),
+    ],
+)
+def test_few_figures_may_be_others(figures: tuple[int, int], units: int, replaced: int, agree: bool) -> None:
+    ours, theirs = figures
+    # As many bits as are odd most often after so many figures.
+    odd_bits = round(32 * (1 - (1 - 2 / 64) ** (2 * replaced + theirs - ours)))
+    one = signature(units=units, figures=ours)
+    other = signature(units=units, figures=theirs, odd_bits=odd_bits)
+    assert {bool(compare(*pair).agree[0]) for pair in ((one, other), (other, one))} == {agree}
+    # Nothing else makes up for them.
+    assert compare(one, other).resemblance[0] == 1
+    assert compare(one, other).may_join[0] == agree
+
+
+signatures = st.builds(
+    lambda codes, units, runs, figures, odd: np.array(
+        [((0,) * 9, codes, odd, units, runs, figures, 0)], SIGNATURE
+    ),
+    st.lists(
+        st.sampled_from([0, 1, 0x5555_5555_5555_5555, 2**64 - 1, 0xF0F0]), min_size=WORDS, max_size=WORDS
+    ),
+    st.sampled_from([0, 1, 39, 60, 139, 300, 65_535]),
+    st.integers(0, 65_535),
+    st.sampled_from([0, 1, 13, 500, 65_535]),
+    st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda bits: (1 << bits) - 1),
+)
+
+
+@given(
+    signatures, signatures, st.sampled_from([RULES, Agreement(resemblance=0.4), Agreement(resemblance=0.95)])
+)
+def test_comparison_is_symmetric_and_as_the_model_has_it(
+    one: np.ndarray, other: np.ndarray, rules: Agreement
+) -> None:
+    there, back = compare(one, other, rules), compare(other, one, rules)
+    plain = comparison.compare(one, other, rules)
+    for field in dataclasses.fields(Comparison):
+        found = getattr(there, field.name)
+        assert found.tobytes() == getattr(back, field.name).tobytes()
+        assert found.tobytes() == getattr(plain, field.name).tobytes(), field.name
+    assert there.agree <= there.may_join
+    for each in (there.resemblance, there.needed, there.contained, there.share):
+        assert 0 <= each[0] <= 1
+
+
+def test_the_number_of_figures_is_as_the_model_has_it() -> None:
+    odd = np.array([(1 << bits) - 1 for bits in range(65)], np.uint64)
+    found = compare(
+        np.repeat(signature(), 65), np.concatenate([signature(odd_bits=bits) for bits in range(65)])
+    ).replaced
+    assert found.tolist() == (comparison.unshared(np.zeros(65, np.uint64), odd) / 2).tolist()
+    assert found.tolist() == sorted(found)
+    assert (found[:4].tolist(), found[-1]) == ([0, 0.5, 1, 1.5], 50)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"short_units": 0}, {"resemblance": 1.1}, {"root_slack": -0.1}, {"units_a_figure": 0}]
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SettingError, match=next(iter(wrong))):
+        Agreement(**wrong)  # type: ignore[arg-type]
+
+
+def roots(texts: Iterable[list[str]], profile: Profile = VERIFIED) -> list[int]:
+    """Return the number of each text's root, if they arrive in this order."""
+    found = Fingerprinter(profile).fingerprint([" ".join(text) for text in texts])
+    arrivals = Arrivals.of(found, times_ms=[None] * len(found.signatures))
+    store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation_of(profile))
+    each = [assignment.root for assignment in Forest(store).assign(arrivals, now_ms=0)]
+    return [each.index(root) for root in each]
+
+
+def rule(one: list[str], other: list[str], profile: Profile = VERIFIED) -> Rule:
+    return Explainer(profile).explain(" ".join(one), " ".join(other)).rule
+
+
+def bulletin(count: int, figures: list[str], seed: int) -> list[str]:
+    """Return so many words, and figures among them at equal distances."""
+    text = words(count, seed)
+    step = count // len(figures)
+    return list(
+        itertools.chain.from_iterable(
+            [*text[at * step : (at + 1) * step], each] for at, each in enumerate(figures)
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_next_issue_of_a_template_stays_apart(seed: int) -> None:
+    """By its figures, however few of its words they are."""
+    ours, theirs = (bulletin(120, numbers(4, issue), seed) for issue in (100, 200))
+    assert (roots([ours, theirs]), rule(ours, theirs)) == ([0, 1], Rule.OTHER_FIGURES)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_figure_that_was_mended_in_a_long_text_parts_nothing(seed: int) -> None:
+    figures = numbers(12, seed)
+    one, other = (bulletin(240, each, seed) for each in (figures, [*figures[:5], "17", *figures[6:]]))
+    assert (roots([one, other]), rule(one, other)) == ([0, 0], Rule.RESEMBLE)
+
+
+@pytest.mark.parametrize("start", [0, 80, 160])
+def test_an_excerpt_joins_its_story_and_the_story_its_excerpt(start: int) -> None:
+    found = []
+    for seed in range(40):
+        story = words(400, seed)
+        excerpt = story[start : start + 240]
+        found.append(rule(story, excerpt))
+        assert found[-1] is rule(excerpt, story)
+        together = [0, 0 if found[-1] is Rule.EXCERPT else 1]
+        assert roots([story, excerpt]) == roots([excerpt, story]) == together
+    # Rarely, no run is found in both, or the estimate is too low.
+    assert found.count(Rule.EXCERPT) >= 38
+
+
+def test_two_halves_of_a_root_join_it_though_they_have_nothing_in_common() -> None:
+    found = []
+    for seed in range(20):
+        story = words(400, seed)
+        found.append(roots([story, story[:202], story[198:]]))
+    assert found.count([0, 0, 0]) >= 16
+    story = words(400, 1)
+    one, other = story[:202], story[198:]
+    assert roots([one, other]) == [0, 1]
+    # The story joins one of them; nothing joins them to each other.
+    assert roots([one, other, story])[:2] == [0, 1]
+    assert rule(one, other) in {Rule.NOTHING_IN_COMMON, Rule.UNLIKE}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("stories", [3, 5])
+def test_a_round_up_draws_its_stories_together_in_no_order(stories: int, seed: int) -> None:
+    parts = [words(150, 10 * seed + each) for each in range(stories)]
+    round_up = list(itertools.chain.from_iterable(parts))
+    assert roots([round_up, *parts]) == list(range(stories + 1))
+    assert roots([*parts, round_up]) == list(range(stories + 1))
+
+
+def with_others(text: list[str], share: float, seed: int) -> list[str]:
+    """Return a text of which the last part is another."""
+    kept = round(len(text) * share)
+    return text[:kept] + words(len(text) - kept, seed)
+
+
+@pytest.mark.parametrize(
+    ("kept", "resemblance", "together"),
+    [
+        # Resemblances of 0.54 and 0.9.
+        (0.7, None, False),
+        (0.7, 0.4, True),
+        (0.95, None, True),
+        (0.95, 0.95, False),
+    ],
+)
+def test_users_say_how_much_texts_resemble_each_other(
+    kept: float, resemblance: float | None, together: bool
+) -> None:
+    profile = VERIFIED.with_changes(resemblance=resemblance)
+    text = words(400, 1)
+    other = with_others(text, kept, 2)
+    assert roots([text, other], profile) == [0, 0 if together else 1]
+    compared = Explainer(profile).explain(" ".join(text), " ".join(other)).whole_texts
+    assert compared is not None
+    assert bool(compared.missed_by) is not together
+    assert compared.missed_by == max(0, compared.needed - compared.resemblance)

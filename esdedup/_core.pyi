@@ -287,7 +287,7 @@ class Nodes:
         *,
         state: tuple[int, int, int],
         now_ms: int,
-    ) -> tuple[bytes, bytes, bytes, bytes, bytes, list[bytes], bytes, tuple[int, int, int]]:
+    ) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, list[bytes], bytes, tuple[int, int, int]]:
         """Begin a step, and assign arrivals.
 
         Args:
@@ -299,8 +299,9 @@ class Nodes:
             now_ms: The clock.
 
         Returns:
-            Kinds by their number, uint8; ids of nodes and of roots, and times, int64; signatures; what is to
-            be written, and the same as a log has it; the state.
+            Kinds by their number, uint8; ids of nodes, of roots, and of the roots that these are a part of,
+            0 for none; times, int64; signatures; what is to be written, and the same as a log has it; the
+            state.
         """
 
     def contested(self) -> bytes:

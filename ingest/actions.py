@@ -28,7 +28,7 @@ _META = {"_op_type"} | {
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
 # The fields of the dedup object that some articles lack. An update merges objects, so it has to clear them.
-_OPTIONAL = ("fingerprint", "signature", "bands", "page", "seen", "published")
+_OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "seen", "published")
 _MISSING = object()
 
 
@@ -219,6 +219,8 @@ class LocalDecision(NamedTuple):
             "length": self.alphanumerics,
             "partition": partition_of(root),
         }
+        if assignment.part_of is not None:
+            values["part_of"] = assignment.part_of
         if assignment.time_ms != NO_TIME:
             values["seen"] = assignment.time_ms
 

@@ -29,6 +29,8 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     id: str
     # Both None if the text has no fingerprint, or is a page that came without one before.
     root: str | None
+    # The root that this root is a part of; None if it is none.
+    part_of: str | None
     # Of the node that it got.
     fingerprint: str | None
     # Whether its time was asked for, and it has none, or one that cannot be right.
@@ -111,5 +113,9 @@ class Clustering:
                 continue
             is_undated = self._use_time and self._undated.sees(article.name, given, field=field)
             yield ClusteredArticle(
-                id=article.id, root=assigned.root, fingerprint=assigned.node, is_undated=is_undated
+                id=article.id,
+                root=assigned.root,
+                part_of=assigned.part_of,
+                fingerprint=assigned.node,
+                is_undated=is_undated,
             )

@@ -268,6 +268,7 @@ class RemoteOwner:
             seq=dedup["seq"],
             time_ms=dedup.get("seen") or NO_TIME,
             signature=base64.b64decode(dedup.get("signature") or ""),
+            part_of=dedup.get("part_of"),
         )
         article = dataclasses.replace(article, is_cut=item.get("is_cut", False))
         return RemoteDecision(article, assignment, Addition(parts, item.get("routing")))

@@ -78,6 +78,8 @@ class Assignment(NamedTuple):
     time_ms: int
     # Its node's signature, as the forest keeps it. Meaningless without a node.
     signature: bytes
+    # The id of the root that its root is a part of; None if that is none.
+    part_of: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -196,7 +196,9 @@ class ArticleAudit:
             own = StoredNode(
                 record.fingerprint or "", record.root, record.signature, record.seq, record.seen_ms, seen_ms
             )
-            return own if node_id == own.id else recreate_root(node_id, own, self.index.relation)
+            if node_id != own.id:
+                own = recreate_root(node_id, own, self.index.relation)
+            return own._replace(part_of=record.part_of or "") if own.is_root else own
         return node._replace(
             # A root recreated from a leaf's article gets its own signature back from its own article.
             signature=record.signature if node_id == record.fingerprint else node.signature,
@@ -204,6 +206,7 @@ class ArticleAudit:
             made_ms=min(node.made_ms, record.seen_ms),
             # Kept unless too early: it may have been rounded with another granularity.
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
+            part_of=node.part_of or record.part_of or "" if node.is_root else "",
         )
 
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:

@@ -18,6 +18,7 @@ from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 
+_KEYWORDS = ("root", "part_of", "fingerprint", "page", "profile", "seq")
 LONE = "~"
 """How the root of an article without a fingerprint begins."""
 
@@ -39,6 +40,8 @@ class Record:
     # The document's version, to detect later writes.
     version: dict[str, int]
     root: str
+    # The root that this root is a part of; None if it is none.
+    part_of: str | None
     # None for a text without a fingerprint.
     fingerprint: str | None
     # What is compared with others, as bytes; empty for a text without a fingerprint.
@@ -148,7 +151,7 @@ class Records:
         # An article that is routed by its root has to move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
         staying = [
-            (record, {"root": root, "partition": partition_of(root)})
+            (record, {"root": root, "part_of": None, "partition": partition_of(root)})
             for record, root in roots
             if record.routing != record.root
         ]
@@ -216,15 +219,14 @@ class Records:
     def _hit_body(self) -> Query:
         """Return the part of a search that makes `_record_of` understand its hits."""
         dedup = self._fields.dedup
-        fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")]
+        fields: list[Any] = [f"{dedup}.{name}" for name in _KEYWORDS]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
         return {"_source": [self._fields.signature], "docvalue_fields": fields, "seq_no_primary_term": True}
 
     def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})
         found: dict[str, list[Any]] = {
-            name: fields.get(f"{self._fields.dedup}.{name}", [])
-            for name in ("root", "fingerprint", "page", "profile", "seq", "seen", "published")
+            name: fields.get(f"{self._fields.dedup}.{name}", []) for name in (*_KEYWORDS, "seen", "published")
         }
         values = {name: each[0] if each else None for name, each in found.items()}
         found["signature"] = list(terms_of(hit["_source"], self._fields.signature))
@@ -240,6 +242,7 @@ class Records:
             routing=hit.get("_routing"),
             version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
             root=values["root"],
+            part_of=values["part_of"],
             fingerprint=values["fingerprint"],
             signature=signature_of(hit["_source"], self._fields),
             page=values["page"],
@@ -288,7 +291,7 @@ class Records:
             else:
                 condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
                 deleted.append(delete)
-            dedup = self._dedup(old) | {"root": root, "partition": partition_of(root)}
+            dedup = self._dedup(old) | {"root": root, "part_of": None, "partition": partition_of(root)}
             target = {"index": _place(record, root) | condition}
             written.append((target, old["_source"] | {self._fields.dedup: dedup}))
         moved = self._bulk(written)

@@ -17,7 +17,7 @@ use crate::forest::relation::{ByDistance, Relation as Rules};
 use crate::forest::table::NONE;
 
 type Numbers = (i64, i64, i64);
-type Outcome = (Column, Column, Column, Column, Column, Vec<Column>, Column, Numbers);
+type Outcome = (Column, Column, Column, Column, Column, Column, Vec<Column>, Column, Numbers);
 
 /// Which signatures are near each other.
 #[pyclass(frozen, module = "esdedup._core")]
@@ -131,15 +131,17 @@ fn assign<R: Rules>(
     let mut state = State { seq, time_ms, origin_ms };
     let assigned = nodes.assign(arrivals, &mut state, now_ms);
     nodes.end(state.live_since_ms(&nodes.aging));
-    let (mut ids, mut roots, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ids, mut roots, mut wholes, mut signatures) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for row in assigned.iter().map(|each| each.row) {
         if row == NONE {
             ids.resize(ids.len() + R::ID_BYTES, 0);
             roots.resize(roots.len() + R::ID_BYTES, 0);
+            wholes.resize(wholes.len() + R::ID_BYTES, 0);
             signatures.resize(signatures.len() + R::SIZE, 0);
         } else {
             write_id::<R>(nodes.id(row), &mut ids);
             write_id::<R>(nodes.id(nodes.node(row).root), &mut roots);
+            write_id::<R>(nodes.part_of(row).unwrap_or(0), &mut wholes);
             signatures.extend_from_slice(bytes_of(nodes.index.signature(row)));
         }
     }
@@ -152,7 +154,7 @@ fn assign<R: Rules>(
         Entry::write::<R>(&record, is_refreshed, &mut log);
     }
     let state = (state.seq, state.time_ms, state.origin_ms);
-    Some((kinds, ids, roots, times_ms, signatures, written, log, state))
+    Some((kinds, ids, roots, wholes, times_ms, signatures, written, log, state))
 }
 
 /// A forest in memory. Threads may share it: one waits for the other.

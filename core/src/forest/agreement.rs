@@ -212,6 +212,10 @@ impl Relation for ByAgreement {
         self.agreement.compare(one, other).agree
     }
 
+    fn is_part(&self, text: &Text, whole: &Text) -> bool {
+        text.runs < whole.runs && self.agreement.compare(text, whole).is_part
+    }
+
     fn may_join(&self, text: &Text, root: &Text) -> bool {
         self.agreement.compare(text, root).may_join
     }

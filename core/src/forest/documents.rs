@@ -14,7 +14,7 @@ use super::relation::{Id, Relation};
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {
     let mut json = format!(r#"{{"packed":"{}""#, BASE64_STANDARD.encode(packed));
     let id = match Record::unpack::<R>(packed)? {
-        Record::Node { id, root, signature, node } => {
+        Record::Node { id, root, signature, node, .. } => {
             json += &format!(r#","root":"{}","seq":{}"#, hex::<R>(root), { node.seq });
             add_time(&mut json, "made", node.made_ms);
             add_time(&mut json, "seen", node.seen_ms);

@@ -15,6 +15,8 @@ pub struct Matches {
     pub equal: Vec<u32>,
     /// Those near it, the equal ones too, each once, ascending.
     pub near: Vec<u32>,
+    /// Others with a representative in common of which it is a part, likewise.
+    pub wholes: Vec<u32>,
     /// Places of the signature's representatives, and rows indexed under just these; no pair twice.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
@@ -105,9 +107,10 @@ impl<R: Relation> Index<R> {
 
     /// Finds the rows that agree with a signature and have a representative in common with it, or are equal to it.
     pub fn search(&self, signature: &R::Signature, found: &mut Matches) {
-        let Matches { equal, near, postings, numbers } = found;
+        let Matches { equal, near, wholes, postings, numbers } = found;
         equal.clear();
         near.clear();
+        wholes.clear();
         postings.clear();
         self.touch(signature);
         for (place, key) in R::distinct(signature) {
@@ -139,7 +142,11 @@ impl<R: Relation> Index<R> {
                 equal.push(*row);
                 return true;
             }
-            self.relation.agree(signature, other)
+            let agrees = self.relation.agree(signature, other);
+            if !agrees && self.relation.is_part(signature, other) {
+                wholes.push(*row);
+            }
+            agrees
         });
     }
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::index::Matches;
 use super::nodes::{Node, Nodes};
 use super::pages::PageState;
-use super::relation::Relation;
+use super::relation::{Id, Relation};
 use super::table::NONE;
 
 /// An article on its way into the forest.
@@ -137,18 +137,35 @@ impl<R: Relation> Nodes<R> {
             page,
             page_seen_ms: now.seen_ms,
         };
+        let part_of = if root.is_none() { self.whole_of(&signature, now, found) } else { None };
         let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
-        (kind, self.add(R::with_indexed(signature, indexed), node))
+        let row = self.add(R::with_indexed(signature, indexed), node);
+        self.set_part_of(row, part_of);
+        (kind, row)
     }
 
     /// Returns the roots that the signature may join of live nodes near it.
     fn roots_to_join(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
-        let near = found.near.iter().map(|row| self.node(*row));
+        let mut roots = self.live_roots(&found.near, now);
+        roots.retain(|root| self.index.relation.may_join(signature, self.index.signature(*root)));
+        roots
+    }
+
+    /// Returns the id of the root that a new root is a part of: chosen in the same way, of the roots of live nodes that it
+    /// is near, or a part of.
+    fn whole_of(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<Id> {
+        let mut roots = self.live_roots(found.near.iter().chain(&found.wholes), now);
+        roots.retain(|root| self.index.relation.is_part(signature, self.index.signature(*root)));
+        self.root_to_join(signature, roots, now).map(|root| self.id(root))
+    }
+
+    /// Returns the roots of some nodes, as far as these live.
+    fn live_roots<'a>(&self, rows: impl IntoIterator<Item = &'a u32>, now: &Moment) -> Vec<u32> {
+        let nodes = rows.into_iter().map(|row| self.node(*row));
         let mut roots: Vec<u32> =
-            near.filter(|node| node.seen_ms >= now.live_since_ms).map(|node| node.root).collect();
+            nodes.filter(|node| node.seen_ms >= now.live_since_ms).map(|node| node.root).collect();
         roots.sort_unstable();
         roots.dedup();
-        roots.retain(|root| self.index.relation.may_join(signature, self.index.signature(*root)));
         roots
     }
 

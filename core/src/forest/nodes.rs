@@ -69,6 +69,8 @@ pub struct Nodes<R: Relation> {
     by_id: HashMap<Id, u32>,
     // The ids of rows whose signature is that of another node.
     names: HashMap<u32, Id>,
+    // Of roots that are a part of another root, that one's id.
+    parts: HashMap<u32, Id>,
     // Those that have begun and were neither kept nor undone, the first one first.
     steps: VecDeque<Step>,
     next_swept: usize,
@@ -87,6 +89,7 @@ impl<R: Relation> Nodes<R> {
             pages: Pages::default(),
             by_id: HashMap::new(),
             names: HashMap::new(),
+            parts: HashMap::new(),
             steps: VecDeque::new(),
             next_swept: 0,
             loading: None,
@@ -164,6 +167,18 @@ impl<R: Relation> Nodes<R> {
         self.by_id.insert(id, row);
     }
 
+    /// Returns the id of the root that the root of a row is a part of, if any; that may have expired.
+    pub fn part_of(&self, row: u32) -> Option<Id> {
+        self.parts.get(&self.node(row).root).copied()
+    }
+
+    /// Says what a row is a part of.
+    pub fn set_part_of(&mut self, row: u32, whole: Option<Id>) {
+        if let Some(whole) = whole {
+            self.parts.insert(row, whole);
+        }
+    }
+
     /// Makes a row a leaf of a root, or a root.
     pub fn hang(&mut self, row: u32, root: u32) {
         if R::COUNTS_LEAVES && self.node(row).root != root {
@@ -215,6 +230,7 @@ impl<R: Relation> Nodes<R> {
             }
             self.names.remove(&row);
         }
+        self.parts.remove(&row);
         self.index.remove(row);
         if R::COUNTS_LEAVES {
             self.trees.remove(row);

@@ -14,8 +14,19 @@ use crate::hashing::word;
 /// A node or a page.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<S> {
-    Node { id: Id, root: Id, signature: S, node: Node },
-    Page { page: u64, node: Option<Id>, seen_ms: i64 },
+    /// A root may be a part of another, given by its id.
+    Node {
+        id: Id,
+        root: Id,
+        signature: S,
+        node: Node,
+        part_of: Option<Id>,
+    },
+    Page {
+        page: u64,
+        node: Option<Id>,
+        seen_ms: i64,
+    },
 }
 
 /// What a log has, one after the other: each is a byte that says which it is, then what that has.
@@ -34,8 +45,11 @@ pub enum Entry<S> {
     },
 }
 
-const RECORD: [u8; 3] = [0, 1, 2];
+const NODE: u8 = 0;
+const PAGE: u8 = 1;
+const BARE_PAGE: u8 = 2;
 const REFRESHED: u8 = 3;
+const PART: u8 = 4;
 
 impl<S: Pod> Entry<S> {
     /// Reads the entries of a log, up to the first that is none.
@@ -43,10 +57,11 @@ impl<S: Pod> Entry<S> {
         let mut rest = log;
         std::iter::from_fn(move || {
             let kind = *rest.first()?;
-            let sizes = [2 * R::ID_BYTES + 40 + R::SIZE, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES];
+            let node = 2 * R::ID_BYTES + 40 + R::SIZE;
+            let sizes = [node, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES, node + R::ID_BYTES];
             let entry = rest.get(1..1 + sizes.get(usize::from(kind))?)?;
             rest = &rest[1 + entry.len()..];
-            if RECORD.contains(&kind) {
+            if kind != REFRESHED {
                 return Record::unpack::<R>(entry).map(Entry::Record);
             }
             let number = |at: usize| word(&entry[at..at + 8]) as i64;
@@ -66,9 +81,10 @@ impl<S: Pod> Entry<S> {
             }
             _ => {
                 log.push(match record {
-                    Record::Node { .. } => RECORD[0],
-                    Record::Page { node: Some(_), .. } => RECORD[1],
-                    Record::Page { node: None, .. } => RECORD[2],
+                    Record::Node { part_of: None, .. } => NODE,
+                    Record::Node { part_of: Some(_), .. } => PART,
+                    Record::Page { node: Some(_), .. } => PAGE,
+                    Record::Page { node: None, .. } => BARE_PAGE,
                 });
                 log.extend(record.pack::<R>());
             }
@@ -81,12 +97,13 @@ impl<S: Pod> Record<S> {
     pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * R::ID_BYTES + 40 + R::SIZE);
         match self {
-            Record::Node { id, root, signature, node } => {
+            Record::Node { id, root, signature, node, part_of } => {
                 write_id::<R>(*id, &mut bytes);
                 write_id::<R>(*root, &mut bytes);
                 // All but its row's root.
                 bytes.extend_from_slice(&bytes_of(node)[size_of::<u32>()..]);
                 bytes.extend_from_slice(bytes_of(signature));
+                part_of.iter().for_each(|id| write_id::<R>(*id, &mut bytes));
             }
             Record::Page { page, node, seen_ms } => {
                 bytes.extend(page.to_le_bytes());
@@ -106,13 +123,15 @@ impl<S: Pod> Record<S> {
             return Some(Record::Page { page: number(0), node, seen_ms: number(8) as i64 });
         }
         let numbers = 2 * R::ID_BYTES;
-        if bytes.len() != numbers + 40 + R::SIZE {
+        let end = numbers + 40 + R::SIZE;
+        if bytes.len() != end && bytes.len() != end + R::ID_BYTES {
             return None;
         }
         let mut node = Node { root: NONE, ..Node::zeroed() };
         bytes_of_mut(&mut node)[size_of::<u32>()..].copy_from_slice(&bytes[numbers..numbers + 40]);
-        let signature = R::read(&bytes[numbers + 40..]);
-        Some(Record::Node { id: id(0), root: id(R::ID_BYTES), signature, node })
+        let signature = R::read(&bytes[numbers + 40..end]);
+        let part_of = (bytes.len() > end).then(|| id(end));
+        Some(Record::Node { id: id(0), root: id(R::ID_BYTES), signature, node, part_of })
     }
 }
 
@@ -200,7 +219,8 @@ impl<R: Relation> Nodes<R> {
     fn record(&self, row: u32) -> Record<R::Signature> {
         let node = *self.node(row);
         let (id, root) = (self.id(row), self.id(node.root));
-        Record::Node { id, root, signature: *self.index.signature(row), node }
+        let part_of = (node.root == row).then(|| self.part_of(row)).flatten();
+        Record::Node { id, root, signature: *self.index.signature(row), node, part_of }
     }
 
     /// Returns what is to be written of a page, unless nothing has changed or the document of its node remembers it.

@@ -47,6 +47,10 @@ pub trait Relation: Send + 'static {
     fn agree(&self, _one: &Self::Signature, _other: &Self::Signature) -> bool {
         true
     }
+    /// Returns whether a text is a part of another.
+    fn is_part(&self, _text: &Self::Signature, _whole: &Self::Signature) -> bool {
+        false
+    }
     /// Returns whether a text may be in the tree of a root.
     fn may_join(&self, _text: &Self::Signature, _root: &Self::Signature) -> bool {
         true

@@ -19,7 +19,7 @@ from esdedup.neighbours.relation import Relation
 
 # Distinct texts that have most keys in common with one.
 _MOST_CANDIDATES = 500
-_READ = ("fingerprint", "root", "seq", "page")
+_READ = ("fingerprint", "root", "part_of", "seq", "page")
 
 
 class ArticleNodes:
@@ -129,7 +129,8 @@ class ArticleNodes:
             return None
         seen_ms, page = self._seen_ms(hit), self._value(hit, "page") or ""
         seq = int(self._value(hit, "seq") or 0)
-        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, page, seen_ms)
+        part_of = (self._value(hit, "part_of") or "") if node_id == root else ""
+        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, page, seen_ms, part_of)
 
     def _seen_ms(self, hit: Hit) -> int:
         seen_ms = self._value(hit, "seen")

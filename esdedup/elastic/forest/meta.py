@@ -13,10 +13,10 @@ from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation
 
-FORMAT = 11
+FORMAT = 12
 """The format of a new forest's index."""
-READABLE = frozenset({10, FORMAT})
-"""An index of another format is refused. In format 10, nodes are searched for."""
+READABLE = frozenset({10, 11, FORMAT})
+"""An index of another format is refused. In format 10, nodes are searched for; until 11, none is a part."""
 
 Lookup = Literal["memory", "search"]
 """How a forest's owner finds nodes: all are in its memory, or those with given keys are searched for."""

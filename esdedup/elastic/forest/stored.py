@@ -66,6 +66,8 @@ class StoredNode(NamedTuple):
     # was recreated without its article.
     page: str = ""
     page_seen_ms: int = NO_TIME
+    # Of a root that is a part of another root, that one's id, which may have expired; else empty.
+    part_of: str = ""
 
     @property
     def is_page(self) -> bool:
@@ -133,9 +135,10 @@ class Codec:
 
     def __init__(self, relation: Relation) -> None:
         size = self.id_bytes = relation.id_bytes
-        # Fields in the order of `StoredNode`, but for the signature, which comes last.
+        # Fields in the order of `StoredNode`, but for the signature and `part_of`, which come last.
         self._node = struct.Struct(f"<{size}s{size}sqqqQq{relation.dtype.itemsize}s")
         # A page, when it was seen, and the node that it got, if any.
+        self._part = struct.Struct(f"{self._node.format}{size}s")
         self._bare_page = struct.Struct("<Qq")
         self._page = struct.Struct(f"<Qq{size}s")
         self._refreshed = struct.Struct(f"<{size}sqq")
@@ -154,14 +157,25 @@ class Codec:
             int(stored.page, 16) if stored.page else NO_PAGE,
             stored.page_seen_ms,
             stored.signature,
-        )
+        ) + bytes.fromhex(stored.part_of)
 
     def unpack(self, packed: bytes) -> Stored | None:
         """Return the node or page that `pack` packed; None if it is of another length than these have."""
-        if len(packed) == self._node.size:
-            node, root, seq, made_ms, seen_ms, page, page_seen_ms, signature = self._node.unpack(packed)
+        if len(packed) in {self._node.size, self._part.size}:
+            size = self._node.size
+            node, root, seq, made_ms, seen_ms, page, page_seen_ms, signature = self._node.unpack(
+                packed[:size]
+            )
             return StoredNode(
-                node.hex(), root.hex(), signature, seq, made_ms, seen_ms, page_name(page), page_seen_ms
+                node.hex(),
+                root.hex(),
+                signature,
+                seq,
+                made_ms,
+                seen_ms,
+                page_name(page),
+                page_seen_ms,
+                packed[size:].hex(),
             )
         if len(packed) == self._page.size:
             page, seen_ms, node = self._page.unpack(packed)
@@ -177,6 +191,7 @@ class Codec:
             self._node.size: Entry.NODE,
             self._page.size: Entry.PAGE,
             self._bare_page.size: Entry.BARE_PAGE,
+            self._part.size: Entry.PART,
         }
         return b"".join(bytes([kinds[len(each)]]) + each for each in packed)
 
@@ -186,7 +201,7 @@ class Codec:
         Raises:
             ValueError: The rest of it cannot be read.
         """
-        sizes = self._node.size, self._page.size, self._bare_page.size, self._refreshed.size
+        sizes = [each.size for each in (self._node, self._page, self._bare_page, self._refreshed, self._part)]
         at = 0
         while at < len(log):
             kind = Entry(log[at])
@@ -211,7 +226,8 @@ class Codec:
 
     def seen_ms(self, kind: "Entry", entry: bytes) -> int:
         """Return when a node or page was last seen, rounded up."""
-        at = {Entry.NODE: 2 * self.id_bytes + 16, Entry.REFRESHED: self.id_bytes}.get(kind, 8)
+        of_node = 2 * self.id_bytes + 16
+        at = {Entry.NODE: of_node, Entry.PART: of_node, Entry.REFRESHED: self.id_bytes}.get(kind, 8)
         return int.from_bytes(entry[at : at + 8], "little", signed=True)
 
 
@@ -224,3 +240,5 @@ class Entry(enum.IntEnum):
     BARE_PAGE = 2
     # Says of a node that came before how long it is needed, and when its page was seen.
     REFRESHED = 3
+    # A root that is a part of another.
+    PART = 4

@@ -11,12 +11,18 @@ pub const TEXT_UNITS: u8 = 4;
 /// The units of runs in a sentence: short ones survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
 /// The units of a long run, of which few unrelated texts have the same.
-const LONG_UNITS: u32 = 16;
+const LONG_UNITS: u8 = 16;
 
-// A run has four tokens at most, one for each unit. Fixed factors are multiplied at once, not one after the other.
-const POWERS: [u64; TEXT_UNITS as usize] = {
-    let square = BASE.wrapping_mul(BASE);
-    [1, BASE, square, square.wrapping_mul(BASE)]
+// A run has a token for each unit at most, and one more while it moves on. Fixed factors are multiplied at once, not one
+// after the other.
+const POWERS: [u64; LONG_UNITS as usize + 1] = {
+    let mut powers = [1; LONG_UNITS as usize + 1];
+    let mut place = 1;
+    while place < powers.len() {
+        powers[place] = BASE.wrapping_mul(powers[place - 1]);
+        place += 1;
+    }
+    powers
 };
 
 /// Yields the hashes of the runs of some tokens: equal for runs of the same tokens in the same order.
@@ -43,31 +49,19 @@ pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
 /// Yields the hashes of the long runs of some tokens; none if the tokens do not fill one.
 pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     // Horner's rule over a window that moves (Karp, Rabin 1987): what leaves it is subtracted with its power.
-    let (mut first, mut sum, mut filled, mut power) = (0, 0u64, 0, 1u64);
-    tokens.iter().filter_map(move |token| {
+    let (mut first, mut sum, mut filled) = (0, 0u64, 0);
+    tokens.iter().enumerate().filter_map(move |(last, token)| {
         sum = sum.wrapping_mul(BASE).wrapping_add(token.hash);
-        power = power.wrapping_mul(BASE);
-        filled += u32::from(token.units);
+        filled += token.units;
         // The shortest run that ends here, so that it is the same one in every text.
-        while filled - u32::from(tokens[first].units) >= LONG_UNITS {
-            power = power.wrapping_mul(INVERSE);
-            sum = sum.wrapping_sub(tokens[first].hash.wrapping_mul(power));
-            filled -= u32::from(tokens[first].units);
+        while filled - tokens[first].units >= LONG_UNITS {
+            sum = sum.wrapping_sub(tokens[first].hash.wrapping_mul(POWERS[last - first]));
+            filled -= tokens[first].units;
             first += 1;
         }
         (filled >= LONG_UNITS).then(|| mixed(sum))
     })
 }
-
-/// Of `BASE`, modulo 2^64, by Newton's iteration, each step of which doubles the bits that are right.
-const INVERSE: u64 = {
-    let (mut inverse, mut step) = (BASE, 0);
-    while step < 5 {
-        inverse = inverse.wrapping_mul(2u64.wrapping_sub(BASE.wrapping_mul(inverse)));
-        step += 1;
-    }
-    inverse
-};
 
 /// Returns the hashes of a text's figures: of those that come several times, another hash for each time.
 pub fn figures(tokens: &[Token]) -> Vec<u64> {

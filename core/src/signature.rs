@@ -91,13 +91,18 @@ fn representatives(
 /// Returns the least of some hashes, at most so many, each once.
 fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
     let mut least: Vec<u64> = Vec::with_capacity(most + 1);
+    if most == 0 {
+        return least;
+    }
+    let mut highest = u64::MAX;
     for hash in hashes {
-        if least.len() == most && least.last().is_none_or(|last| hash >= *last) {
+        if hash >= highest {
             continue;
         }
         if let Err(place) = least.binary_search(&hash) {
             least.insert(place, hash);
             least.truncate(most);
+            highest = if least.len() == most { least[most - 1] } else { u64::MAX };
         }
     }
     least

@@ -208,12 +208,9 @@ impl Relation for ByAgreement {
         self.agreement.max_postings
     }
 
-    fn agree(&self, one: &Text, other: &Text) -> bool {
-        self.agreement.compare(one, other).agree
-    }
-
-    fn is_part(&self, text: &Text, whole: &Text) -> bool {
-        text.runs < whole.runs && self.agreement.compare(text, whole).is_part
+    fn compare(&self, text: &Text, other: &Text) -> (bool, bool) {
+        let compared = self.agreement.compare(text, other);
+        (compared.agree, compared.is_part && text.runs < other.runs)
     }
 
     fn may_join(&self, text: &Text, root: &Text) -> bool {

@@ -142,8 +142,8 @@ impl<R: Relation> Index<R> {
                 equal.push(*row);
                 return true;
             }
-            let agrees = self.relation.agree(signature, other);
-            if !agrees && self.relation.is_part(signature, other) {
+            let (agrees, is_part) = self.relation.compare(signature, other);
+            if is_part && !agrees {
                 wholes.push(*row);
             }
             agrees

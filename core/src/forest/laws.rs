@@ -155,7 +155,8 @@ impl<R: Relation> Nodes<R> {
     /// is near, or a part of.
     fn whole_of(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<Id> {
         let mut roots = self.live_roots(found.near.iter().chain(&found.wholes), now);
-        roots.retain(|root| self.index.relation.is_part(signature, self.index.signature(*root)));
+        let is_part = |root: &u32| self.index.relation.compare(signature, self.index.signature(*root)).1;
+        roots.retain(is_part);
         self.root_to_join(signature, roots, now).map(|root| self.id(root))
     }
 

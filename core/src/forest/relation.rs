@@ -43,13 +43,10 @@ pub trait Relation: Send + 'static {
     fn max_distance_bits(&self) -> u32;
     /// At most this many nodes made within the retention are indexed under one representative.
     fn max_postings(&self) -> usize;
-    /// Returns whether two whole texts agree: then they are near if they have a representative in common.
-    fn agree(&self, _one: &Self::Signature, _other: &Self::Signature) -> bool {
-        true
-    }
-    /// Returns whether a text is a part of another.
-    fn is_part(&self, _text: &Self::Signature, _whole: &Self::Signature) -> bool {
-        false
+    /// Returns whether two whole texts agree: then they are near if they have a representative in common; and whether the
+    /// first is a part of the other.
+    fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, bool) {
+        (true, false)
     }
     /// Returns whether a text may be in the tree of a root.
     fn may_join(&self, _text: &Self::Signature, _root: &Self::Signature) -> bool {

@@ -86,10 +86,10 @@ def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> No
     assert [values_of(each) for each in answers] == [assigned_by(model, each) for each in batch]
 
 
-def values_of(answer: Assignment) -> tuple[str, str | None, str | None, int, int]:
+def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | None, int, int]:
     """Return an assignment as the model has it."""
-    return answer.kind.value, answer.node, answer.root, answer.seq, answer.time_ms
+    return answer.kind.value, answer.node, answer.root, answer.part_of, answer.seq, answer.time_ms
 
 
-def assigned_by(model: Model, arrival: Arrival) -> tuple[str, str | None, str | None, int, int]:
+def assigned_by(model: Model, arrival: Arrival) -> tuple[str, str | None, str | None, str | None, int, int]:
     return model.assign(arrival.id, arrival.page_id, arrival.time, now=NOW_MS)

@@ -18,6 +18,8 @@ class ModelNode:
     seq: int
     seen: int
     made: int
+    # Of a root: the root that it is a part of.
+    part_of: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
 
 
@@ -34,6 +36,7 @@ class Model:
         aging: Aging,
         near: Pairwise = lambda one, other: distance(one, other) <= 3,
         may_join: Pairwise = lambda text, root: True,
+        is_part: Pairwise = lambda text, whole: False,
         resemblance: Callable[[str, str], float] | None = None,
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
         in_common: Callable[[int, int], bool] = lambda one, other: (one ^ other).bit_count() <= 3,
@@ -42,6 +45,7 @@ class Model:
         self.aging = aging
         self.near = near
         self.may_join = may_join
+        self.is_part = is_part
         # None: the more leaves, the better.
         self.resemblance = resemblance
         self.representatives = representatives
@@ -55,8 +59,8 @@ class Model:
 
     def assign(
         self, node_id: str | None, page: int, time: int, *, now: int
-    ) -> tuple[str, str | None, str | None, int, int]:
-        """Return kind, node, root, seq and the forest's time."""
+    ) -> tuple[str, str | None, str | None, str | None, int, int]:
+        """Return kind, node, root, what that is a part of, seq and the forest's time."""
         self.seq += 1
         if time != NO_TIME and time <= now + DAY_MS:
             self.time = max(self.time, time)
@@ -71,28 +75,37 @@ class Model:
             assert self.lives(self.nodes[node.root])
         elif node_id is None or is_remembered:
             self.remember(page, None)
-            return "without_fingerprint", None, None, self.seq, self.time
+            return "without_fingerprint", None, None, None, self.seq, self.time
         elif node is not None and self.lives(node):
             kind = "known"
         else:
-            near = [
+            found = [
                 other
                 for other in self.nodes.values()
-                if self.lives(other) and self.near(other.id, node_id) and self.is_indexed_near(other, node_id)
+                if self.lives(other) and self.is_indexed_near(other, node_id)
             ]
-            roots = {other.root for other in near if self.may_join(node_id, other.root)}
-            if not roots:
+            near = [other for other in found if self.near(other.id, node_id)]
+            wholes = [other for other in found if other in near or self.is_part(node_id, other.id)]
+            root = self.best(node_id, {other.root for other in near if self.may_join(node_id, other.root)})
+            kind, whole = "joined", None
+            if root is None:
                 kind, root = "new_root", node_id
-            else:
-                kind = "joined"
-                root = min(roots, key=lambda each: (-self.claim(node_id, each), self.nodes[each].seq, each))
-            node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded())
+                whole = self.best(
+                    node_id, {other.root for other in wholes if self.is_part(node_id, other.root)}
+                )
+            node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded(), whole)
             self.mark_indexed(node)
             self.nodes[node_id] = node
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
         self.remember(page, node)
-        return kind, node.id, node.root, self.seq, self.time
+        return kind, node.id, node.root, self.nodes[node.root].part_of, self.seq, self.time
+
+    def best(self, text: str, roots: set[str]) -> str | None:
+        """Return the root with the best claim to a text, the oldest of several; None if there is none."""
+        return min(
+            roots, key=lambda each: (-self.claim(text, each), self.nodes[each].seq, each), default=None
+        )
 
     def claim(self, text: str, root: str) -> float:
         if self.resemblance is not None:

@@ -13,17 +13,20 @@ pub const SENTENCE_UNITS: u8 = 2;
 /// The units of a long run, of which few unrelated texts have the same.
 const LONG_UNITS: u8 = 16;
 
-// A run has a token for each unit at most, and one more while it moves on. Fixed factors are multiplied at once, not one
-// after the other.
-const POWERS: [u64; LONG_UNITS as usize + 1] = {
-    let mut powers = [1; LONG_UNITS as usize + 1];
+// A run has a token for each unit at most. Fixed factors are multiplied at once, not one after the other.
+const POWERS: [u64; TEXT_UNITS as usize] = powers();
+// And one more while it moves on.
+const LONG_POWERS: [u64; LONG_UNITS as usize + 1] = powers();
+
+const fn powers<const COUNT: usize>() -> [u64; COUNT] {
+    let mut powers = [1; COUNT];
     let mut place = 1;
     while place < powers.len() {
         powers[place] = BASE.wrapping_mul(powers[place - 1]);
         place += 1;
     }
     powers
-};
+}
 
 /// Yields the hashes of the runs of some tokens: equal for runs of the same tokens in the same order.
 ///
@@ -55,7 +58,7 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
         filled += token.units;
         // The shortest run that ends here, so that it is the same one in every text.
         while filled - tokens[first].units >= LONG_UNITS {
-            sum = sum.wrapping_sub(tokens[first].hash.wrapping_mul(POWERS[last - first]));
+            sum = sum.wrapping_sub(tokens[first].hash.wrapping_mul(LONG_POWERS[last - first]));
             filled -= tokens[first].units;
             first += 1;
         }

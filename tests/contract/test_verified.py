@@ -78,6 +78,10 @@ def _assert_verified_follows(
         AGING,
         lambda one, other: bool(compare(by_id[one], by_id[other], rules).agree[0]),
         lambda text, root: bool(compare(by_id[text], by_id[root], rules).may_join[0]),
+        lambda text, whole: (
+            bool(compare(by_id[text], by_id[whole], rules).is_part[0])
+            and bool(by_id[text]["runs"][0] < by_id[whole]["runs"][0])
+        ),
         lambda text, root: float(resemblance(by_id[text]["sketch"], by_id[root]["sketch"])[0]),
         lambda text: by_id[text]["representatives"][0].tolist(),
         lambda one, other: one == other or (not (one | other) & 1 and (one ^ other).bit_count() <= 3),

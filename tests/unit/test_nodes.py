@@ -319,11 +319,16 @@ def a_node(profile: Profile) -> StoredNode:
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_entries_are_read_as_they_were_written(profile: Profile) -> None:
     packing, node = Codec(relation_of(profile)), a_node(profile)
-    stored: list[Stored] = [node, StoredPage(node.page, node.id, 3), StoredPage(node.page, None, NO_TIME)]
+    stored: list[Stored] = [
+        node,
+        StoredPage(node.page, node.id, 3),
+        StoredPage(node.page, None, NO_TIME),
+        node._replace(part_of=node.root),
+    ]
     packed = [packing.pack(each) for each in stored]
     log = packing.log(packed)
     assert [entry for _, entry in packing.entries(log)] == packed == packing.whole(log)
-    assert [packing.seen_ms(*each) for each in packing.entries(log)] == [120, 3, NO_TIME]
+    assert [packing.seen_ms(*each) for each in packing.entries(log)] == [120, 3, NO_TIME, 120]
     refreshed = bytes([Entry.REFRESHED]) + bytes.fromhex(node.id) + (150).to_bytes(8, "little") * 2
     ((kind, entry),) = packing.entries(refreshed)
     assert (kind, packing.seen_ms(kind, entry)) == (Entry.REFRESHED, 150)
@@ -386,6 +391,7 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
         made_ms=times,
         seen_ms=times,
         page=st.just("") | pages,
+        part_of=st.just("") | node_ids,
         page_seen_ms=times,
     )
     lone = st.builds(StoredPage, page=pages, node=st.none() | node_ids, seen_ms=times)

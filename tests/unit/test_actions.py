@@ -94,7 +94,7 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
     # The article may have a date, which the update does not change.
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
-        "doc": {"text": "hello", "dedup": {"signature": None, **without_date}},
+        "doc": {"text": "hello", "dedup": {"signature": None, "part_of": None, **without_date}},
         "upsert": {"text": "hello", "new": True, "dedup": DEDUP},
     }
 
@@ -105,7 +105,7 @@ def test_an_update_that_makes_the_article_if_there_is_none(given: dict[str, Any]
     action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
-        "doc": {"text": "hello", "dedup": {"signature": None, **without_date}},
+        "doc": {"text": "hello", "dedup": {"signature": None, "part_of": None, **without_date}},
         "upsert": {"text": "hello", "dedup": DEDUP},
     }
 
@@ -312,7 +312,7 @@ def test_an_update_to_a_text_without_a_fingerprint_clears_the_earlier_one() -> N
     source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, LONE)[
         "_source"
     ]
-    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "seen"))
+    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "part_of", "seen"))
     assert source["doc"]["dedup"] == source["upsert"]["dedup"] | cleared
     assert not cleared.keys() & source["upsert"]["dedup"].keys()
 

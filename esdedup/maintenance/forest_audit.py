@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.index import ForestIndex
@@ -144,34 +145,35 @@ class ForestAudit:
         candidates = [each for each in self._index.run(near_them) if isinstance(each, StoredNode)]
         cache = NodeCache(self._genuine(candidates), self._index.relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
-        earlier: dict[str, StoredNode] = {}
-        for root, node in self._that_may_join(near):
+        # By root: its neighbour in the tree whose root it resembles most, the oldest; what is least first.
+        earlier: dict[str, tuple[float, int, StoredNode]] = {}
+        for root, node, resemblance in self._that_may_join(near):
             # Two roots must not be neighbours, whichever came first. A later leaf may be a neighbour of a
             # root that it did not join, and the order of rebuilt nodes is unknown.
             is_ordered = root.seq > self._ordered_since or node.is_root
             if node.root != root.id and node.seq < root.seq and is_ordered:
-                found = earlier.setdefault(root.id, node)
-                if node.seq < found.seq:
-                    earlier[root.id] = node
-        for later, node in earlier.items():
+                found = -resemblance, node.seq, node
+                earlier[root.id] = min(earlier.get(root.id, found), found, key=itemgetter(0, 1))
+        for later, (_, _, node) in earlier.items():
             detail = f"its neighbour {node.id}, in the tree of {node.root}, is older"
             yield repairable(ViolationKind.NEAR_ROOTS, later, detail, Remedy(joins=node.root))
 
     def _that_may_join(
         self, near: list[tuple[StoredNode, StoredNode]]
-    ) -> Iterator[tuple[StoredNode, StoredNode]]:
-        """Yield the pairs of a text and a neighbour in which the text may join the neighbour's tree."""
+    ) -> Iterator[tuple[StoredNode, StoredNode, float]]:
+        """Yield texts, neighbours whose tree they may join, and how much they resemble its root."""
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
         others = self._index.run(self._index.nodes.by_id(missing))
         roots |= {node.id: node for node in self._genuine(list(others))}
         pairs = [(text, node) for text, node in near if node.root in roots]
         relation = self._index.relation
-        may_join = relation.may_join(
-            signatures_of((text for text, _ in pairs), relation),
-            signatures_of((roots[node.root] for _, node in pairs), relation),
-        )
-        return itertools.compress(pairs, may_join.tolist())
+        texts = signatures_of((text for text, _ in pairs), relation)
+        their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
+        may_join = relation.may_join(texts, their_roots)
+        resemblances = relation.resemblance(texts, their_roots)
+        for at in may_join.nonzero()[0].tolist():
+            yield *pairs[at], float(resemblances[at])
 
     def _stray_pages(self) -> Iterator[Violation]:
         """Yield the documents of pages that name a missing node, or are damaged."""

@@ -110,6 +110,12 @@ class Relation:
             return np.ones(len(signatures), bool)
         return Comparison.of(signatures, roots, self._agreement).may_join
 
+    def resemblance(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.float64]:
+        """Return how much texts resemble roots, row by row: ``(n,)``, 0 to 1, always 0 without sketches."""
+        if self._agreement is None:
+            return np.zeros(len(signatures))
+        return Comparison.of(signatures, roots, self._agreement).resemblance
+
 
 def relation_of(profile: "Profile") -> Relation:
     """Return how a profile compares signatures."""

@@ -173,7 +173,7 @@ class Found:
         held: Articles = {name: {"text": text} for name, text in texts.items()}
         found = list(detectors.assigned(held, DEFAULT))
         self.roots = {each.id: each.root for each in found}
-        self._parts_of = {each.id: getattr(each, "part_of", None) for each in found}
+        self._parts_of = {each.id: each.part_of for each in found}
         self._first = {root: name for name, root in reversed(self.roots.items()) if root is not None}
 
     def are_joined(self, one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import articles, detectors
 from benchmarks.articles import Articles
-from benchmarks.detection import Detection, Share, Tally
+from benchmarks.detection import Detection, Score, Share, Tally
 from benchmarks.detectors import hashed_by
 from benchmarks.excerpts import Counted
 from benchmarks.server import Run
@@ -18,6 +18,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import DEFAULT, PROFILES, VERIFIED
 
 TABLE, PEERS_TABLE, SETS_TABLE = "quality", "quality-peers", "sets"
+RESEMBLANCE = "resemblance"
 KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
 BY_DEFAULT = f"{DEFAULT.name} (default)"
 TWO_LOOKS = f"{DEFAULT.name}, two looks"
@@ -137,6 +138,25 @@ def _joined(one: Detection, other: Detection | None) -> Detection:
         return one
     recalls: list[Share] = [*one.recalls_of_edited, *other.recalls_of_edited]
     return dataclasses.replace(one, scores=[*one.scores, *other.scores], recalls_of_edited=recalls)
+
+
+_RESEMBLANCES = (None, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def resemblance(_: Run) -> list[Counted]:
+    """Score the default profile on all sets with the resemblances that feeders may ask for."""
+    rows = []
+    for name in (*articles.SETS, *articles.MORE):
+        held, labels = articles.articles_of(name), articles.labels_of(name)
+        for needed in _RESEMBLANCES:
+            score = Score.of(detectors.clustered(held, DEFAULT.with_changes(resemblance=needed)), labels)
+            kind = {
+                "resemblance": "default" if needed is None else f"{needed:.2f}",
+                "precision / recall": f"{score.precision.value:.3f} / {score.recall.value:.3f}",
+            }
+            counts = {"found": score.true_positives, "false": score.false_positives}
+            rows.append(Counted(table=RESEMBLANCE, case=name, kind=kind, counts=counts, of=score.positives))
+    return rows
 
 
 THRESHOLDS = "thresholds"

@@ -128,7 +128,7 @@ _COSTS = {
 _WHOLE = {
     *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
-    *("sets", "excerpts", "excerpts-in-short"),
+    *("sets", "excerpts", "excerpts-in-short", "resemblance"),
 }
 # What README shows of both.
 _SHORT_METHODS = {
@@ -309,6 +309,7 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "sets": _sets,
     "excerpts": lambda kept: _by_set(_rows(kept, "excerpts"), ["part", "fed"], ["all"]),
     "excerpts-in-short": lambda kept: _by_set(_rows(kept, "excerpts-in-short"), ["what"], ["share", "of"]),
+    "resemblance": lambda kept: _by_set(_rows(kept, "resemblance"), ["resemblance"], ["precision / recall"]),
     "cost": _cost,
     "cost-in-short": _cost_in_short,
     "capacity": lambda _: capacity(),

@@ -67,6 +67,11 @@ class Fields:
         return f"{self.dedup}.root"
 
     @property
+    def part_of(self) -> str:
+        """The full name of the field with the id of the root that the root is a part of."""
+        return f"{self.dedup}.part_of"
+
+    @property
     def fingerprint(self) -> str:
         """The full name of the field with the fingerprint."""
         return f"{self.dedup}.fingerprint"

@@ -29,7 +29,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from esdedup.cli.messages import say, visible
-from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
+from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage, StoryPage
 from esdedup.text.left_out import LeftOut
 from esdedup.times import time_ms
 
@@ -221,20 +221,39 @@ def print_similar(page: SimilarPage) -> None:
         if page.root is None
         else f"{page.total:,} similar articles under root {page.root}"
     )
-    _print_found("likeness", rows, lines, cursor=page.next)
+    _print_found("likeness", rows, [*lines, *excerpt_lines(page)], cursor=page.next)
 
 
 def print_articles(page: SimilarPage) -> None:
     """Print the articles of a cluster, or with a fingerprint, as a table."""
     rows = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
-    _print_found("root", rows, [f"articles: {page.total:,}"], cursor=page.next, justify="left")
+    lines = [f"articles: {page.total:,}", *excerpt_lines(page)]
+    _print_found("root", rows, lines, cursor=page.next, justify="left")
 
 
 def print_sources(page: SourcesPage) -> None:
     """Print the sources of similar articles as a table, with the earliest article of each."""
     rows = [(str(each.articles), each.earliest) for each in page.sources]
     found = f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
-    _print_found("articles", rows, [found])
+    _print_found("articles", rows, [found, *excerpt_lines(page)])
+
+
+def excerpt_lines(page: StoryPage) -> list[str]:
+    """Return which story a cluster quotes a part of, and who quotes a part of it, line by line."""
+    lines, whole, excerpts = [], page.excerpt_of, page.excerpts
+    if whole is not None:
+        lines.append(f"quotes a part of root {escape(whole.root)}, articles: {whole.articles:,}")
+        lines += [] if whole.first is None else [_named(whole.first)]
+    if excerpts.clusters:
+        number = f"{excerpts.clusters:,} clusters, articles: {excerpts.articles:,}"
+        lines.append(f"also quoted in part by {number}")
+        lines += map(_named, excerpts.rows)
+    return lines
+
+
+def _named(article: Article) -> str:
+    _, source, title, article_id = _article_cells(article)
+    return f"  {source}: {title} ({article_id})"
 
 
 def left_out_words(left_out: LeftOut) -> str:
@@ -278,9 +297,14 @@ def _print_found(
     if rows:
         _print_rows(name, rows, justify=justify)
     _print_doubts([article for _, article in rows])
+    print_lines(lines)
+    _print_next(cursor)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, which may have markup."""
     for line in lines:
         show(line)
-    _print_next(cursor)
 
 
 def _print_rows(

@@ -171,13 +171,16 @@ def show(
         maintenance = Maintenance(client, forest=forest.name, fields=fields)
         if article_id is not None:
             article = reader.article(index, article_id)
+            story = reader.similar(index, article_id, in_index=article.index, size=1)
             node, missing = _node(maintenance, article.fingerprint)
             if json:
                 shown = article.model_dump(mode="json", exclude={"text"})
-                output.print_json({"article": shown} | _for_programs(node, missing))
+                quoting = story.model_dump(mode="json", include={"excerpt_of", "excerpts"})
+                output.print_json({"article": shown} | quoting | _for_programs(node, missing))
             else:
                 _print_article(article)
                 _print_node(node, missing)
+                output.print_lines(output.excerpt_lines(story))
             return
         read = reader.cluster if root is not None else reader.with_fingerprint
         found = read(index, given[0], **vars(paging))

@@ -4,6 +4,7 @@ import dataclasses
 import fnmatch
 import itertools
 import json
+from collections.abc import Collection
 from importlib import resources
 from typing import Any
 
@@ -289,7 +290,9 @@ def _is_left_out(name: str, source: dict[str, Any]) -> bool:
     return not matches(included) or matches(source.get("excludes", []))
 
 
-def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
+def check_mappings(
+    mappings: dict[str, dict[str, Any]], fields: Fields, *, optional: Collection[str] = ()
+) -> None:
     """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest."""
     refuse_unusable(mappings, fields)
     name = fields.dedup
@@ -298,9 +301,12 @@ def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
         wrong = [
             full
             for field, wanted in expected.items()
-            if (found := mapping_of(mapping, full := f"{name}.{field}")).get("type") != wanted["type"]
-            or found.get("index") is False
-            or (found.get("doc_values") is False and wanted.get("doc_values") is not False)
+            if field not in optional
+            and (
+                (found := mapping_of(mapping, full := f"{name}.{field}")).get("type") != wanted["type"]
+                or found.get("index") is False
+                or (found.get("doc_values") is False and wanted.get("doc_values") is not False)
+            )
         ]
         if wrong:
             raise IndexNotReady(

@@ -67,6 +67,7 @@ def article(
         bands=terms_of(source, f"{fields.dedup}.bands"),
         profile=term_of(source, f"{fields.dedup}.profile"),
         seq=seq if isinstance(seq, int) else None,
+        part_of=term_of(source, fields.part_of),
         included=_values(source, source_includes) if source_includes else None,
     )
 
@@ -122,7 +123,7 @@ def one_article(
     Its text may be long, and is read only with `has_text`, as are `further` fields.
     """
     whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
-    read = list(whole) if has_text else with_signature(fields)
+    read = list(whole) if has_text else [*with_signature(fields), fields.part_of]
     query: Query = {"ids": {"values": [article_id]}}
     if in_index is not None:
         query = {"bool": {"filter": [query, {"term": {"_index": in_index}}]}}

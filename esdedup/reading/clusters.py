@@ -13,13 +13,14 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useles
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
-from esdedup.elastic.requests import Query, Requests, search
+from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, refuse_surrogates, signature_of, value_of
 from esdedup.fingerprint.agreement import Comparison
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest import Kind
 from esdedup.reading.articles import check_names, find_article, including
+from esdedup.reading.excerpts import quoted_story, roots_of, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, values_of, with_signature
 from esdedup.reading.results import SimilarArticle, SimilarPage
@@ -157,7 +158,7 @@ def similar(
             other_articles(index, ready, hit, other_sources=other_sources),
             paging,
             source_includes,
-            root=root_of(hit, ready.fields),
+            **roots_of(hit, ready.fields),
             identity=[index, article_id, in_index, other_sources],
             similarity=Similarity.to(hit, ready.fields),
         )
@@ -208,19 +209,25 @@ def _page_of(
     *,
     root: str | None,
     identity: Sequence[Any],
+    part_of: str | None = None,
     similarity: Similarity = _NOTHING,
 ) -> Requests[SimilarPage]:
-    """Read a page of the articles that match a query, newest first; `identity` ties cursors to it."""
+    """Read a page of the articles that match a query, newest first; `identity` ties cursors to it.
+
+    If it is not known that their root is a part of another one, an article tells.
+    """
     start = paging.start(identity, is_endless=True)
     first = start.offset if start.place is None else 0
     body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)
-    (answer,) = yield from search(index, body)
+    answer, story = yield from search_with_excerpts(index, body, fields, root=root, part_of=part_of)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
+    if root is not None and part_of is None and hits and (whole := roots_of(hits[0], fields)["part_of"]):
+        story["excerpt_of"] = yield from quoted_story(index, whole, fields)
     following = None
     if hits and start.offset + len(hits) < total:
         following = start.next(rows=len(hits), place=hits[-1]["sort"]).write(identity)
     found = SimilarPage(
-        root=root,
+        **story,
         total=total,
         rows=similarity.articles(hits, fields),
         page=start.page,
@@ -282,9 +289,13 @@ def similar_to_text(
             paging,
             source_includes,
             root=root,
+            part_of=assignment.part_of,
             identity=[index, root],
             similarity=similarity,
         )
+    elif assignment.part_of is not None:
+        quoted = yield from quoted_story(index, assignment.part_of, fields)
+        found = found.model_copy(update={"excerpt_of": quoted})
     text_left_out = None
     if not profile.keep_boilerplate:
         passage_filter = scope.learned.filter_on(scope.overrides)(name)
@@ -373,6 +384,6 @@ def cluster_members(
         "sort": order("newest", fields),
         "size": size,
         "track_total_hits": True,
-        "_source": with_signature(fields),
+        "_source": [*with_signature(fields), fields.part_of],
         **place,
     }

@@ -24,6 +24,7 @@ _FULL = EXAMPLE_ARTICLE | {
     "bands": ["02bN58", "8ys8AKS"],
     "profile": "verified-4",
     "seq": 456,
+    "part_of": None,
 }
 _ROW = EXAMPLE_ARTICLE | {
     "similar": 45,
@@ -32,6 +33,20 @@ _ROW = EXAMPLE_ARTICLE | {
     "first": "2026-09-06T16:24:00+00:00",
     "last": "2026-09-07T21:32:00+00:00",
 }
+
+
+_EXCERPT = EXAMPLE_ARTICLE | {
+    "id": "en-21-1",
+    "root": "8c6f2f0c11e0a5b7d3f2f3a54b1c9e60",
+    "source": "Evening Post",
+    "articles": 2,
+}
+EXAMPLE_STORY: dict[str, Any] = {
+    "root": EXAMPLE_ARTICLE["root"],
+    "excerpt_of": None,
+    "excerpts": {"articles": 2, "clusters": 1, "rows": [_EXCERPT]},
+}
+"""Of the fields of `StoryPage`."""
 
 
 def example(**values: Any) -> pydantic.ConfigDict:
@@ -182,11 +197,50 @@ class Page(Result, frozen=True):
     count end as numbered pages do."""
 
 
-class SimilarPage(Result, frozen=True):
+class Excerpt(Article, frozen=True):
+    """The first article of a cluster that quotes a part of a story."""
+
+    articles: int
+    """How many articles the cluster has."""
+
+
+class Excerpts(Result, frozen=True):
+    """The clusters whose texts are a part of a story, too small a part to belong to its cluster."""
+
+    articles: int = 0
+    """All articles of these clusters. No other number counts them."""
+    clusters: int = 0
+    """At most 10,000."""
+    rows: tuple[Excerpt, ...] = ()
+    """The first article of each cluster, the newest of these first; at most 20."""
+
+
+class QuotedStory(Result, frozen=True):
+    """The cluster that contains the text of another one."""
+
+    root: str
+    articles: int
+    """How many articles it has; 0 if they were deleted, or are in other indices."""
+    first: Article | None
+    """Who had it first; None if it has no article."""
+
+
+class StoryPage(Result, frozen=True):
+    """What all pages about a cluster have."""
+
+    root: str | None
+    """The cluster; None for a text that belongs to none, and for the articles with a fingerprint."""
+    excerpt_of: QuotedStory | None = None
+    """The cluster that this one quotes a part of; None if it quotes none."""
+    excerpts: Excerpts = Excerpts()
+    """Those who quote a part of it."""
+
+
+class SimilarPage(StoryPage, frozen=True):
     """Articles of a cluster, or with a fingerprint, newest first."""
 
     model_config = example(
-        root=EXAMPLE_ARTICLE["root"],
+        **EXAMPLE_STORY,
         total=45,
         rows=[EXAMPLE_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
         page=1,
@@ -194,8 +248,6 @@ class SimilarPage(Result, frozen=True):
         next="WyI5ZTJhZDM5ZDk2YzYiLCAyLCAxLCBbMTc4ODc1MzMwMDAwMCwgOTIsICJuZXdzIl1d",
     )
 
-    root: str | None
-    """The cluster; None for a text that belongs to none, and for the articles with a fingerprint."""
     root_exact: bool = True
     """Of a text that was looked up: false if the forest's nodes are in the memory of its owner, and another
     process answers. Then the cluster is what stored articles show, and one that was deleted shows nothing."""
@@ -225,11 +277,11 @@ class Source(Result, frozen=True):
     """Its earliest article."""
 
 
-class SourcesPage(Result, frozen=True):
+class SourcesPage(StoryPage, frozen=True):
     """The sources of an article's cluster, those with the most articles first."""
 
     model_config = example(
-        root=EXAMPLE_ARTICLE["root"],
+        **EXAMPLE_STORY,
         total=45,
         total_sources=10,
         sources=[
@@ -245,7 +297,6 @@ class SourcesPage(Result, frozen=True):
         size=1,
     )
 
-    root: str | None
     total: int
     """Articles on all pages."""
     total_sources: int
@@ -272,6 +323,8 @@ class FullArticle(Article, frozen=True):
     """What the fingerprint was computed with."""
     seq: int | None = None
     """The number of its arrival in its forest."""
+    part_of: str | None = None
+    """The root of the cluster that its own quotes a part of; None if it quotes none."""
 
 
 class TimelineStep(Result, frozen=True):

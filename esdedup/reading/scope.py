@@ -21,6 +21,8 @@ from esdedup.fields import Fields
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
+# Of the dedup object: an index that was set up before there was such a field has no excerpts.
+_OPTIONAL = ("part_of",)
 LANGUAGE_FIELDS = ("language", "lang")
 """What a field is called that tells the language of an article."""
 
@@ -128,7 +130,7 @@ class Scope:
         """
         mappings = yield from _mappings(index, is_fresh=is_fresh)
         fields = fields_of(mappings, given=self.fields)
-        check_mappings(mappings, fields)
+        check_mappings(mappings, fields, optional=_OPTIONAL)
         return ReadyIndex(
             fields=fields,
             source_field=_source_field(mappings, fields),

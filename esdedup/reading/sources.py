@@ -9,6 +9,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import Similarity, other_articles
+from esdedup.reading.excerpts import roots_of, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import (
     aggregation,
@@ -16,7 +17,6 @@ from esdedup.reading.queries import (
     first_hit,
     moment_of,
     number_of_unread,
-    root_of,
     with_signature,
 )
 from esdedup.reading.results import Source, SourcesPage
@@ -49,7 +49,8 @@ def sources(
     hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
     query = other_articles(index, ready, hit, other_sources=other_sources)
     field, last = ready.required_source_field(index), page * size
-    (answer,) = yield from search(index, count_sources(query, source_field=field, size=last))
+    body, roots = count_sources(query, source_field=field, size=last), roots_of(hit, ready.fields)
+    answer, story = yield from search_with_excerpts(index, body, ready.fields, **roots)
     counts = answer["aggregations"]
     with_name, without = int(counts["total"]["count"]), bool(counts["without_source"]["doc_count"])
     # None stands for articles without a source; it comes last.
@@ -64,7 +65,7 @@ def sources(
         groups = of_names["aggregations"]["sources"]["buckets"]
     similarity = Similarity.to(hit, ready.fields)
     return SourcesPage(
-        root=root_of(hit, ready.fields),
+        **story,
         total=answer["hits"]["total"]["value"],
         total_sources=with_name + without,
         sources=tuple(

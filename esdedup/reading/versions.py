@@ -2,22 +2,30 @@
 
 from typing import Any, Literal, get_args
 
-from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.elastic.requests import UNREAD, Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import Similarity, other_articles
+from esdedup.reading.excerpts import roots_of, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import (
     Hit,
     fields_read,
     number_of_unread,
     order,
-    root_of,
     values_of,
     with_signature,
 )
-from esdedup.reading.results import EXAMPLE_ARTICLE, Article, Result, SimilarArticle, example
+from esdedup.reading.results import (
+    EXAMPLE_ARTICLE,
+    EXAMPLE_STORY,
+    Article,
+    Result,
+    SimilarArticle,
+    StoryPage,
+    example,
+)
 from esdedup.reading.scope import Scope
 
 # Texts that are counted.
@@ -41,11 +49,11 @@ class Version(Result, frozen=True):
     """The first of these, at most 20."""
 
 
-class VersionsPage(Result, frozen=True):
+class VersionsPage(StoryPage, frozen=True):
     """The distinct texts of an article's cluster, in order of time."""
 
     model_config = example(
-        root=EXAMPLE_ARTICLE["root"],
+        **EXAMPLE_STORY,
         total=46,
         total_versions=31,
         versions=[
@@ -61,7 +69,6 @@ class VersionsPage(Result, frozen=True):
         sort="oldest",
     )
 
-    root: str | None
     total: int
     """Articles on all pages, with the article itself."""
     total_versions: int
@@ -101,11 +108,12 @@ def versions(
     hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
     query = other_articles(index, ready, hit, other_sources=other_sources, with_itself=True)
     body = versions_body(query, sort=sort, first=start.offset, size=size, fields=ready.fields)
-    (answer,) = yield from search(index, body)
+    roots = roots_of(hit, ready.fields)
+    answer, story = yield from search_with_excerpts(index, body, ready.fields, **roots)
     hits: list[Hit] = answer["hits"]["hits"]
     shown = Similarity.to(hit, ready.fields).articles(hits, ready.fields)
     return VersionsPage(
-        root=root_of(hit, ready.fields),
+        **story,
         total=answer["hits"]["total"]["value"],
         total_versions=int(answer["aggregations"]["versions"]["count"]),
         versions=tuple(map(_version, shown, hits, [ready.fields] * len(hits))),

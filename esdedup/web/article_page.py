@@ -58,6 +58,7 @@ async def article_page(
         drawing=draw(timeline, language_of(request)),
         versions=versions,
         sources=sources,
+        story=sources or versions,
         has_sources=has_sources,
         view=view,
         other_sources=other_sources,

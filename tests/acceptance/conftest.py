@@ -12,8 +12,12 @@ import pytest
 from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, sync_playwright
 
+from esdedup import Dedup
 from esdedup.cli import main
+from tests.support import excerpts
 from tests.support.browsing import SampleSite, sample_site
+from tests.support.forests import feed
+from tests.support.names import new_names
 
 LONG = "and a text that is long enough to be told from others"
 
@@ -115,3 +119,16 @@ def site(es: Elasticsearch, elasticsearch_url: str, unchanged: tuple[str, str]) 
     """Pages of the sample's articles, for all tests that only read."""
     with sample_site(es, elasticsearch_url, *unchanged) as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def quoted(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
+    """Pages of a story that others quote a part of."""
+    with new_names(es) as name:
+        index, forest = name("quoted"), name("forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, excerpts.articles())
+        es.delete(index=index, id="lost", refresh=True)
+        with sample_site(es, elasticsearch_url, index, forest) as site:
+            yield site

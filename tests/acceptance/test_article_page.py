@@ -25,6 +25,10 @@ WORDS = {
         "others": "Only other sources",
         "own": "this article",
         "same": "the same wording as this article",
+        "quoted by": "Also quoted in part by",
+        "excerpts": "3 excerpts",
+        "part of": "Quotes a part of: Of the story",
+        "copies": "1 similar article",
     },
     "zh": {
         "folded": "篇行文相同",
@@ -41,6 +45,10 @@ WORDS = {
         "others": "只看其他来源",
         "own": "本文",
         "same": "与本文行文相同",
+        "quoted by": "节选本文的报道",
+        "excerpts": "节选 3 篇",
+        "part of": "节选自：Of the story",
+        "copies": "1 篇相似报道",
     },
 }
 
@@ -161,3 +169,29 @@ def test_any_two_versions_are_compared(site: SampleSite, visit: Visit) -> None:
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert words["two"] in page.locator(".why strong").inner_text()
+
+
+@pytest.mark.parametrize("view", ["oldest", "source"])
+def test_who_quotes_a_part_and_of_what(quoted: SampleSite, visit: Visit, view: str) -> None:
+    page, words = visit.page, visit.words
+    page.goto(f"{quoted.address}/article?id=story&view={view}&listed=q%3Dof")
+    section = page.get_by_role("region", name=words["quoted by"])
+    assert section.locator("h3").all_inner_texts() == ["Of the second-excerpt", "Of the excerpt"]
+    oldest = section.locator(".row").last
+    assert oldest.locator(".source").inner_text() == "Post of excerpt"
+    assert oldest.locator(".outside").get_attribute("href") == "https://excerpt.example/"
+    assert words["copies"] in oldest.inner_text()
+    # They are no similar articles.
+    assert page.locator("#similar .source", has_text="excerpt").count() == 0
+    page.locator(".full").get_by_role("link", name=words["excerpts"]).click()
+    assert page.evaluate("document.activeElement.id") == "excerpts"
+    follow(page, "Of the excerpt")
+    line = page.locator(".full .part")
+    assert line.inner_text().startswith(words["part of"])
+    assert not page.locator("#excerpts").count()
+    follow(page, "Of the story")
+    assert page.url.startswith(f"{quoted.address}/article?id=story&listed=")
+    assert not page.locator(".part").count()
+    # Of the story that this one quotes, no article is there any more.
+    page.goto(f"{quoted.address}/article?id=lost-excerpt&view={view}")
+    assert not page.locator(".part, #excerpts").count()

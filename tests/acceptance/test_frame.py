@@ -39,13 +39,17 @@ def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
 
 
 @in_each_size_and_language
-def test_no_page_has_barriers(site: SampleSite, browser: Browser, size: str, language: str) -> None:
+def test_no_page_has_barriers(
+    site: SampleSite, quoted: SampleSite, browser: Browser, size: str, language: str
+) -> None:
     one, other = site.largest
     addresses = [
         f"{site.address}/?q=the",
         f"{site.address}/?q=zzz&since=2026-01-01",
         site.article(listed="q=the"),
         site.article(view="source"),
+        f"{quoted.address}/article?id=story",
+        f"{quoted.address}/article?id=excerpt",
         f"{site.address}/api/v1/docs",
         f"{site.address}/compare?one={one}&other={other}",
     ]

@@ -15,6 +15,7 @@ from elasticsearch import Elasticsearch
 from esdedup import sample
 from esdedup.elastic.forest.lease import LEASE_ID
 from tests.acceptance.conftest import LONG, Run, lines
+from tests.support.browsing import SampleSite
 from tests.support.names import Names
 
 
@@ -273,3 +274,26 @@ def test_other_names_of_fields_are_told_once_and_nothing_is_written(
         assert indexed.json["failed"] == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == 200
+
+
+def test_who_quotes_a_part_is_said_beside_what_is_similar(
+    quoted: SampleSite, elasticsearch_url: str, run: Run
+) -> None:
+    story, url = quoted.reader.similar(quoted.index, "story"), elasticsearch_url
+    by_others = [
+        "also quoted in part by 2 clusters, articles: 3",
+        "  Post of second-excerpt: Of the second-excerpt (second-excerpt)",
+        "  Post of excerpt: Of the excerpt (excerpt)",
+    ]
+    of_another = [f"quotes a part of root {story.root}, articles: 2", "  Post of story: Of the story (story)"]
+    ways = [("similar",), ("similar", "--by-source"), ("show",)]
+    for article_id, expected in (("story", by_others), ("excerpt", of_another), ("other", [])):
+        values = quoted.reader.similar(quoted.index, article_id).model_dump(mode="json")
+        for command, *options in ways:
+            asked = (command, "--index", quoted.index, "--id", article_id, *options)
+            assert run(*asked, url=url).out.endswith("".join(f"{line}\n" for line in expected))
+            found = run(*asked, "--json", url=url).json
+            assert all(found[name] == values[name] for name in ("excerpts", "excerpt_of"))
+    shown = run("show", "--index", quoted.index, "--root", story.root or "", url=url).out
+    assert shown.splitlines()[-3:] == by_others
+    assert "quote" not in run("similar", "--index", quoted.index, "--id", "other", url=url).out

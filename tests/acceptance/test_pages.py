@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 import esdedup
 from esdedup import Dedup, Reader
 from esdedup.text.normalise import visible_text
-from tests.support.browsing import served, watched
+from tests.support.browsing import SampleSite, served, watched
 from tests.support.forests import ARTICLES
 
 SCRIPT = "<script>document.title='caught'</script>"
@@ -299,6 +299,18 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
         assert json.load(answer)["root"] == article["root"]
 
 
+def test_excerpts_are_in_json_too(quoted: SampleSite) -> None:
+    api, reader = f"{quoted.address}/api/v1", quoted.reader
+    for name in ("similar", "sources", "versions"):
+        expected = getattr(reader, name)(quoted.index, "story").model_dump(mode="json")
+        assert get(f"{api}/{name}", id="story") == expected
+        assert (expected["excerpts"]["articles"], expected["excerpts"]["clusters"]) == (3, 2)
+    excerpt = get(f"{api}/article", id="excerpt")
+    assert excerpt["part_of"] == reader.article(quoted.index, "story").root
+    by_root = get(f"{api}/articles", root=excerpt["root"])["excerpt_of"]
+    assert (by_root["root"], by_root["first"]["id"]) == (excerpt["part_of"], "story")
+
+
 def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
@@ -317,7 +329,7 @@ def test_openapi_describes_it(site: str) -> None:
     assert set(paths) == {f"/api/v1/{name}" for name in names} | files
     assert all(parameter["description"] for parameter in paths["/api/v1/list"]["get"]["parameters"])
     # Its examples are such answers.
-    for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):
+    for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage, esdedup.VersionsPage):
         (example,) = described["components"]["schemas"][model.__name__]["examples"]
         model.model_validate(example)
 

@@ -26,10 +26,11 @@ from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.articles import article
 from esdedup.reading.clusters import similar
+from esdedup.reading.excerpts import search_with_excerpts
 from esdedup.reading.list_request import ListRequest, default_sort
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import ranks_articles, values_of
-from esdedup.reading.results import Row
+from esdedup.reading.results import QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
 from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import narrowed, words
@@ -306,6 +307,20 @@ def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
             assert len(asked) == len(answers)
             return asked, end.value
     raise AssertionError(f"the operation asks for more: {asked[-1]}")
+
+
+@pytest.mark.parametrize(("root", "part_of", "searches"), [(None, None, 1), ("r", None, 2), ("r", "w", 3)])
+def test_excerpts_are_asked_for_beside_the_rest(root: str | None, part_of: str | None, searches: int) -> None:
+    answer: dict[str, Any] = {
+        "hits": {"hits": [], "total": {"value": 0}},
+        "aggregations": {"clusters": {"count": 0}, "newest": {"buckets": []}},
+    }
+    requests = search_with_excerpts("news", TERM, Fields(), root=root, part_of=part_of)
+    (asked,), (_, story) = run(requests, [answer] * searches)
+    assert isinstance(asked, Search)
+    assert (asked.bodies[0], len(asked.bodies)) == (TERM, searches)
+    # A story that another one quotes may have no article.
+    assert story.get("excerpt_of") == (QuotedStory(root="w", articles=0, first=None) if part_of else None)
 
 
 def served(requests: Requests[Any], answer: Callable[[Request], Any]) -> Any:

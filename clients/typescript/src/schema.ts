@@ -308,6 +308,79 @@ export interface components {
             url?: string | null;
         };
         /**
+         * Excerpt
+         * @description The first article of a cluster that quotes a part of a story.
+         */
+        Excerpt: {
+            /**
+             * Arrived At
+             * @description When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed.
+             */
+            arrived_at?: string | null;
+            /**
+             * Articles
+             * @description How many articles the cluster has.
+             */
+            articles: number;
+            /** Id */
+            id: string;
+            /**
+             * Included
+             * @description The further fields that were asked for (`source_includes`), by name, as stored; None without that.
+             */
+            included?: {
+                [key: string]: unknown;
+            } | null;
+            /** Index */
+            index: string;
+            /**
+             * Published At
+             * @description As stored in the article, in whatever form.
+             */
+            published_at?: unknown;
+            /**
+             * Root
+             * @description The cluster; None if the article was not indexed through esdedup.
+             */
+            root: string | null;
+            /**
+             * Source
+             * @description As stored in the article; a list if it has several.
+             */
+            source?: unknown;
+            /**
+             * Title
+             * @description Several, in a list, are joined by commas; None if it is blank.
+             */
+            title: string | null;
+            /** Url */
+            url?: string | null;
+        };
+        /**
+         * Excerpts
+         * @description The clusters whose texts are a part of a story, too small a part to belong to its cluster.
+         */
+        Excerpts: {
+            /**
+             * Articles
+             * @description All articles of these clusters. No other number counts them.
+             * @default 0
+             */
+            articles: number;
+            /**
+             * Clusters
+             * @description At most 10,000.
+             * @default 0
+             */
+            clusters: number;
+            /**
+             * Rows
+             * @description The first article of each cluster, the newest of these first; at most 20.
+             * @default []
+             */
+            rows: components["schemas"]["Excerpt"][];
+        };
+        /**
          * ExplanationInWords
          * @description Why two articles are in one cluster or not, in words for people.
          */
@@ -460,6 +533,11 @@ export interface components {
              */
             left_out_unknown: string | null;
             /**
+             * Part Of
+             * @description The root of the cluster that its own quotes a part of; None if it quotes none.
+             */
+            part_of?: string | null;
+            /**
              * Profile
              * @description What the fingerprint was computed with.
              */
@@ -601,6 +679,21 @@ export interface components {
             title: string;
             /** Type */
             type: string;
+        };
+        /**
+         * QuotedStory
+         * @description The cluster that contains the text of another one.
+         */
+        QuotedStory: {
+            /**
+             * Articles
+             * @description How many articles it has; 0 if they were deleted, or are in other indices.
+             */
+            articles: number;
+            /** @description Who had it first; None if it has no article. */
+            first: components["schemas"]["Article"] | null;
+            /** Root */
+            root: string;
         };
         /**
          * Row
@@ -768,6 +861,17 @@ export interface components {
          * @description Articles of a cluster, or with a fingerprint, newest first.
          */
         SimilarPage: {
+            /** @description The cluster that this one quotes a part of; None if it quotes none. */
+            excerpt_of?: components["schemas"]["QuotedStory"] | null;
+            /**
+             * @description Those who quote a part of it.
+             * @default {
+             *       "articles": 0,
+             *       "clusters": 0,
+             *       "rows": []
+             *     }
+             */
+            excerpts: components["schemas"]["Excerpts"];
             /** @description Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be. */
             left_out?: components["schemas"]["LeftOut"] | null;
             /**
@@ -856,12 +960,26 @@ export interface components {
          * @description The sources of an article's cluster, those with the most articles first.
          */
         SourcesPage: {
+            /** @description The cluster that this one quotes a part of; None if it quotes none. */
+            excerpt_of?: components["schemas"]["QuotedStory"] | null;
+            /**
+             * @description Those who quote a part of it.
+             * @default {
+             *       "articles": 0,
+             *       "clusters": 0,
+             *       "rows": []
+             *     }
+             */
+            excerpts: components["schemas"]["Excerpts"];
             /**
              * Page
              * @description From 1.
              */
             page: number;
-            /** Root */
+            /**
+             * Root
+             * @description The cluster; None for a text that belongs to none, and for the articles with a fingerprint.
+             */
             root: string | null;
             /** Size */
             size: number;
@@ -1004,12 +1122,26 @@ export interface components {
          * @description The distinct texts of an article's cluster, in order of time.
          */
         VersionsPage: {
+            /** @description The cluster that this one quotes a part of; None if it quotes none. */
+            excerpt_of?: components["schemas"]["QuotedStory"] | null;
+            /**
+             * @description Those who quote a part of it.
+             * @default {
+             *       "articles": 0,
+             *       "clusters": 0,
+             *       "rows": []
+             *     }
+             */
+            excerpts: components["schemas"]["Excerpts"];
             /**
              * Page
              * @description From 1.
              */
             page: number;
-            /** Root */
+            /**
+             * Root
+             * @description The cluster; None for a text that belongs to none, and for the articles with a fingerprint.
+             */
             root: string | null;
             /** Size */
             size: number;

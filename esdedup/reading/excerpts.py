@@ -1,0 +1,100 @@
+"""Excerpts: who quotes a part of a story, too small to be in its cluster, and the story that one quotes."""
+
+from typing import Any
+
+from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.fields import Fields, term_of
+from esdedup.reading.queries import Hit, fields_read, first_hit, number_of_unread, order, root_of, values_of
+from esdedup.reading.results import Article, Excerpt, Excerpts, QuotedStory
+
+MAX_CLUSTERS_SHOWN = 20
+# Clusters that are counted.
+_MAX_COUNTED = 10_000
+# Clusters that each shard sends: those shown, and their numbers, are exact if no shard has more.
+_CLUSTERS_OF_A_SHARD = 200
+
+
+def search_with_excerpts(
+    index: str, body: Query, fields: Fields, *, root: str | None, part_of: str | None
+) -> Requests[tuple[Any, dict[str, Any]]]:
+    """Run a search, and beside it those for the excerpts of a root, and for the root that it is a part of.
+
+    Returns:
+        The answer of the search, and the values of `StoryPage`.
+    """
+    if root is None:
+        (answer,) = yield from search(index, body)
+        return answer, {"root": None}
+    bodies = [body, excerpts_body(root, fields=fields)]
+    if part_of is not None:
+        bodies.append(_first_article(part_of, fields))
+    answer, excerpts, *quoted = yield from search(index, *bodies)
+    story: dict[str, Any] = {"root": root, "excerpts": _excerpts(excerpts, fields)}
+    if part_of is not None:
+        story["excerpt_of"] = _quoted_story(part_of, quoted[0], fields)
+    return answer, story
+
+
+def quoted_story(index: str, root: str, fields: Fields) -> Requests[QuotedStory]:
+    """Return a story that another one is a part of."""
+    (answer,) = yield from search(index, _first_article(root, fields))
+    return _quoted_story(root, answer, fields)
+
+
+def roots_of(hit: Hit, fields: Fields) -> dict[str, str | None]:
+    """Return the root of a hit, and the root that it is a part of."""
+    return {"root": root_of(hit, fields), "part_of": term_of(hit["_source"], fields.part_of)}
+
+
+def excerpts_body(root: str, *, fields: Fields) -> Query:
+    """Return the search for the first article of each cluster that is a part of a root, and for their number.
+
+    In an index that was set up before there was such a field, it finds none.
+    """
+    # Without a time, a cluster is older than all others.
+    first = {"min": {"field": fields.published, "missing": 0}}
+    newest = {
+        "field": fields.root,
+        "size": MAX_CLUSTERS_SHOWN,
+        "shard_size": _CLUSTERS_OF_A_SHARD,
+        "order": [{"time": "desc"}, {"_key": "asc"}],
+    }
+    earliest = first_hit("oldest", fields, fields_read(fields))
+    return {
+        "query": {"term": {fields.part_of: root}},
+        "size": 0,
+        "track_total_hits": True,
+        "aggs": {
+            UNREAD: {"terms": {"field": fields.root, "size": _MAX_COUNTED}},
+            "clusters": number_of_unread(),
+            "newest": {"terms": newest, "aggs": {"time": first, "earliest": earliest}},
+        },
+    }
+
+
+def _excerpts(answer: Any, fields: Fields) -> Excerpts:
+    found = answer["aggregations"]
+    return Excerpts(
+        articles=answer["hits"]["total"]["value"],
+        clusters=int(found["clusters"]["count"]),
+        rows=tuple(
+            Excerpt(**values_of(hit, fields), articles=bucket["doc_count"])
+            for bucket in found["newest"]["buckets"]
+            for hit in bucket["earliest"]["hits"]["hits"]
+        ),
+    )
+
+
+def _first_article(root: str, fields: Fields) -> Query:
+    return {
+        "query": {"term": {fields.root: root}},
+        "sort": order("oldest", fields),
+        "size": 1,
+        "track_total_hits": True,
+        "_source": fields_read(fields),
+    }
+
+
+def _quoted_story(root: str, answer: Any, fields: Fields) -> QuotedStory:
+    articles = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
+    return QuotedStory(root=root, articles=answer["hits"]["total"]["value"], first=next(articles, None))

@@ -1,0 +1,189 @@
+"""Who quotes a part of a story, and which story one quotes: the numbers equal those of all documents."""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup
+from esdedup.elastic.execute import execute
+from esdedup.elastic.mappings import article_index
+from esdedup.elastic.requests import Requests, Search
+from esdedup.fields import Fields
+from esdedup.reading.excerpts import MAX_CLUSTERS_SHOWN
+from esdedup.reading.scope import Scope
+from esdedup.reading.versions import versions
+from tests.support.brute_force import HOUR_MS, Document, oldest_first, random_corpus
+from tests.support.excerpts import articles
+from tests.support.forests import Read, feed
+from tests.support.names import Names
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Random articles, of which many quote a part of another cluster, or of one that is not there."""
+
+    index: str
+    documents: dict[str, Document]
+
+    @property
+    def clusters(self) -> dict[str, dict[str, Document]]:
+        found: dict[str, dict[str, Document]] = defaultdict(dict)
+        for article_id, article in self.documents.items():
+            found[article["dedup"]["root"]][article_id] = article
+        return found
+
+
+@pytest.fixture(scope="module", params=[1, 5], ids=["one shard", "five shards"])
+def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus]:
+    index, chance = f"test-excerpts-{request.param}", Random(request.param)
+    made = Corpus(index, random_corpus(chance, clusters=90))
+    roots = list(made.clusters)
+    quoted = [*roots[:3], roots[0], roots[0], "no-article-has-it"]
+    for article_ids in list(made.clusters.values())[3:60]:
+        whole = chance.choice(quoted)
+        for article in article_ids.values():
+            article["dedup"] |= {"part_of": whole, "published": chance.randrange(99) * HOUR_MS}
+    es.options(ignore_status=404).indices.delete(index=index)
+    Dedup(es).setup(index, shards=request.param)
+    helpers.bulk(
+        es,
+        ({"_index": index, "_id": each, "_source": source} for each, source in made.documents.items()),
+        refresh=True,
+    )
+    yield made
+    es.indices.delete(index=index)
+
+
+def first_of(cluster: dict[str, Document]) -> str:
+    return min(cluster, key=lambda each: oldest_first(cluster[each]))
+
+
+def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
+    """Return the clusters that quote a part of a root, the one with the newest first article first."""
+    found = [
+        (name, cluster)
+        for name, cluster in sorted(corpus.clusters.items())
+        if any(each["dedup"].get("part_of") == root for each in cluster.values())
+    ]
+    found.sort(key=lambda each: -each[1][first_of(each[1])]["dedup"]["published"])
+    return [cluster for _, cluster in found]
+
+
+@pytest.mark.parametrize("operation", ["similar", "versions", "sources", "cluster"])
+def test_every_page_about_a_cluster_tells_of_excerpts(corpus: Corpus, read: Read, operation: str) -> None:
+    seen = set()
+    for root, cluster in list(corpus.clusters.items())[:40]:
+        article_id = first_of(cluster)
+        page = read(operation, corpus.index, root if operation == "cluster" else article_id)
+        # What is only a part is in no other number.
+        alone = operation in {"similar", "sources"}
+        assert page.total == len(cluster) - alone
+        expected = quoting(corpus, root)
+        assert page.excerpts.articles == sum(map(len, expected))
+        assert page.excerpts.clusters == len(expected)
+        rows = [(row.id, row.articles) for row in page.excerpts.rows]
+        assert rows == [(first_of(each), len(each)) for each in expected[:MAX_CLUSTERS_SHOWN]]
+        whole = cluster[article_id]["dedup"].get("part_of")
+        if whole is None:
+            assert page.excerpt_of is None
+        else:
+            quoted = corpus.clusters.get(whole, {})
+            assert (page.excerpt_of.root, page.excerpt_of.articles) == (whole, len(quoted))
+            first = page.excerpt_of.first
+            assert (first and first.id) == (first_of(quoted) if quoted else None)
+        seen.add(
+            (len(expected) > MAX_CLUSTERS_SHOWN, bool(expected), whole is None or whole in corpus.clusters)
+        )
+    assert seen == {(True, True, True), (False, True, True), (False, False, True), (False, False, False)}
+
+
+@pytest.fixture
+def fed(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, articles())
+    return index, forest
+
+
+def test_excerpts_of_a_story_that_was_fed(fed: tuple[str, str], read: Read, read_async: Read) -> None:
+    index, _ = fed
+    for reader in (read, read_async):
+        story = reader("versions", index, "story-copy")
+        assert (story.total, story.excerpt_of) == (2, None)
+        assert (story.excerpts.articles, story.excerpts.clusters) == (3, 2)
+        newest, oldest = story.excerpts.rows
+        assert (newest.id, newest.articles) == ("second-excerpt", 1)
+        assert (oldest.id, oldest.articles) == ("excerpt", 2)
+        assert oldest.url == "https://excerpt.example/"
+        excerpt = reader("similar", index, "excerpt-copy")
+        assert [row.id for row in excerpt.rows] == ["excerpt"]
+        assert (excerpt.excerpt_of.root, excerpt.excerpt_of.articles) == (story.root, 2)
+        assert excerpt.excerpt_of.first.id == "story"
+        assert excerpt.excerpts.clusters == 0
+        assert reader("article", index, "excerpt-copy").part_of == story.root
+        assert reader("article", index, "story").part_of is None
+        other = reader("similar", index, "other")
+        assert (other.excerpt_of, other.excerpts.articles) == (None, 0)
+        # By root, an article of the cluster tells.
+        assert reader("cluster", index, excerpt.root).excerpt_of == excerpt.excerpt_of
+        assert reader("with_fingerprint", index, excerpt.root).excerpt_of is None
+
+
+def test_a_text_that_is_not_indexed_quotes_a_part(fed: tuple[str, str], read: Read) -> None:
+    index, forest = fed
+    story, *_ = articles()
+    part = " ".join(f"{each}." for each in story["text"].split(". ")[6:23])
+    found = read("similar_to_text", index, part, of={"forest": forest})
+    assert (found.root, found.rows) == (None, ())
+    assert found.excerpt_of.first.id == "story"
+    known = read("similar_to_text", index, articles()[2]["text"], of={"forest": forest})
+    assert known.root == read("article", index, "excerpt").root
+    assert (known.total, known.excerpt_of) == (2, found.excerpt_of)
+
+
+def test_the_articles_of_the_story_that_one_quotes_may_be_gone(
+    fed: tuple[str, str], es: Elasticsearch, read: Read
+) -> None:
+    index, _ = fed
+    es.delete(index=index, id="lost", refresh=True)
+    quoted = read("sources", index, "lost-excerpt").excerpt_of
+    assert (quoted.articles, quoted.first) == (0, None)
+
+
+def test_an_index_that_was_set_up_before_has_no_excerpts(
+    es: Elasticsearch, index_name: Names, read: Read
+) -> None:
+    index = index_name("before")
+    body = article_index(Fields())
+    del body["mappings"]["properties"]["dedup"]["properties"]["part_of"]
+    es.indices.create(index=index, **body)
+    dedup = {"root": "r", "seq": 1, "published": 1, "profile": "verified-3", "fingerprint": "f"}
+    es.index(index=index, id="a", document={"text": "Of old", "dedup": dedup}, refresh=True)
+    page = read("versions", index, "a")
+    assert (page.total, page.excerpt_of, page.excerpts.articles, page.excerpts.rows) == (1, None, 0, ())
+
+
+def test_they_are_read_beside_what_is_read_anyway(corpus: Corpus, es: Elasticsearch) -> None:
+    part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
+    asked: list[int] = []
+
+    def counted(requests: Requests[Any]) -> Requests[Any]:
+        answer = None
+        while True:
+            try:
+                request = requests.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(request, Search):
+                asked.append(len(request.bodies))
+            answer = yield request
+
+    execute(es, counted(versions(Scope(), corpus.index, part)))
+    # The article; then its versions, its excerpts, and what it quotes.
+    assert asked == [1, 3]

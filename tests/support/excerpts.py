@@ -1,0 +1,42 @@
+"""A story, an excerpt that is too small to join it, and copies of the excerpt."""
+
+from random import Random
+from string import ascii_lowercase
+from typing import Any
+
+
+def sentences(seed: str, number: int) -> list[str]:
+    """Return sentences of ten random words; one in each half is longer, by which its excerpts are found."""
+    chance = Random(seed)
+    lengths = [14 if at in {number // 4, 3 * number // 4} else 10 for at in range(number)]
+    words = [["".join(chance.choices(ascii_lowercase, k=7)) for _ in range(each)] for each in lengths]
+    return [f"{' '.join(each).capitalize()}." for each in words]
+
+
+def articles() -> list[dict[str, Any]]:
+    """Return a story with a copy, two of its excerpts of 40 %, of which one has a copy, and another story.
+
+    Also one that a test may delete, and an excerpt of it.
+    """
+    story, other, lost = sentences("story 2", 40), sentences("other", 40), sentences("lost 2", 40)
+    texts = {
+        "story": story,
+        "story-copy": story,
+        "excerpt": story[2:18],
+        "excerpt-copy": story[2:18],
+        "second-excerpt": story[22:38],
+        "other": other,
+        "lost": lost,
+        "lost-excerpt": lost[2:18],
+    }
+    return [
+        {
+            "_id": name,
+            "title": f"Of the {name}",
+            "text": " ".join(text),
+            "source": f"Post of {name}",
+            "url": f"https://{name}.example/",
+            "published_at": f"2026-09-0{day}T10:00:00Z",
+        }
+        for day, (name, text) in enumerate(texts.items(), 1)
+    ]

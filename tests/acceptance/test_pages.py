@@ -125,7 +125,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     assert page.locator("h1").inner_text() == title
     assert page.locator(".timeline rect").count() > 1
     here = page.url
-    target = page.locator("#similar .rows h3 a").last
+    target = page.locator("#similar .version:not(.own) h3 a").last
     address = target.get_attribute("href")
     with page.expect_navigation():
         target.click()

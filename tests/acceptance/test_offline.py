@@ -33,7 +33,7 @@ def test_cluster_writes_a_root_for_each_article(run: Run, corpus: Path, tmp_path
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 0
     assert [row["id"] for row in rows] == [article["id"] for article in sample.articles(500)]
-    assert {tuple(row) for row in rows} == {("id", "root", "fingerprint")}
+    assert {tuple(row) for row in rows} == {("id", "root", "part_of", "fingerprint")}
     ids = {row["fingerprint"] for row in rows}
     assert all(row["root"] in ids for row in rows)
     assert max(Counter(row["root"] for row in rows).values()) > 20
@@ -49,7 +49,7 @@ def test_cluster_with_nulls_and_rejections(run: Run) -> None:
     result = run("cluster", "-", stdin=lines)
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 1
-    assert rows[0] == {"id": "1", "root": None, "fingerprint": None}
+    assert rows[0] == {"id": "1", "root": None, "part_of": None, "fingerprint": None}
     assert rows[1]["root"] == rows[1]["fingerprint"]
     assert "standard input:2 (id '2'): has no field 'text'" in result.err
     assert "standard input:3: is not JSON" in result.err

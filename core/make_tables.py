@@ -1,7 +1,7 @@
 """Writes `data/characters.txt` and `data/references.txt`, the tables that the crate is built with.
 
 They decide the bits of fingerprints, so they are made once and checked in, and no other Python or Unicode
-changes them: run this with Python 3.11 (Unicode 14.0) and the locked OpenCC.
+changes them: run this with the locked unicodedata2, which has the tables of Unicode 18.0, and OpenCC.
 
 .venv/bin/python core/make_tables.py
 """
@@ -10,13 +10,13 @@ import functools
 import html
 import html.entities
 import itertools
-import sys
-import unicodedata
+import unicodedata as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import unicodedata2 as unicodedata
+
 FOLDER = Path(__file__).parent / "data"
-UNICODE = "14.0.0"
 
 # All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16
 # private.
@@ -57,7 +57,8 @@ BLANKS = (0x2800, 0x3164, 0xFFA0)
 
 def characters() -> str:
     """Return the lines of `characters.txt`; `characters.rs` says what they mean."""
-    lines = ["# Written by make_tables.py; Unicode 14.0, OpenCC 1.4.2. See src/characters.rs."]
+    version = unicodedata.unidata_version
+    lines = [f"# Written by make_tables.py; Unicode {version}, OpenCC 1.4.2. See src/characters.rs."]
     lines += _runs("class", _class)
     lines += _runs("trait", _traits)
     forms = {each: normal_form(each) for each in CHARACTERS}
@@ -79,13 +80,13 @@ def characters() -> str:
     lines += [f"pairs {''.join(row)}" for row in _rows([each + form for each, form in pairs.items()], 25)]
     lines += _shifts("form", {each: form for each, form in simple.items() if each not in pairs})
     for each in CHARACTERS:
-        folded = each.casefold().translate(_replacements())
+        folded = case_folded(each).translate(_replacements())
         expected = simple.get(each, each)
-        if unicodedata.is_normalized("NFKC", each) and folded != expected:
+        if unicodedata.normalize("NFKC", each) == each and folded != expected:
             lines.append(" ".join(["folded", _hex(each), *map(_hex, folded)]))
-    zeros = [each for each in CHARACTERS if each.isdecimal() and int(each) == 0]
-    digits = {chr(ord(zero) + value): value for zero in zeros for value in range(10)}
-    assert digits == {each: int(each) for each in CHARACTERS if each.isdecimal()}
+    decimals = {each: unicodedata.decimal(each) for each in CHARACTERS if _is_decimal(each)}
+    zeros = [each for each, value in decimals.items() if value == 0]
+    assert decimals == {chr(ord(zero) + value): value for zero in zeros for value in range(10)}
     lines += [f"zero {_hex(each)}" for each in zeros]
     return "".join(f"{line}\n" for line in lines)
 
@@ -99,13 +100,39 @@ def references() -> str:
 def normal_form(text: str) -> str:
     """Return the normal form of a text in which at most 30 marks follow each other."""
     visible = text.translate(_invisible())
-    return unicodedata.normalize("NFKC", visible).casefold().translate(_replacements())
+    return case_folded(unicodedata.normalize("NFKC", visible)).translate(_replacements())
+
+
+def case_folded(text: str) -> str:
+    """Return a text with its letters as they are compared regardless of case."""
+    return "".join(map(_case_folded, text))
+
+
+@functools.cache
+def _case_folded(character: str) -> str:
+    is_new = of_python.category(character) == "Cn" and unicodedata.category(character) == "Lu"
+    if not is_new:
+        return character.casefold()
+    # What Python does not know yet: capital letters are named as their small ones are.
+    return unicodedata.lookup(unicodedata.name(character).replace("CAPITAL", "SMALL"))
+
+
+def _is_alnum(character: str) -> bool:
+    return unicodedata.category(character).startswith("L") or unicodedata.numeric(character, None) is not None
+
+
+def _is_decimal(character: str) -> bool:
+    return unicodedata.decimal(character, None) is not None
+
+
+def _is_space(character: str) -> bool:
+    return unicodedata.category(character) == "Zs" or unicodedata.bidirectional(character) in {"WS", "B", "S"}
 
 
 def _class(character: str) -> int:
-    flags = character.isalnum() * ALNUM | character.isspace() * SPACE
+    flags = _is_alnum(character) * ALNUM | _is_space(character) * SPACE
     flags |= (character in HARD_ENDS) * HARD_END | (character == ".") * FULL_STOP
-    flags |= (character < "\u0250" and character.isalnum()) * LATIN
+    flags |= (character < "\u0250" and _is_alnum(character)) * LATIN
     return flags | _role(character) << TOKEN_SHIFT
 
 
@@ -114,10 +141,10 @@ def _role(character: str) -> int:
         return TOKEN_END
     if character in ".,:":
         return JOINER
-    if character.isdecimal():
+    if _is_decimal(character):
         return NUMBER
     # Vowel signs and accents that no letter takes in are part of its word.
-    if not character.isalnum() and unicodedata.category(character) not in {"Mn", "Mc"}:
+    if not _is_alnum(character) and unicodedata.category(character) not in {"Mn", "Mc"}:
         return 0
     code_point = ord(character)
     return WIDE if code_point >= FIRST_WIDE or any(code_point in each for each in UNSPACED) else WORD
@@ -125,8 +152,8 @@ def _role(character: str) -> int:
 
 def _traits(character: str) -> int:
     category = unicodedata.category(character)
-    is_trailing = character.isspace() or character in TRAILING_SIGNS
-    is_trailing |= category in TRAILING_CATEGORIES and not character.isalnum()
+    is_trailing = _is_space(character) or character in TRAILING_SIGNS
+    is_trailing |= category in TRAILING_CATEGORIES and not _is_alnum(character)
     traits = FINAL if character in FINALS else is_trailing * TRAILING
     first = unicodedata.normalize("NFKD", character)[0] if unicodedata.decomposition(character) else character
     traits |= (unicodedata.combining(first) > 0) * MARK
@@ -209,9 +236,8 @@ def _rows(items: Sequence[str], length: int) -> Iterator[Sequence[str]]:
 
 def _is_chinese(character: str) -> bool:
     """Return whether it is a Chinese character that no editor replaces by an equal one."""
-    return unicodedata.name(character, "").startswith("CJK UNIFIED") and unicodedata.is_normalized(
-        "NFC", character
-    )
+    is_unified = unicodedata.name(character, "").startswith("CJK UNIFIED")
+    return is_unified and unicodedata.normalize("NFC", character) == character
 
 
 def _hex(character: str) -> str:
@@ -219,7 +245,5 @@ def _hex(character: str) -> str:
 
 
 if __name__ == "__main__":
-    if unicodedata.unidata_version != UNICODE:
-        sys.exit(f"this Python has Unicode {unicodedata.unidata_version}, not {UNICODE}: take Python 3.11")
     FOLDER.joinpath("characters.txt").write_text(characters(), "utf-8")
     FOLDER.joinpath("references.txt").write_text(references(), "utf-8")

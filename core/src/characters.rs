@@ -1,6 +1,6 @@
 //! What is known of each code point: its class, its normal form, and what it is at the end of a sentence.
 //!
-//! The tables are those of Unicode 14.0, whatever Python runs this: `make_tables.py` has written them. They are
+//! The tables are those of Unicode 18.0, whatever Python runs this: `make_tables.py` has written them. They are
 //! unpacked on first use, in a millisecond.
 
 use std::sync::LazyLock;
@@ -167,7 +167,7 @@ impl Tables {
         self.traits.get(code as usize).is_some_and(|each| each & traits != 0)
     }
 
-    /// Whether Unicode 14.0 has no such character; newer tables of normal forms may have one.
+    /// Whether Unicode 18.0 has no such character; newer tables of normal forms may have one.
     pub fn is_unassigned(&self, code: u32) -> bool {
         code >= ASSIGNED || self.has(code, UNASSIGNED)
     }

@@ -213,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn what_unicode_14_does_not_have_stays_as_it_is() {
-        // New in Unicode 16, with a canonical decomposition.
-        assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105d2}\u{307}\u{105c9}");
+    fn what_came_with_unicode_16_is_composed_and_what_is_unassigned_stays_as_it_is() {
+        assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105c9}\u{105c9}");
+        assert_eq!(normal("\u{378}", usize::MAX).0, "\u{378}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ def _case_folded(character: str) -> str:
     if not is_new:
         return character.casefold()
     # What Python does not know yet: capital letters are named as their small ones are.
-    return unicodedata.lookup(unicodedata.name(character).replace("CAPITAL", "SMALL"))
+    return str(unicodedata.lookup(unicodedata.name(character).replace("CAPITAL", "SMALL")))
 
 
 def _is_alnum(character: str) -> bool:
@@ -159,7 +159,7 @@ def _traits(character: str) -> int:
     traits |= (unicodedata.combining(first) > 0) * MARK
     traits |= (category == "Cn") * UNASSIGNED
     is_invisible = category == "Cf" or ord(character) in IGNORABLE
-    return traits | is_invisible * INVISIBLE | (ord(character) in BLANKS) * BLANK
+    return int(traits) | is_invisible * INVISIBLE | (ord(character) in BLANKS) * BLANK
 
 
 @functools.cache
@@ -237,7 +237,7 @@ def _rows(items: Sequence[str], length: int) -> Iterator[Sequence[str]]:
 def _is_chinese(character: str) -> bool:
     """Return whether it is a Chinese character that no editor replaces by an equal one."""
     is_unified = unicodedata.name(character, "").startswith("CJK UNIFIED")
-    return is_unified and unicodedata.normalize("NFC", character) == character
+    return bool(is_unified and unicodedata.normalize("NFC", character) == character)
 
 
 def _hex(character: str) -> str:

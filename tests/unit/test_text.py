@@ -41,6 +41,12 @@ def test_a_normal_form_is_that_of_the_tables(text: str) -> None:
     assert normal_form(text) == make_tables.normal_form(text)
 
 
+def test_letters_are_known_that_python_may_not_know() -> None:
+    """Garay has two cases, of Unicode 16; Chinese characters of Unicode 15 are tokens alone."""
+    assert normal_form("\U00010d50\U00010d65") == "\U00010d70\U00010d85"
+    assert page_ids("\U00031350\U00031351")[0] == page_ids("\U00031350 \U00031351")[0] != 0
+
+
 @given(texts)
 def test_a_batch_is_normalised_like_each_text_alone(batch: list[str]) -> None:
     line_breaks = [text.replace("\r\n", "\n").replace("\r", "\n") for text in batch]

@@ -117,7 +117,8 @@ def _case_folded(character: str) -> str:
     return str(unicodedata.lookup(unicodedata.name(character).replace("CAPITAL", "SMALL")))
 
 
-def _is_alnum(character: str) -> bool:
+def is_alnum(character: str) -> bool:
+    """Return whether a character is a letter or has a value as a number."""
     return unicodedata.category(character).startswith("L") or unicodedata.numeric(character, None) is not None
 
 
@@ -130,9 +131,9 @@ def _is_space(character: str) -> bool:
 
 
 def _class(character: str) -> int:
-    flags = _is_alnum(character) * ALNUM | _is_space(character) * SPACE
+    flags = is_alnum(character) * ALNUM | _is_space(character) * SPACE
     flags |= (character in HARD_ENDS) * HARD_END | (character == ".") * FULL_STOP
-    flags |= (character < "\u0250" and _is_alnum(character)) * LATIN
+    flags |= (character < "\u0250" and is_alnum(character)) * LATIN
     return flags | _role(character) << TOKEN_SHIFT
 
 
@@ -144,7 +145,7 @@ def _role(character: str) -> int:
     if _is_decimal(character):
         return NUMBER
     # Vowel signs and accents that no letter takes in are part of its word.
-    if not _is_alnum(character) and unicodedata.category(character) not in {"Mn", "Mc"}:
+    if not is_alnum(character) and unicodedata.category(character) not in {"Mn", "Mc"}:
         return 0
     code_point = ord(character)
     return WIDE if code_point >= FIRST_WIDE or any(code_point in each for each in UNSPACED) else WORD
@@ -153,7 +154,7 @@ def _role(character: str) -> int:
 def _traits(character: str) -> int:
     category = unicodedata.category(character)
     is_trailing = _is_space(character) or character in TRAILING_SIGNS
-    is_trailing |= category in TRAILING_CATEGORIES and not _is_alnum(character)
+    is_trailing |= category in TRAILING_CATEGORIES and not is_alnum(character)
     traits = FINAL if character in FINALS else is_trailing * TRAILING
     first = unicodedata.normalize("NFKD", character)[0] if unicodedata.decomposition(character) else character
     traits |= (unicodedata.combining(first) > 0) * MARK

@@ -108,7 +108,8 @@ class Indices:
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
 
-# By these Elasticsearch finds several indices, or none; who writes to them is refused by it, item by item.
+# By these Elasticsearch finds several indices, or none. Who writes to them is refused by it, item by item; a
+# deletion can make it refuse the whole request, or never answer.
 _NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
@@ -186,17 +187,19 @@ class Enrichment:
             EsdedupError: No article of the request could be assigned: see `OwnerThread.assigning`.
         """
         headers = scope["headers"]
-        named = frozenset(name for each in items if (name := _written(each)) is not None)
+        written = [each.index for each in items if each.operation != "delete"]
+        named = frozenset(each for each in written if each is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
+        outcomes: list[Outcome] = [_of_deletion(each) for each in items]
         if unset is None and not targets:
-            return [None] * len(items)
+            return outcomes
         read: list[tuple[int, _Article]] = []
-        outcomes: list[Outcome] = [None] * len(items)
         for at, item in enumerate(items):
             if at % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            name = _written(item)
-            target = targets.get(name) if name is not None or item.operation == "delete" else unset
+            if item.operation == "delete":
+                continue
+            target = unset if item.index is None else targets.get(item.index)
             outcome = _read(item, target, backfill) if isinstance(target, WritableIndex) else target
             if isinstance(outcome, _Article):
                 read.append((at, outcome))
@@ -215,15 +218,13 @@ class Enrichment:
 
     async def _targets(
         self, names: Collection[str], headers: Headers, *, is_required: bool
-    ) -> dict[str | None, WritableIndex | Rejection]:
+    ) -> dict[str, WritableIndex | Rejection]:
         """Return what is known of the indices that were set up, or why nothing may be written there."""
         valid = {
             each for each in names if _is_index_name(each) or not (is_required or _NO_NAME.fullmatch(each))
         }
-        targets: dict[str | None, WritableIndex | Rejection] = {
-            each: Rejection(f"no index can be called {each!r}")
-            for each in names
-            if each not in valid and is_required
+        targets: dict[str, WritableIndex | Rejection] = {
+            each: _no_index(each) for each in names if each not in valid and is_required
         }
         found = await self.find(valid)
         known = sorted(name for name, each in found.items() if each is not None)
@@ -289,9 +290,15 @@ def _kind_of(outcome: Outcome) -> ArticleKind | None:
     return None
 
 
-def _written(item: BulkItem) -> str | None:
-    """Return where an item writes a document; None if it does not, or if nobody says where."""
-    return None if item.operation == "delete" else item.index
+def _of_deletion(item: BulkItem) -> Rejection | None:
+    """Return why an item cannot be a deletion; None if it can, or is none."""
+    if item.operation != "delete" or item.index is None or not _NO_NAME.fullmatch(item.index):
+        return None
+    return _no_index(item.index)
+
+
+def _no_index(name: str) -> Rejection:
+    return Rejection(f"no index can be called {name!r}")
 
 
 def _is_index_name(name: str) -> bool:

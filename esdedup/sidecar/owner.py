@@ -29,12 +29,11 @@ _LOOK_S = 1.0
 _FIRST_LOOK_S = 2.0
 # Counting takes some milliseconds.
 _COUNT_EVERY_S = 60.0
-# Callers have been answered by then, or given up. Without Elasticsearch the thread could wait for minutes.
-_DECIDE_S = 5.0
 # For the answer of the owner to a look-up, before articles give it.
 _LOOK_UP_S = 5.0
-# For the release of the lease; without it, the lease runs out by itself.
-_RELEASE_S = 5.0
+# For what was taken, and for the release of the lease, which else runs out by itself. Callers have been
+# answered by then, or given up, and without Elasticsearch the thread could wait for minutes.
+_END_S = 5.0
 
 _Result = TypeVar("_Result")
 
@@ -123,8 +122,9 @@ class OwnerThread:
         """Decide what was taken, and release the forest; take some seconds at most."""
         batching, looking = self._tasks
         self._batcher.close()
+        end_s = asyncio.get_running_loop().time() + _END_S
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(batching, _DECIDE_S)
+            await asyncio.wait_for(batching, _END_S)
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
@@ -132,7 +132,8 @@ class OwnerThread:
         self._is_closing = True
         self._set(Ownership())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._run(self._release), _RELEASE_S)
+            async with asyncio.timeout_at(end_s):
+                await self._run(self._release)
 
     async def _look_after(self) -> None:
         """Take the forest and keep it, until this is cancelled."""

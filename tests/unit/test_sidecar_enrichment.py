@@ -258,6 +258,16 @@ def test_nobody_is_asked_about_requests_without_articles() -> None:
     assert sidecar.asked == []
 
 
+def test_no_deletion_goes_on_that_would_keep_the_others_from_an_answer() -> None:
+    sidecar = Sidecar()
+    deletions = [{"delete": {"_index": name, "_id": "1"}} for name in ("news", "_x", "", "a*")]
+    expected = [None, *(Rejection(f"no index can be called {name!r}") for name in ("_x", "", "a*"))]
+    assert sidecar.enrich(*deletions) == expected
+    outcomes = sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"}, *deletions)
+    assert isinstance(outcomes[0], Change)
+    assert outcomes[1:] == expected
+
+
 def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 

@@ -461,8 +461,7 @@ def test_a_forest_that_is_released_at_the_end_is_not_taken_again(
 
 
 def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_DECIDE_S", "_RELEASE_S"):
-        monkeypatch.setattr(module, name, 0.1)
+    monkeypatch.setattr(module, "_END_S", 0.1)
     forest, has_begun, is_back = Forest(), threading.Event(), threading.Event()
 
     def wait(_: list[str]) -> Future[None]:

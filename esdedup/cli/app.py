@@ -4,6 +4,7 @@ import importlib
 import logging
 import os
 import platform
+import signal
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -103,6 +104,8 @@ def main() -> NoReturn:
     logging.basicConfig(level=logging.WARNING, handlers=[log])
     # The client logs every failed attempt; the final failure is raised as an `EsdedupError`.
     logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
+    # What was done is reported and the lease given back, as after Ctrl-C. Servers have their own ways to end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = 0
     try:
         try:

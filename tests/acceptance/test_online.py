@@ -215,12 +215,9 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
 ) -> None:
     index, forest = index_name("trickle"), index_name("forest")
     run("setup", index, url=elasticsearch_url)
-    # In the background, tests have Ctrl-C ignored.
-    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    program += "from esdedup.cli import main; main()"
     options = ["--index", index, "--forest", forest, "--flush-interval", "0.2", "--url", elasticsearch_url]
     feed = subprocess.Popen(
-        [sys.executable, "-c", program, "index", "-", *options, "--json"],
+        [sys.executable, "-m", "esdedup", "index", "-", *options, "--json"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -233,8 +230,8 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
         time.sleep(0.1)
         es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == 3
-    # The thread that reads waits for more; it must not disturb the end.
-    feed.send_signal(signal.SIGINT)
+    # The thread that reads waits for more; it must not disturb the end. As by Ctrl-C.
+    feed.send_signal(signal.SIGTERM)
     try:
         feed.wait(60)
         out, err = feed.stdout.read(), feed.stderr.read().decode()  # type: ignore[union-attr]

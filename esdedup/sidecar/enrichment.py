@@ -99,17 +99,16 @@ class Indices:
         except IndexNotReady as error:
             return error
         except ServerError as error:
-            if error.status != HTTPStatus.BAD_REQUEST:
+            # A name that Elasticsearch cannot read: one with a wrong date in it, or a wrong zone (500).
+            if error.status != HTTPStatus.BAD_REQUEST and not (error.status == 500 and name.startswith("<")):
                 raise
-            # A name that Elasticsearch cannot read, such as one with a wrong date in it.
             return IndexNotReady(str(error), index=name)
 
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
 
-# By these Elasticsearch finds several indices, or none. Who writes to them is refused by it, item by item; a
-# deletion can make it refuse the whole request, or never answer.
+# No index can be called so. Some of these make Elasticsearch refuse the whole request, or never answer.
 _NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
@@ -187,19 +186,21 @@ class Enrichment:
             EsdedupError: No article of the request could be assigned: see `OwnerThread.assigning`.
         """
         headers = scope["headers"]
-        written = [each.index for each in items if each.operation != "delete"]
-        named = frozenset(each for each in written if each is not None)
+        outcomes: list[Outcome] = [_refused_name(each) for each in items]
+        possible = [item for item, refused in zip(items, outcomes, strict=True) if refused is None]
+        named = frozenset(name for each in possible if (name := _asked_name(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
-        outcomes: list[Outcome] = [_of_deletion(each) for each in items]
         if unset is None and not targets:
             return outcomes
         read: list[tuple[int, _Article]] = []
         for at, item in enumerate(items):
             if at % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
+            target = unset if item.index is None else targets.get(item.index, outcomes[at])
             if item.operation == "delete":
+                if _asked_name(item) is not None and isinstance(target, Rejection):
+                    outcomes[at] = target
                 continue
-            target = unset if item.index is None else targets.get(item.index)
             outcome = _read(item, target, backfill) if isinstance(target, WritableIndex) else target
             if isinstance(outcome, _Article):
                 read.append((at, outcome))
@@ -220,9 +221,7 @@ class Enrichment:
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
         """Return what is known of the indices that were set up, or why nothing may be written there."""
-        valid = {
-            each for each in names if _is_index_name(each) or not (is_required or _NO_NAME.fullmatch(each))
-        }
+        valid = {each for each in names if _is_index_name(each) or not is_required}
         targets: dict[str, WritableIndex | Rejection] = {
             each: _no_index(each) for each in names if each not in valid and is_required
         }
@@ -290,11 +289,18 @@ def _kind_of(outcome: Outcome) -> ArticleKind | None:
     return None
 
 
-def _of_deletion(item: BulkItem) -> Rejection | None:
-    """Return why an item cannot be a deletion; None if it can, or is none."""
-    if item.operation != "delete" or item.index is None or not _NO_NAME.fullmatch(item.index):
-        return None
-    return _no_index(item.index)
+def _refused_name(item: BulkItem) -> Rejection | None:
+    """Return why nothing can be written to an item's index, or deleted from it, if its name tells."""
+    return None if item.index is None or not _NO_NAME.fullmatch(item.index) else _no_index(item.index)
+
+
+def _asked_name(item: BulkItem) -> str | None:
+    """Return the index on which it depends what becomes of an item.
+
+    That of a deletion only if its name has a date, which may be wrong.
+    """
+    is_deletion = item.operation == "delete" and not (item.index or "").startswith("<")
+    return None if is_deletion else item.index
 
 
 def _no_index(name: str) -> Rejection:

@@ -295,10 +295,7 @@ def _refused_name(item: BulkItem) -> Rejection | None:
 
 
 def _asked_name(item: BulkItem) -> str | None:
-    """Return the index on which it depends what becomes of an item.
-
-    That of a deletion only if its name has a date, which may be wrong.
-    """
+    """Return the index that decides what becomes of an item; of a deletion, if its name has a date."""
     is_deletion = item.operation == "delete" and not (item.index or "").startswith("<")
     return None if is_deletion else item.index
 

@@ -219,7 +219,7 @@ class Settings(BaseSettings):
     # Clients keep connections, and one that is closed while they send costs them a retry.
     keep_alive_s: float = Field(default=600.0, ge=0, le=86_400)
     """Seconds that an idle connection is kept."""
-    # The process may take ten more if Elasticsearch does not answer: in all what Kubernetes gives by default.
+    # With the ten that an end may take without Elasticsearch, what Kubernetes gives by default.
     shutdown_timeout_s: float = Field(default=20.0, ge=0, le=3_600)
     """Seconds that accepted requests have left after SIGTERM."""
 

@@ -174,7 +174,8 @@ class _Watch:
             for each in feeder.refused
             if not _may_be(each, self._stage.happened)
         ]
-        for memory in self._memories:
+        # One that was killed may have been in the middle of a large request.
+        for memory in filter(lambda each: each.is_alive, self._memories):
             if (pair := memory.growth(flat_from_s)) is not None:
                 parts = " and ".join(
                     f"{shown(each)} after {each.at_s - self._began_s:.0f} s" for each in pair

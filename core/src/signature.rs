@@ -10,6 +10,8 @@
 //! From 8 bytes more, it is estimated how many figures differ: an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014), each
 //! bit of which says whether it was hit by an odd number of figures.
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::hashing::{BASE, majority, mixed};
 use crate::parsed::{ParsedSentence, ParsedText};
 use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
@@ -45,16 +47,38 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let figures = figures(&tokens);
     let odd = figures.iter().fold(0, |bits, figure| bits ^ 1 << (figure >> 58));
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
-    let numbers = [units, sketch.runs, figures.len(), 0].map(|number| number.min(u16::MAX.into()) as u16);
+    let numbers = [units, sketch.runs, figures.len(), 0].map(Count::of);
     let mut signature = [0; SIZE];
     let (first, last) = signature.split_at_mut(SIZE - 8);
     for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain([odd])) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    for (place, number) in last.chunks_exact_mut(2).zip(numbers) {
+    for (place, Count(number)) in last.chunks_exact_mut(2).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
     (Some(signature), letters)
+}
+
+/// A number in 16 bits, in its order: exact below 32,768, beyond that rounded down to a multiple of 32, at most 1,048,544.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Count(pub u16);
+
+impl Count {
+    const LARGE: usize = 1 << 15;
+    const STEP_BITS: u32 = 5;
+
+    /// Rounds a number.
+    pub fn of(number: usize) -> Count {
+        let steps = (number >> Count::STEP_BITS).min(Count::LARGE - 1);
+        Count(if number < Count::LARGE { number } else { Count::LARGE | steps } as u16)
+    }
+
+    /// Returns it.
+    pub fn number(self) -> u32 {
+        let steps = u32::from(self.0) & (Count::LARGE as u32 - 1);
+        if usize::from(self.0) < Count::LARGE { steps } else { steps << Count::STEP_BITS }
+    }
 }
 
 /// Returns the tokens of a sentence that are hashed.
@@ -189,6 +213,15 @@ mod tests {
         let again: Vec<u64> = hashes.iter().rev().chain(&hashes[..9]).copied().collect();
         assert_eq!(sketch(&hashes).words(), sketch(&again).words());
         assert!(sketch(&hashes).minhashes().eq(sketch(&again).minhashes()));
+    }
+
+    #[test]
+    fn counts_keep_their_order_and_are_hardly_rounded() {
+        for number in [0, 1, 32_767, 32_768, 32_799, 65_536, 400_000, 1_048_544, 9_999_999] {
+            let (found, most) = (Count::of(number).number() as usize, number.min(1_048_544));
+            assert!(found <= most && most - found < 32 && (number >= 32_768 || found == number));
+            assert!(Count::of(number) <= Count::of(number + 1));
+        }
     }
 
     #[test]

@@ -38,13 +38,17 @@ class Agreement:
     # number, whichever is more.
     units_a_figure: int = 140
     figure_share: float = 0.04
+    # But never most of them, unless they are no more than these few; nor more than a sketch can tell for
+    # certain from any number.
+    few_figures: int = 3
+    most_figures: int = 10
     # A text is contained in another if at least this share of it (inclusive) is in the other (more, if texts
     # of one length that resemble each other enough have more in common), and it has at least so many units: a
     # greeting is contained in many texts.
-    least_contained: float = 0.935
+    least_contained: float = 0.92
     contained_units: int = 40
     # It is an excerpt if it is at least this share (inclusive) of the other, ...
-    excerpt_share: float = 0.48
+    excerpt_share: float = 0.47
     # ... and a part from less of both on, if it has so many units.
     part_contained: float = 0.88
     part_share: float = 0.3

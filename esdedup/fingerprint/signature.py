@@ -26,7 +26,8 @@ SIGNATURE = np.dtype(
         # One bit for each of 64 groups of figures: 1 if an odd number of the text's figures are in it.
         ("figure_sketch", "<u8"),
         # Its length, where a word or number is 2 units and an East Asian character 1; its runs of tokens; and
-        # its figures, counted each time they come. Each capped at 65,535.
+        # its figures, counted each time they come. From 32,768 on in steps of 32, as `Count` in the core has
+        # it.
         ("units", "<u2"),
         ("runs", "<u2"),
         ("figures", "<u2"),

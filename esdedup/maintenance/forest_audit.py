@@ -123,7 +123,7 @@ class ForestAudit:
         if not leaves or not root:
             return
         roots = signatures_of(root * len(leaves), self._index.relation)
-        may_join = self._index.relation.may_join(signatures_of(leaves, self._index.relation), roots)
+        may_join, _ = self._index.relation.joining(signatures_of(leaves, self._index.relation), roots)
         for leaf, may in zip(leaves, may_join.tolist(), strict=True):
             if not may:
                 detail = f"its text does not resemble that of its root {tree.root} enough"
@@ -170,8 +170,7 @@ class ForestAudit:
         relation = self._index.relation
         texts = signatures_of((text for text, _ in pairs), relation)
         their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
-        may_join = relation.may_join(texts, their_roots)
-        resemblances = relation.resemblance(texts, their_roots)
+        may_join, resemblances = relation.joining(texts, their_roots)
         for at in may_join.nonzero()[0].tolist():
             yield *pairs[at], float(resemblances[at])
 

@@ -104,17 +104,15 @@ class Relation:
         exact, others = iter(layout.exact_terms(representatives[are_exact])), iter(bands)
         return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]
 
-    def may_join(self, signatures: Signatures, roots: Signatures) -> Bools:
-        """Return which texts may be in the tree of a root, row by row: bool ``(n,)``."""
-        if self._agreement is None:
-            return np.ones(len(signatures), bool)
-        return Comparison.of(signatures, roots, self._agreement).may_join
+    def joining(self, signatures: Signatures, roots: Signatures) -> tuple[Bools, npt.NDArray[np.float64]]:
+        """Return which texts may be in the tree of a root, row by row, and how much they resemble it.
 
-    def resemblance(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.float64]:
-        """Return how much texts resemble roots, row by row: ``(n,)``, 0 to 1, always 0 without sketches."""
+        Bool ``(n,)``, and ``(n,)`` from 0 to 1. Without sketches, all may, and resemble it by 0.
+        """
         if self._agreement is None:
-            return np.zeros(len(signatures))
-        return Comparison.of(signatures, roots, self._agreement).resemblance
+            return np.ones(len(signatures), bool), np.zeros(len(signatures))
+        compared = Comparison.of(signatures, roots, self._agreement)
+        return compared.may_join, compared.resemblance
 
 
 def relation_of(profile: "Profile") -> Relation:

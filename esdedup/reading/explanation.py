@@ -306,7 +306,7 @@ class _IndexExplainer:
             article=None,
             nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
             whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
-            may_join=bool(self._relation.may_join(one, other)[0]),
+            may_join=bool(self._relation.joining(one, other)[0][0]),
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:

@@ -15,16 +15,20 @@ _CODES = 3
 
 def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     similarity = resemblance(one["sketch"], other["sketch"])
-    shorter = np.minimum(one["units"], other["units"]).astype(np.float64)
+    units, runs, figures = (
+        np.sort([_counts(each[name]) for each in (one, other)], axis=0)
+        for name in ("units", "runs", "figures")
+    )
+    shorter = units[0]
     excess = (1 - rules.resemblance) * rules.short_excess
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
     # Of the figures that are not shared, each text has half, but for those that it has more.
-    more = np.abs(one["figures"].astype(np.float64) - other["figures"])
+    more = figures[1] - figures[0]
     replaced = np.maximum(unshared(one["figure_sketch"], other["figure_sketch"]) - more, 0) / 2
-    figures = np.minimum(one["figures"], other["figures"])
-    replaceable = np.maximum(shorter / rules.units_a_figure, figures * rules.figure_share + 0.5)
-    smaller = np.maximum(np.minimum(one["runs"], other["runs"]), 1).astype(np.float64)
-    larger = np.maximum(np.maximum(one["runs"], other["runs"]), 1)
+    replaceable = np.maximum(shorter / rules.units_a_figure, figures[0] * rules.figure_share + 0.5)
+    replaceable = np.minimum(replaceable, np.maximum(rules.few_figures, figures[0] / 2))
+    replaceable = np.minimum(replaceable, rules.most_figures)
+    smaller, larger = np.maximum(runs, 1)
     # With J = shared / (all - shared), shared is J * all / (1 + J).
     contained = np.minimum(similarity * (smaller + larger) / (1 + similarity) / smaller, 1)
     share = smaller / larger
@@ -55,6 +59,13 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         & (share >= rules.part_share)
         & (shorter >= rules.part_units),
     )
+
+
+def _counts(packed: npt.NDArray[np.uint16]) -> Floats:
+    """Return the numbers that 16 bits stand for: those from 32,768 on in steps of 32."""
+    numbers = packed.astype(np.float64)
+    counts: Floats = np.where(packed < 2**15, numbers, (numbers - 2**15) * 32)
+    return counts
 
 
 def resemblance(one: Sketches, other: Sketches) -> Floats:

@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::relation::{Id, Relation};
 use crate::hashing::murmur128;
-use crate::signature::{REPRESENTATIVES, WORDS};
+use crate::signature::{Count, REPRESENTATIVES, WORDS};
 
 /// The rules by which two texts agree: the fields of `Agreement` that compare them (`fingerprint/agreement.py`).
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
@@ -19,6 +19,8 @@ pub struct Agreement {
     pub root_slack: f64,
     pub units_a_figure: f64,
     pub figure_share: f64,
+    pub few_figures: f64,
+    pub most_figures: f64,
     pub least_contained: f64,
     pub contained_units: f64,
     pub excerpt_share: f64,
@@ -35,9 +37,9 @@ pub struct Text {
     pub representatives: [u64; REPRESENTATIVES],
     pub sketch: [u64; WORDS],
     pub figure_sketch: u64,
-    pub units: u16,
-    pub runs: u16,
-    pub figures: u16,
+    pub units: Count,
+    pub runs: Count,
+    pub figures: Count,
     pub indexed: u16,
 }
 
@@ -121,16 +123,20 @@ impl Agreement {
     #[inline]
     pub fn compare(&self, one: &Text, other: &Text) -> Comparison {
         let resemblance = resemblance(&one.sketch, &other.sketch);
-        let shorter = f64::from(one.units.min(other.units));
+        let [units, runs, figures] =
+            [(one.units, other.units), (one.runs, other.runs), (one.figures, other.figures)]
+                .map(|(one, other)| (one.min(other), one.max(other)))
+                .map(|(less, more)| (f64::from(less.number()), f64::from(more.number())));
+        let shorter = units.0;
         let excess = (1.0 - self.resemblance) * self.short_excess;
         let needed = self.resemblance + excess * f64::min(self.short_units / shorter.max(1.0), 1.0);
         let unshared = UNSHARED[(one.figure_sketch ^ other.figure_sketch).count_ones() as usize];
-        let replaced = f64::max(unshared - f64::from(one.figures.abs_diff(other.figures)), 0.0) / 2.0;
-        let figures = f64::from(one.figures.min(other.figures));
+        let replaced = f64::max(unshared - (figures.1 - figures.0), 0.0) / 2.0;
         // Half a figure more rounds the share.
-        let replaceable = f64::max(shorter / self.units_a_figure, figures * self.figure_share + 0.5);
-        let (smaller, larger) = (one.runs.min(other.runs).max(1), one.runs.max(other.runs).max(1));
-        let (smaller, larger) = (f64::from(smaller), f64::from(larger));
+        let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
+            .min(f64::max(self.few_figures, figures.0 / 2.0))
+            .min(self.most_figures);
+        let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
         // With J = shared / (all - shared), shared is J * all / (1 + J).
         let contained = f64::min(resemblance * (smaller + larger) / (1.0 + resemblance) / smaller, 1.0);
         let share = smaller / larger;

@@ -14,9 +14,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation
 
 FORMAT = 12
-"""The format of a new forest's index."""
-READABLE = frozenset({10, 11, FORMAT})
-"""An index of another format is refused. In format 10, nodes are searched for; until 11, none is a part."""
+"""The format of a forest's index; one of another format is refused."""
 
 Lookup = Literal["memory", "search"]
 """How a forest's owner finds nodes: all are in its memory, or those with given keys are searched for."""
@@ -54,7 +52,7 @@ class Meta:
     def read(cls, values: dict[str, Any]) -> "Meta":
         """Read what `dataclasses.asdict` wrote."""
         agreement = Agreement(**values["agreement"]) if values["agreement"] else None
-        return cls(**{"lookup": "search"} | values | {"agreement": agreement})
+        return cls(**values | {"agreement": agreement})
 
     @property
     def is_log(self) -> bool:
@@ -81,10 +79,10 @@ def read_meta(name: str) -> Requests[Meta | None]:
         raise ForestMismatch(
             f"the index {name!r} is not a forest of esdedup; name another one", forest=name, supported=FORMAT
         )
-    if found["format"] not in READABLE:
+    if found["format"] != FORMAT:
         raise ForestMismatch(
             f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
-            f"format {FORMAT}: use the version that made it, or name another forest",
+            f"format {FORMAT}: use the version that made it, or index the articles anew, with another forest",
             forest=name,
             found=found["format"],
             supported=FORMAT,
@@ -131,7 +129,7 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
 def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
     """Make sure that the forest is complete, and was made with that profile."""
     refuse_incomplete(name, meta)
-    if meta != dataclasses.replace(Meta.of(profile, lookup=meta.lookup), format=meta.format):
+    if meta != Meta.of(profile, lookup=meta.lookup):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
             f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest",

@@ -137,8 +137,8 @@ class Codec:
         size = self.id_bytes = relation.id_bytes
         # Fields in the order of `StoredNode`, but for the signature and `part_of`, which come last.
         self._node = struct.Struct(f"<{size}s{size}sqqqQq{relation.dtype.itemsize}s")
-        # A page, when it was seen, and the node that it got, if any.
         self._part = struct.Struct(f"{self._node.format}{size}s")
+        # A page, when it was seen, and the node that it got, if any.
         self._bare_page = struct.Struct("<Qq")
         self._page = struct.Struct(f"<Qq{size}s")
         self._refreshed = struct.Struct(f"<{size}sqq")

@@ -203,7 +203,9 @@ class BoilerplateModel:
                     continue
                 if len(contexts) == 4:
                     sites = [self.seen[each].site for each in contexts] + [page.site]
-                    if None in sites or max(map(sites.count, sites)) >= 3:
+                    # Elsewhere than where it was seen first, it is a quotation.
+                    own = {counted.first.site} if counted.first.site else set(sites)
+                    if None in sites or any(sites.count(each) >= 3 for each in own):
                         self.learned[passage] = page.number
                         break
                     contexts.pop(0)

@@ -372,6 +372,23 @@ def test_what_many_sites_quote_is_boilerplate_of_none() -> None:
         assert first_learned(stream, quotation) == expected
 
 
+def test_what_a_site_repeats_of_another_is_no_boilerplate() -> None:
+    """However different its pages are, until so many have it that the first one may have been a copy."""
+    story = prose(1, 150)
+    pages = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(80)]
+    stream: list[Page] = [
+        (at + 1, [story, *own], "a.example" if at == 0 else f"{at % 2}.example", str(at))
+        for at, own in enumerate(pages)
+    ]
+    assert first_learned(stream, story) == 66
+    # Where it was seen first, or if that is not known, a fifth page teaches it.
+    for site in "b.example", None:
+        others: list[Page] = [
+            (at, own, site if at == 1 else "b.example", name) for at, own, _, name in stream
+        ]
+        assert first_learned(others, story) == 5
+
+
 def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None:
     """Nothing but the notice is left of these pages, so none is a context for it."""
     notice = prose(1, 80)

@@ -5,7 +5,8 @@ use super::pages::{Beside, Marks, Origin, Page, beside, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
 
 /// A passage that was seen in one more context is boilerplate, unless sites are known and most of the five are of
-/// different ones: then it may be a statement that many papers quote. The oldest makes room.
+/// others than that where it was seen first: then it may be a statement that many papers quote, or an article that one
+/// of them repeats. The oldest makes room.
 pub const MOST_CONTEXTS: usize = 4;
 /// What is kept of a passage that was seen again: of `SitePages`, then the pages of its contexts, 0 for none.
 pub const COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
@@ -98,7 +99,7 @@ impl Contexts {
         }
         self.last_added = number;
         let is_full = self.contexts.iter().all(|context| context.page > 0);
-        if is_full && self.are_mostly_of_one_site(own.origin.site) {
+        if is_full && self.are_mostly_of_its_site(own.origin.site) {
             self.is_learned = true;
             return;
         }
@@ -126,11 +127,13 @@ impl Contexts {
         Some(row)
     }
 
-    /// Returns whether most of the contexts, and one more, are of one site; those of no known site count as of any.
-    fn are_mostly_of_one_site(&self, site: u32) -> bool {
+    /// Returns whether most of the contexts, and one more, are of the site that is observed, where the passage was seen
+    /// first: on others it is a quotation. Those of no known site count as of any.
+    fn are_mostly_of_its_site(&self, site: u32) -> bool {
+        let own = self.site_pages.site();
         let sites = || self.contexts.iter().map(|context| context.origin.site).chain([site]);
         let alike = |one: u32| sites().filter(|other| one == 0 || *other == 0 || *other == one).count();
-        sites().any(|one| 2 * alike(one) > MOST_CONTEXTS + 1)
+        sites().any(|one| (own == 0 || one == 0 || one == own) && 2 * alike(one) > MOST_CONTEXTS + 1)
     }
 }
 

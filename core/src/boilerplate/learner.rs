@@ -183,9 +183,11 @@ pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
                 let place = of_page[0].place as usize;
                 let page = first_page + of_page[0].place;
                 seen_on.push(Sighting { page, origin: pages[place].origin, has_own: have_own[place] });
-                contexts.add(page, &pages[place]);
             }
             contexts.site_pages.add(&seen_on, rule.most_foreign_pages);
+            for seen in &seen_on {
+                contexts.add(seen.page, &pages[(seen.page - first_page) as usize]);
+            }
             let site_pages = &contexts.site_pages;
             contexts.is_learned |=
                 site_pages.is_boilerplate(memory.pages_of_site(site_pages.site()), rule.least_article_bits);

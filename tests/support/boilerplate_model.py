@@ -204,8 +204,8 @@ class BoilerplateModel:
                 if len(contexts) == 4:
                     sites = [self.seen[each].site for each in contexts] + [page.site]
                     # Elsewhere than where it was seen first, it is a quotation.
-                    own = {counted.first.site} if counted.first.site else set(sites)
-                    if None in sites or any(sites.count(each) >= 3 for each in own):
+                    first = {counted.first.site} if counted.first.site else set(sites)
+                    if None in sites or any(sites.count(each) >= 3 for each in first):
                         self.learned[passage] = page.number
                         break
                     contexts.pop(0)

@@ -278,8 +278,11 @@ def test_an_article_that_stays_without_a_fingerprint(
 ) -> None:
     """Its only sentence was declared boilerplate when it came, and is not now."""
     notice = "No part of this article may be copied without the consent of its publisher."
+    # `verified` would have its content hash.
     index, forest = feed(
-        {"notice": notice, "a": FIRST}, overrides=Overrides.of([Override(boilerplate=notice)])
+        {"notice": notice, "a": FIRST},
+        profile=CLASSIC,
+        overrides=Overrides.of([Override(boilerplate=notice)]),
     )
     found = explain("notice", "a", index, forest)
     assert found["outcome"] == found["comparison"]["rule"] == "no_fingerprint"

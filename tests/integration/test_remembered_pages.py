@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, Maintenance
+from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.maintenance import ViolationKind
@@ -100,20 +100,22 @@ NOTES = [{"_id": f"notes-{at}", "text": text} for at, text in enumerate((MAIL, R
 SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 
 
-def test_pages_that_had_no_fingerprint_get_none_when_they_come_again(
-    es: Elasticsearch, index_name: Names
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
+def test_pages_of_boilerplate_keep_what_they_had_when_they_come_again(
+    es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
     """Fed again, first to last, when all is learned, or when all that was learned is lost."""
     index, forest = index_name("articles"), index_name("forest")
     first = [*NOTES[:1], *SHORT]
     articles = [*first, *(stored_page(number, HARBOUR) for number in range(ENOUGH)), *NOTES[1:]]
     maintenance = Maintenance(es, forest=forest)
-    with Dedup(es, forest=forest) as dedup:
+    with Dedup(es, forest=forest, profile=profile) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, articles)
     before, remembered = dedup_objects(es, index), pages(es, forest)
     bare = {name for name, each in before.items() if each["fingerprint"] is None}
-    assert bare == {"empty", "short", "notes-1", "notes-2"}
+    assert bare == {"empty", "short", *(["notes-1", "notes-2"] if profile is CLASSIC else [])}
+    assert len({before[f"notes-{at}"]["root"] for at in range(3)}) == 3
     assert {page for page, node, _ in remembered if node is None} == {
         int(before[name]["page"], 16) for name in bare - {"empty"}
     }
@@ -125,7 +127,7 @@ def test_pages_that_had_no_fingerprint_get_none_when_they_come_again(
         elif accident == "forest_lost":
             es.indices.delete(index=forest)
             maintenance.rebuild([index])
-        with Dedup(es, forest=forest, batch_size=50) as dedup:
+        with Dedup(es, forest=forest, profile=profile, batch_size=50) as dedup:
             # What is learned anew is less than it was when the notes came.
             feed(es, dedup, index, [*NOTES, *articles])
         assert dedup_objects(es, index) == before, accident

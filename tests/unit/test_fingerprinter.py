@@ -89,7 +89,24 @@ def test_a_profile_that_keeps_boilerplate_leaves_nothing_out(profile: Profile) -
         texts, passage_filter=everything
     )
     assert kept.signatures.tobytes() == whole.signatures.tobytes()
-    assert not Fingerprinter(profile).fingerprint(texts, passage_filter=everything).exists.any()
+    emptied = Fingerprinter(profile).fingerprint(texts, passage_filter=everything)
+    assert not emptied.alphanumerics.any()
+    assert emptied.exists.tolist() == [profile is VERIFIED] * len(texts)
+
+
+def test_a_text_of_which_only_boilerplate_is_left_resembles_its_copies_alone() -> None:
+    def everything(passages: Passages, pages: object) -> np.ndarray:
+        return np.ones(len(passages.hashes), bool)
+
+    texts = [EN, EN.upper(), EN + " 7", "¡Hola, mundo!", "12345"]
+    whole = Fingerprinter(VERIFIED).fingerprint(texts)
+    emptied = Fingerprinter(VERIFIED).fingerprint(texts, passage_filter=everything)
+    assert emptied.pages.tolist() == whole.pages.tolist()
+    assert emptied.exists.tolist() == whole.exists.tolist() == [True, True, True, True, False]
+    assert emptied.signatures[0] == emptied.signatures[1]
+    found = {key for each in (whole, emptied) for key in each.signatures["representatives"][:4].ravel()}
+    assert len({*emptied.signatures["representatives"][:4].ravel()}) == 3
+    assert len(found) == 3 + len({*whole.signatures["representatives"][:4].ravel()})
 
 
 def test_a_page_is_the_words_that_readers_see() -> None:

@@ -131,7 +131,6 @@ class Learner:
         block_pages: int,
         end_passages: int,
         least_article_bits: int,
-        most_foreign_pages: int,
         period_records: int,
     ) -> Self: ...
     def filter_columns(
@@ -176,7 +175,7 @@ class Learner:
         The first changes may come after others that are outdated by now.
         """
 
-    def learned_flags(self, hashes: bytes) -> bytes:
+    def learned_flags(self, hashes: bytes, site: str | None) -> bytes:
         """Return which passages are boilerplate, bool, by their hashes, uint64."""
 
     def learned_hashes(self) -> bytes:

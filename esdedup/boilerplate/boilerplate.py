@@ -20,8 +20,6 @@ _BLOCK_PAGES = 64
 _END_PASSAGES = 500
 # Some 8 articles set as many of 32 bits.
 _LEAST_ARTICLE_BITS = 7
-# The first page with a passage may have been a copy of its site's.
-_MOST_FOREIGN_PAGES = 64
 # Of some 80,000 pages. Both periods together take some 200 MB at most.
 _PERIOD_RECORDS = 2_500_000
 
@@ -54,7 +52,6 @@ class Boilerplate(Learner):
         block_pages: int = _BLOCK_PAGES,
         end_passages: int = _END_PASSAGES,
         least_article_bits: int = _LEAST_ARTICLE_BITS,
-        most_foreign_pages: int = _MOST_FOREIGN_PAGES,
         period_records: int = _PERIOD_RECORDS,
     ) -> Self:
         """Know nothing so far; other numbers than these are for tests."""
@@ -63,7 +60,6 @@ class Boilerplate(Learner):
             block_pages=block_pages,
             end_passages=end_passages,
             least_article_bits=least_article_bits,
-            most_foreign_pages=most_foreign_pages,
             period_records=period_records,
         )
 
@@ -77,12 +73,12 @@ class Boilerplate(Learner):
         """Whether a step has begun that was neither kept nor undone."""
         return self.depth > 0
 
-    def are_learned(self, hashes: Hashes) -> Bools:
-        """Return which passages are boilerplate, by their hashes: bool ``(n,)``."""
-        return np.frombuffer(self.learned_flags(hashes.tobytes()), np.bool_)
+    def are_learned(self, hashes: Hashes, site: str | None) -> Bools:
+        """Return which passages are boilerplate of a site, by their hashes: bool ``(n,)``."""
+        return np.frombuffer(self.learned_flags(hashes.tobytes(), site), np.bool_)
 
     def learned(self) -> Hashes:
-        """Return the hashes of all passages that are boilerplate, ascending."""
+        """Return a hash for each passage of each site that is boilerplate there, ascending."""
         return np.frombuffer(self.learned_hashes(), np.uint64)
 
     def filter(

@@ -1,6 +1,5 @@
 """What a batch of pages has taught, as bytes that are stored."""
 
-import io
 import struct
 import zlib
 from collections.abc import Sequence
@@ -37,20 +36,19 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     # By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
-    # By the hashes of passages: the last page that was a new context; of boilerplate a page of the period in
-    # which it was last seen.
+    # By the hashes by which sites know passages (`local_hash` in `core/src/boilerplate/pages.rs`): the last
+    # page that was a new context; of boilerplate a page of the period in which it was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
-    # By the hashes of passages that were seen again: the first page that is observed of a site, the articles
-    # with the passage amid text of their own and all articles, both in bits, the pages of the site and of
-    # others; then the pages of up to four contexts.
+    # Of passages that were seen again: the first page, the articles with the passage amid text of their own
+    # and all articles, both in bits, and how many pages; then the pages of up to four contexts.
     "contexts_keys": (np.uint64, None),
-    "contexts_values": (np.uint32, 9),
+    "contexts_values": (np.uint32, 8),
 }
 """What is stored, in its order: the type of each value, and how many columns it has, if several."""
 
 
-_FORMAT = b"changes1"
+_FORMAT = b"changes2"
 _LENGTHS = f"<{len(COLUMNS)}I"
 
 
@@ -69,20 +67,15 @@ def bytes_of(columns: Sequence[bytes]) -> bytes:
 
 
 def read_changes(content: bytes) -> Changes:
-    """Read what `bytes_of` has returned, or the archive of arrays that forests of format 10 have.
+    """Read what `bytes_of` has returned.
 
     Raises:
         ValueError: The bytes are something else, or no batch has such changes.
     """
-    return Changes.of_columns(
-        _columns(content) if content.startswith(_FORMAT) else _columns_of_archive(content)
-    )
-
-
-def _columns(content: bytes) -> list[bytes]:
     start = len(_FORMAT) + 4
     body, at = content[start:], struct.calcsize(_LENGTHS)
-    if len(body) < at or zlib.crc32(body).to_bytes(4, "little") != content[len(_FORMAT) : start]:
+    expected = _FORMAT + zlib.crc32(body).to_bytes(4, "little")
+    if len(body) < at or content[:start] != expected:
         raise ValueError("it cannot be read")
     columns: list[bytes] = []
     for (dtype, width), length in zip(COLUMNS.values(), struct.unpack_from(_LENGTHS, body), strict=True):
@@ -92,17 +85,4 @@ def _columns(content: bytes) -> list[bytes]:
             raise ValueError("its columns have other lengths")
     if at != len(body):
         raise ValueError("its columns have other lengths")
-    return columns
-
-
-def _columns_of_archive(content: bytes) -> list[bytes]:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in COLUMNS}
-    except Exception as error:  # damaged archives fail in many ways
-        raise ValueError("it cannot be read") from error
-    for name, (dtype, width) in COLUMNS.items():
-        array, row = arrays[name], () if width is None else (width,)
-        if array.dtype != dtype or array.ndim == 0 or array.shape[1:] != row:
-            raise ValueError("its arrays have other types or shapes")
-    return [array.tobytes() for array in arrays.values()]
+    return Changes.of_columns(columns)

@@ -137,7 +137,7 @@ class BoilerplateCounts:
         """Count an article, and once each of its passages that is boilerplate."""
         self.articles[article.site] += 1
         found = LocatedPassages.of(article.text, max_length=self.max_length)
-        places = np.flatnonzero(self.learned.are_learned(found.passages.hashes))
+        places = np.flatnonzero(self.learned.are_learned(found.passages.hashes, article.site))
         _, first = np.unique(found.passages.hashes[places], return_index=True)
         for place in places[np.sort(first)].tolist():
             self._add(article.site, int(found.passages.hashes[place]), found.text(place))

@@ -341,6 +341,7 @@ def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
         raise RequestRefused(400, "parse_exception", "request body is required")
     given = values_of(query)
     meta = {"_index": path.index, "_id": path.id, "routing": given.get("routing") or None}
+    meta["doc_as_upsert"] = given.get("doc_as_upsert")
     is_create = path.operation == "index" and given.get("op_type", "").lower() == "create"
     return BulkItem(
         operation="create" if is_create else path.operation,

@@ -251,6 +251,9 @@ class _Article(NamedTuple):
 
 def _read(item: BulkItem, index: WritableIndex, backfill: bool) -> Outcome | _Article:
     """Return the item's article; or what becomes of the item if it has none."""
+    if item.meta.get("doc_as_upsert", "false") != "false":
+        reason = "the update has doc_as_upsert in its query: give it in its body"
+        return Rejection(reason, fields=index.fields)
     try:
         name = name_of(item.meta.get("_id"), f"line {item.line}")
         document = item.document()

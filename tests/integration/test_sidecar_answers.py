@@ -325,6 +325,9 @@ def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsear
     new: dict[str, Any] = {"index": feeding.index, "id": "new", "doc": {"n": 1}}
     with pytest.raises(BadRequestError, match="without a text"):
         client.update(**new, upsert=forged)
+    path = f"/{feeding.index}/_update/new?doc_as_upsert=true"
+    with pytest.raises(BadRequestError, match="doc_as_upsert in its query"):
+        client.perform_request("POST", path, body={"doc": {}}, headers={"content-type": "application/json"})
     assert not es.exists(index=feeding.index, id="new")
     client.update(**new, upsert=forged | {"text": feeding.articles[0]["text"]})
     made = es.get(index=feeding.index, id="new")["_source"]

@@ -6,9 +6,9 @@ from esdedup.text.hashing import murmur64
 
 ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
-MOST_FOREIGN = 64
 LEAST_SHARE = 0.4
 LEAST_ROWS, TABLE_SHARE = 2, 0.5
+HASHES = 2**64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,13 +38,12 @@ class ModelPage:
 
 @dataclasses.dataclass(frozen=True)
 class SitePages:
-    """The pages of one site with a passage, and how many others there are."""
+    """The pages of one site with a passage."""
 
     first: ModelPage
     amid_own: int
     articles: int
     pages: int = 1
-    foreign: int = 0
 
     @classmethod
     def begun(cls, page: ModelPage) -> "SitePages":
@@ -95,16 +94,18 @@ class BoilerplateModel:
             self.overrides.get((each.hash, site), self.overrides.get((each.hash, None))) for each in passages
         ]
         learned = [
-            self.is_learned(each.hash) if override is None else override
+            self.is_learned(local_hash(each.hash, site)) if override is None else override
             for each, override in zip(passages, overridden, strict=True)
         ]
+        local = [local_hash(each.hash, site) for each in passages]
         passages = [
             dataclasses.replace(
                 each,
+                hash=hash_at_site,
                 is_prose=each.is_prose or override is False,
                 has_figures=each.has_figures and override is not True,
             )
-            for each, override in zip(passages, overridden, strict=True)
+            for each, hash_at_site, override in zip(passages, local, overridden, strict=True)
         ]
         lists = [
             not each.is_prose
@@ -194,7 +195,7 @@ class BoilerplateModel:
             site_pages, before = self.known(passage)
             seen_on = [page for page in block if passage in page.passages]
             counted = count_pages(site_pages, seen_on)
-            is_more = site_pages is not None or counted.pages + counted.foreign > 1
+            is_more = site_pages is not None or counted.pages > 1
             has_grown = is_more and counted != site_pages
             contexts = list(before)
             for page in seen_on:
@@ -202,13 +203,8 @@ class BoilerplateModel:
                 if not others or any(is_same(page, self.seen[each], passage) for each in contexts):
                     continue
                 if len(contexts) == 4:
-                    sites = [self.seen[each].site for each in contexts] + [page.site]
-                    # Elsewhere than where it was seen first, it is a quotation.
-                    first = {counted.first.site} if counted.first.site else set(sites)
-                    if None in sites or any(sites.count(each) >= 3 for each in first):
-                        self.learned[passage] = page.number
-                        break
-                    contexts.pop(0)
+                    self.learned[passage] = page.number
+                    break
                 contexts.append(page.number)
             if self.is_of_site(counted) and not self.is_learned(passage):
                 self.learned[passage] = last if contexts == before else contexts[-1]
@@ -245,7 +241,10 @@ class BoilerplateModel:
         if not site:
             return False
         span = self.pages_of(site) - counted.first.number_at_site + 1
-        if counted.amid_own.bit_count() >= self.least_article_bits and counted.pages * 10 >= span:
+        own = counted.amid_own.bit_count()
+        if own >= 2 and counted.pages * 2 >= span:
+            return True
+        if own >= self.least_article_bits and counted.pages * 10 >= span:
             return True
         return counted.articles.bit_count() >= 3 * self.least_article_bits and counted.pages * 2 >= span
 
@@ -278,23 +277,24 @@ def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePage
     """Add the pages of a block that have a passage."""
     if counted is None:
         counted, seen_on = SitePages.begun(seen_on[0]), seen_on[1:]
-    last_foreign = None
     for page in seen_on:
-        if page.site == counted.first.site:
-            counted = dataclasses.replace(
-                counted,
-                amid_own=counted.amid_own | (page.bit if page.has_own else 0),
-                articles=counted.articles | page.bit,
-                pages=counted.pages + 1,
-            )
-        elif page.site:
-            last_foreign = page
-            counted = dataclasses.replace(counted, foreign=counted.foreign + 1)
-    if counted.first.site and any(page.site == counted.first.site for page in seen_on):
-        counted = dataclasses.replace(counted, foreign=0)
-    if last_foreign and counted.foreign > (MOST_FOREIGN if counted.first.site else 0):
-        return SitePages.begun(last_foreign)
+        counted = dataclasses.replace(
+            counted,
+            amid_own=counted.amid_own | (page.bit if page.has_own else 0),
+            articles=counted.articles | page.bit,
+            pages=counted.pages + 1,
+        )
     return counted
+
+
+def local_hash(passage: int, site: str | None) -> int:
+    """Return the hash by which a site knows a passage; pages of no known site are as those of one."""
+    if site is None:
+        return passage
+    value = passage ^ max(1, murmur64(site.encode()) >> 32) * 0x9E3779B97F4A7C15 % HASHES
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        value = (value ^ value >> 33) * factor % HASHES
+    return value ^ value >> 33
 
 
 def is_same(one: ModelPage, other: ModelPage, passage: int) -> bool:

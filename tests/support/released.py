@@ -133,7 +133,7 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
     chosen = max(first.rows, key=lambda row: row.similar)
     similar = reader.similar(news, chosen.id)
     text = next(stored_articles(folder, "news"))["text"]
-    left_out = reader.left_out(text)
+    left_out = reader.left_out(text, site=HARBOUR)
     return {
         "cursor": first.next,
         "list": [(row.id, row.root, row.similar) for row in first.rows],

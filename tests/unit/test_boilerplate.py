@@ -1,9 +1,7 @@
 """What pages teach: the arrays against the model, however the pages come in batches."""
 
-import contextlib
 import functools
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -89,15 +87,6 @@ FORGOTTEN: list[Page] = [
 ]
 
 
-@contextlib.contextmanager
-def few_foreign_pages() -> Iterator[None]:
-    """Observe another site after two pages, which short streams reach."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.support.boilerplate_model.MOST_FOREIGN", 2)
-        patch.setitem(Boilerplate.__new__.__kwdefaults__ or {}, "most_foreign_pages", 2)
-        yield
-
-
 @given(
     pages,
     sizes,
@@ -111,7 +100,6 @@ def few_foreign_pages() -> Iterator[None]:
     st.integers(0, 9),
 )
 @example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4, 9)
-@few_foreign_pages()
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -319,12 +307,22 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
 def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
     """All of its pages share their marks, so no page is another context."""
     articles = names(30)
-    assert first_learned([site_page(at, each) for at, each in enumerate(articles, 1)], LEGAL[0]) == 7
+    assert first_learned([site_page(at, each) for at, each in enumerate(articles, 1)], LEGAL[0]) == 2
     # New versions of an article are no other articles.
-    assert first_learned([site_page(at, articles[at % 3]) for at in range(1, 40)], LEGAL[0]) is None
+    assert first_learned([site_page(at, articles[0]) for at in range(1, 40)], LEGAL[0]) is None
     # With less of its own, a page may as well be one more reprint.
     stream = [site_page(at, each, own_letters=100) for at, each in enumerate(articles, 1)]
     assert first_learned(stream, LEGAL[0]) == 21
+
+
+@pytest.mark.parametrize(("pages_apart", "expected"), [(3, 2), (4, 7), (9, 7), (12, None)])
+def test_what_is_on_fewer_pages_of_a_site_takes_more_of_them(pages_apart: int, expected: int | None) -> None:
+    stream: list[Page] = [
+        (at, own if at % pages_apart else [*own, *LEGAL], "a.example", each)
+        for at, each in enumerate(names(31) * 3, pages_apart)
+        for own in [[prose(1_000 + 2 * at + n, 150) for n in range(2)]]
+    ]
+    assert first_learned(stream, LEGAL[0]) == expected
 
 
 def test_a_site_is_learned_though_others_have_shown_its_passages() -> None:
@@ -353,7 +351,7 @@ def test_versions_of_an_article_are_one_context() -> None:
     """The summary above a ticker stays, while its entries change."""
     summary = prose(1, 150)
     entries = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
-    for articles, expected in ((["ticker"] * 20, None), (names(20), 5)):
+    for articles, expected in ((["ticker"] * 20, None), (names(20), 2)):
         stream: list[Page] = [
             (at + 1, [summary, *own], "a.example", article)
             for at, (own, article) in enumerate(zip(entries, articles, strict=True))
@@ -364,29 +362,28 @@ def test_versions_of_an_article_are_one_context() -> None:
 def test_what_many_sites_quote_is_boilerplate_of_none() -> None:
     quotation = prose(1, 150)
     reports = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
-    for sites, expected in ((range(20), None), ([at % 2 for at in range(20)], 5), ([0] * 20, 5)):
+    for sites, expected in ((range(20), None), ([at % 2 for at in range(20)], 4), ([0] * 20, 2)):
         stream: list[Page] = [
-            (at + 1, [quotation, *own], f"{site}.example", str(at))
-            for at, (own, site) in enumerate(zip(reports, sites, strict=True))
+            (at + 1, [quotation, *own], f"{site}.example", article)
+            for at, (own, site, article) in enumerate(zip(reports, sites, names(20), strict=True))
         ]
         assert first_learned(stream, quotation) == expected
 
 
-def test_what_a_site_repeats_of_another_is_no_boilerplate() -> None:
-    """However different its pages are, until so many have it that the first one may have been a copy."""
-    story = prose(1, 150)
-    pages = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(80)]
-    stream: list[Page] = [
-        (at + 1, [story, *own], "a.example" if at == 0 else f"{at % 2}.example", str(at))
-        for at, own in enumerate(pages)
+@pytest.mark.parametrize("taught_at", ["b.example", None])
+def test_what_one_site_teaches_counts_there_alone(taught_at: str | None) -> None:
+    """However many pages it has, and whoever was first."""
+    story = [prose(number, 150) for number in range(1, 4)]
+    repeated: list[Page] = [
+        (at, [*story, *(prose(100 + 2 * at + n, 300) for n in range(2))], taught_at, str(at))
+        for at in range(1, 100)
     ]
-    assert first_learned(stream, story) == 66
-    # Where it was seen first, or if that is not known, a fifth page teaches it.
-    for site in "b.example", None:
-        others: list[Page] = [
-            (at, own, site if at == 1 else "b.example", name) for at, own, _, name in stream
-        ]
-        assert first_learned(others, story) == 5
+    assert first_learned(repeated, story[0]) is not None
+    for published in (0, 1, 50, 99):
+        others: list[Page] = [(1_000 + at, story, f"{at}.example", str(at)) for at in range(10)]
+        stream = [*repeated[:published], *others[:5], *repeated[published:], *others[5:]]
+        found = judged(stream)
+        assert not any(any(each) for (number, *_), each in zip(stream, found, strict=True) if number >= 1_000)
 
 
 def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None:

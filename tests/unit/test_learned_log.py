@@ -83,7 +83,7 @@ def test_no_document_is_too_large_for_a_server() -> None:
 class AllLearned:
     """Takes every passage for boilerplate."""
 
-    def are_learned(self, hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> object:
+    def are_learned(self, hashes: np.ndarray[tuple[int], np.dtype[np.uint64]], site: str | None) -> object:
         return np.ones(len(hashes), bool)
 
 

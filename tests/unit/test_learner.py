@@ -1,7 +1,6 @@
 """The learner of boilerplate: threads, interruptions, changes without a batch, and learning ahead."""
 
 import contextlib
-import io
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -35,9 +34,7 @@ from tests.support.pages import pages
 
 
 def learner() -> Learner:
-    return Learner(
-        block_pages=2, end_passages=9, least_article_bits=7, most_foreign_pages=9, period_records=99
-    )
+    return Learner(block_pages=2, end_passages=9, least_article_bits=7, period_records=99)
 
 
 def number(value: int) -> bytes:
@@ -188,18 +185,6 @@ DAMAGES: list[Callable[[Array], Array]] = [
 ]
 
 
-def archive_of(arrays: dict[str, Array]) -> bytes:
-    """Return what forests of format 10 have."""
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    return content.getvalue()
-
-
-def test_what_forests_of_format_10_have_learned_is_read() -> None:
-    for changes in CHANGES:
-        assert read_changes(archive_of(arrays_of(changes))).columns() == changes.columns()
-
-
 @given(st.integers(0, len(CHANGES) - 1), st.sampled_from(DAMAGES), st.data())
 def test_impossible_changes_are_refused_and_end_in_no_other_error(
     at: int, damage: Callable[[Array], Array], data: st.DataObject
@@ -208,8 +193,6 @@ def test_impossible_changes_are_refused_and_end_in_no_other_error(
     name = data.draw(st.sampled_from(sorted(arrays)))
     arrays[name] = damage(arrays[name])
     content = bytes_of([each.tobytes() for each in arrays.values()])
-    if data.draw(st.booleans()):
-        content = archive_of(arrays)
     boilerplate = new_boilerplate()
     with contextlib.suppress(ValueError):
         damaged = read_changes(content)
@@ -310,7 +293,7 @@ def test_a_look_at_few_pages_teaches_too(count: int) -> None:
     """They fill no block, or the last ones do not."""
     own = list(pages(count + 20, sites=1))
     taught, fresh = clustering([]), clustering([])
-    texts = [RawPage(page["text"], "site.example", page["id"]) for page in own[:count]]
+    texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
     assert taught.learn(texts) == count
     boilerplate = taught._forest._store.boilerplate
     assert (boilerplate.last_page, boilerplate.last_learned_page) == (count, count)

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyString};
 use super::Shared;
 use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
 use crate::boilerplate::judge::{OverrideTable as Declared, Passage};
-use crate::boilerplate::learner::{Arrival, Learner as Core, Pace, SiteRule};
+use crate::boilerplate::learner::{Arrival, Learner as Core, Pace};
 use crate::boilerplate::pages::origin_of;
 use crate::columns::{Column, column, numbers};
 
@@ -36,15 +36,8 @@ pub struct Learner(Shared<Core>);
 #[pymethods]
 impl Learner {
     #[new]
-    fn new(
-        block_pages: usize,
-        end_passages: usize,
-        least_article_bits: u32,
-        most_foreign_pages: u64,
-        period_records: u64,
-    ) -> Learner {
-        let site_rule = SiteRule { least_article_bits, most_foreign_pages };
-        let pace = Pace { block_pages, end_passages, period_records, site_rule };
+    fn new(block_pages: usize, end_passages: usize, least_article_bits: u32, period_records: u64) -> Learner {
+        let pace = Pace { block_pages, end_passages, period_records, least_article_bits };
         Learner(Shared::new("the learner of boilerplate", Core::new(pace)))
     }
 
@@ -124,9 +117,17 @@ impl Learner {
         self.0.with(py, |learner| learner.apply(&changes.0))?.map_err(refused)
     }
 
-    fn learned_flags(&self, py: Python<'_>, hashes: &[u8]) -> PyResult<Column> {
+    fn learned_flags(
+        &self,
+        py: Python<'_>,
+        hashes: &[u8],
+        site: Option<Bound<'_, PyString>>,
+    ) -> PyResult<Column> {
         let hashes: Vec<u64> = numbers(hashes);
-        self.0.with(py, |learner| column(hashes.into_iter().map(|hash| learner.is_learned(hash))))
+        let origin = origin_of(site.as_ref().map(utf8_of).transpose()?.as_deref(), None, 0);
+        self.0.with(py, |learner| {
+            column(hashes.into_iter().map(|hash| learner.is_learned(origin.local_hash(hash))))
+        })
     }
 
     fn learned_hashes(&self, py: Python<'_>) -> PyResult<Column> {

@@ -4,9 +4,7 @@ use super::memory::{LEARNED, Memory};
 use super::pages::{Beside, Marks, Origin, Page, beside, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
 
-/// A passage that was seen in one more context is boilerplate, unless sites are known and most of the five are of
-/// others than that where it was seen first: then it may be a statement that many papers quote, or an article that one
-/// of them repeats. The oldest makes room.
+/// A passage that was seen in one more context of its site is boilerplate there.
 pub const MOST_CONTEXTS: usize = 4;
 /// What is kept of a passage that was seen again: of `SitePages`, then the pages of its contexts, 0 for none.
 pub const COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
@@ -25,8 +23,6 @@ struct Context {
 pub struct Contexts {
     hash: u64,
     contexts: [Context; MOST_CONTEXTS],
-    // Those that have made room for others.
-    replaced: Vec<Context>,
     /// The last page that was added; 0 for none.
     pub last_added: u32,
     /// Whether the passage is boilerplate.
@@ -41,7 +37,6 @@ impl Contexts {
         let mut found = Contexts {
             hash,
             contexts: [Context::default(); MOST_CONTEXTS],
-            replaced: Vec::new(),
             last_added: 0,
             is_learned: value >= LEARNED,
             site_pages: SitePages::default(),
@@ -89,26 +84,13 @@ impl Contexts {
             context.page > 0
                 && (share(&own.marks, &context.marks) || context.origin.is_same_article(&own.origin))
         };
-        // Of a block, what would be the same as a context before it stays the same, though that one has made room.
-        if own.marks[0] == 0
-            || self.is_learned
-            || self.contexts.iter().any(is_same)
-            || self.replaced.iter().any(is_same)
-        {
+        if own.marks[0] == 0 || self.is_learned || self.contexts.iter().any(is_same) {
             return;
         }
         self.last_added = number;
-        let is_full = self.contexts.iter().all(|context| context.page > 0);
-        if is_full && self.are_mostly_of_its_site(own.origin.site) {
-            self.is_learned = true;
-            return;
-        }
-        // A free one, or the oldest.
-        if let Some(slot) = self.contexts.iter_mut().min_by_key(|context| context.page) {
-            let replaced = std::mem::replace(slot, own);
-            if is_full {
-                self.replaced.push(replaced);
-            }
+        match self.contexts.iter_mut().find(|context| context.page == 0) {
+            Some(free) => *free = own,
+            None => self.is_learned = true,
         }
     }
 
@@ -125,15 +107,6 @@ impl Contexts {
             *column = context.page;
         }
         Some(row)
-    }
-
-    /// Returns whether most of the contexts, and one more, are of the site that is observed, where the passage was seen
-    /// first: on others it is a quotation. Those of no known site count as of any.
-    fn are_mostly_of_its_site(&self, site: u32) -> bool {
-        let own = self.site_pages.site();
-        let sites = || self.contexts.iter().map(|context| context.origin.site).chain([site]);
-        let alike = |one: u32| sites().filter(|other| one == 0 || *other == 0 || *other == one).count();
-        sites().any(|one| (own == 0 || one == 0 || one == own) && 2 * alike(one) > MOST_CONTEXTS + 1)
     }
 }
 
@@ -160,17 +133,6 @@ mod tests {
             contexts.add(number + 50, &page(10 * number, 8));
         }
         assert!(contexts.is_learned);
-        assert_eq!(contexts.last_added, 5);
-    }
-
-    #[test]
-    fn the_oldest_context_makes_room_but_counts_until_the_block_ends() {
-        let mut contexts = unseen();
-        (1..=5).for_each(|number| contexts.add(number, &page(10 * number, number)));
-        assert!(!contexts.is_learned);
-        let row = contexts.row(false).map(|row| row[SITE_COLUMNS..].to_vec());
-        assert_eq!(row, Some(vec![5, 2, 3, 4]));
-        contexts.add(6, &page(10, 6));
         assert_eq!(contexts.last_added, 5);
     }
 }

@@ -19,8 +19,8 @@ pub struct Pace {
     /// A period ends with the block of pages that brings the number of new passages and contexts, and twice that of
     /// pages, to this; at least 1.
     pub period_records: u64,
-    /// What makes a passage boilerplate of its site.
-    pub site_rule: SiteRule,
+    /// A passage of so many articles of one site, in bits, may be boilerplate.
+    pub least_article_bits: u32,
 }
 
 /// A page that comes.
@@ -63,7 +63,7 @@ impl Learner {
         self.memory.last_learned + self.block.pages.len() as u32
     }
 
-    /// Returns the hashes of all passages that are boilerplate, ascending.
+    /// Returns the local hashes of all passages that are boilerplate, ascending.
     pub fn learned(&self) -> Vec<u64> {
         let hashes = self.memory.passages.iter().map(|(hash, _)| hash);
         let mut learned: Vec<u64> = hashes.filter(|hash| self.is_learned(*hash)).collect();
@@ -71,7 +71,7 @@ impl Learner {
         learned
     }
 
-    /// Returns whether a passage is boilerplate.
+    /// Returns whether a passage is boilerplate, by its local hash.
     pub fn is_learned(&self, hash: u64) -> bool {
         self.memory.known(hash) >= LEARNED
     }
@@ -80,7 +80,9 @@ impl Learner {
     ///
     /// A page that was seen before teaches nothing.
     pub fn filter(&mut self, page: &Arrival, overrides: &OverrideTable, omitted: &mut [bool]) {
-        let known: Vec<u32> = page.passages.iter().map(|passage| self.memory.known(passage.hash)).collect();
+        let local = |passage: &Passage| page.origin.local_hash(passage.hash);
+        let known: Vec<(u64, u32)> =
+            page.passages.iter().map(local).map(|hash| (hash, self.memory.known(hash))).collect();
         let marks = self.judge(page, &known, overrides, omitted);
         if !page.passages.is_empty() && !self.memory.is_seen(page.id) {
             self.see(page, &known, marks, omitted);
@@ -94,17 +96,24 @@ impl Learner {
     pub fn learn_rest(&mut self) {
         let block = self.take_block();
         if !block.pages.is_empty() {
-            learn(&mut self.memory, &block, self.pace.site_rule);
+            learn(&mut self.memory, &block, self.pace.least_article_bits);
             self.end_block(block);
         }
     }
 
     /// Finds out what is left out of a page, as far as the blocks before have taught it; returns its marks.
-    fn judge(&self, page: &Arrival, known: &[u32], overrides: &OverrideTable, omitted: &mut [bool]) -> Marks {
+    fn judge(
+        &self,
+        page: &Arrival,
+        known: &[(u64, u32)],
+        overrides: &OverrideTable,
+        omitted: &mut [bool],
+    ) -> Marks {
         let mut passages = page.passages.to_vec();
-        for (passage, value) in passages.iter_mut().zip(known) {
+        for (passage, (hash, value)) in passages.iter_mut().zip(known) {
             passage.is_learned = *value >= LEARNED;
             overrides.apply(passage, page.scope);
+            passage.hash = *hash;
         }
         let judged = judge(&passages);
         for (at, fate) in judged.fates.iter().enumerate() {
@@ -112,7 +121,8 @@ impl Learner {
                 Fate::Kept => false,
                 Fate::LeftOut => true,
                 Fate::Doubtful => {
-                    let contexts = self.memory.contexts_of(passages[at].hash, known[at]);
+                    let (hash, value) = known[at];
+                    let contexts = self.memory.contexts_of(hash, value);
                     contexts.has_other(&judged.marks)
                 }
             };
@@ -121,19 +131,19 @@ impl Learner {
     }
 
     /// Keeps a new page, to be learned from.
-    fn see(&mut self, page: &Arrival, known: &[u32], marks: Marks, omitted: &[bool]) {
+    fn see(&mut self, page: &Arrival, known: &[(u64, u32)], marks: Marks, omitted: &[bool]) {
         let number = self.last_page() + 1;
         self.memory.numbers.put(page.id, [number]);
         let place = self.block.pages.len() as u32;
         self.block.pages.push(Page { marks, origin: page.origin });
         let (end, count) = (self.pace.end_passages, page.passages.len());
         for at in (0..count).filter(|at| *at < end || at + end >= count) {
-            let (passage, value) = (&page.passages[at], known[at]);
+            let (hash, value) = known[at];
             // Boilerplate is recorded once a period.
             let is_recorded = value >= LEARNED && value & !LEARNED >= self.memory.window.present_from;
             if !is_recorded {
-                let letters = if omitted[at] { 0 } else { passage.letters };
-                self.block.passages.push(Occurrence { hash: passage.hash, place, value, letters });
+                let letters = if omitted[at] { 0 } else { page.passages[at].letters };
+                self.block.passages.push(Occurrence { hash, place, value, letters });
             }
         }
     }
@@ -145,17 +155,8 @@ const PAGE_RECORDS: u64 = 2;
 // The share of a page, one in so many of its letters, that is new if it brings an article of its own.
 const OWN_SHARE: u64 = 4;
 
-/// What decides whether a passage is boilerplate of its site.
-#[derive(Clone, Copy, Debug)]
-pub struct SiteRule {
-    /// A passage of so many articles of one site, in bits, may be boilerplate.
-    pub least_article_bits: u32,
-    /// After so many pages of other sites, another site is observed.
-    pub most_foreign_pages: u64,
-}
-
 /// Learns from a block of pages, of which none have been learned from.
-pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
+pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     let pages = numbered_at_sites(memory, block);
     // Passages together, each with its pages in their order. What is stored is in this order as well.
     let mut order: Vec<(u64, u32)> =
@@ -184,13 +185,13 @@ pub fn learn(memory: &mut Memory, block: &Block, rule: SiteRule) {
                 let page = first_page + of_page[0].place;
                 seen_on.push(Sighting { page, origin: pages[place].origin, has_own: have_own[place] });
             }
-            contexts.site_pages.add(&seen_on, rule.most_foreign_pages);
+            contexts.site_pages.add(&seen_on);
             for seen in &seen_on {
                 contexts.add(seen.page, &pages[(seen.page - first_page) as usize]);
             }
             let site_pages = &contexts.site_pages;
             contexts.is_learned |=
-                site_pages.is_boilerplate(memory.pages_of_site(site_pages.site()), rule.least_article_bits);
+                site_pages.is_boilerplate(memory.pages_of_site(site_pages.site()), least_article_bits);
         }
         let has_grown = contexts.site_pages.has_grown(&before);
         // With boilerplate of the period before, which was seen again.

@@ -24,10 +24,10 @@ pub struct Memory {
     pub numbers: Periods<1>,
     /// By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
     pub sites: Periods<2>,
-    /// By the hashes of passages: the last page that was a new context; of boilerplate a page of the period in which
+    /// By the local hashes of passages: the last page that was a new context; of boilerplate a page of the period in which
     /// it was last seen.
     pub passages: Periods<1>,
-    /// By the hashes of passages that were seen again: a row of `Contexts`.
+    /// By the local hashes of passages that were seen again: a row of `Contexts`.
     pub contexts: Periods<CONTEXT_COLUMNS>,
 }
 

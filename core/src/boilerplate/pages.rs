@@ -3,7 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::hashing::{murmur128, word};
+use crate::hashing::{BASE, mixed, murmur128, word};
 
 /// Beside any passage of a page, two of its marks are left.
 pub const MARKS: usize = 3;
@@ -50,6 +50,13 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Returns the hash by which its site knows a passage: what one site teaches says nothing about the pages of another.
+    /// Pages of no known site are as those of one.
+    #[inline]
+    pub fn local_hash(&self, hash: u64) -> u64 {
+        if self.site == 0 { hash } else { mixed(hash ^ u64::from(self.site).wrapping_mul(BASE)) }
+    }
+
     /// Returns the bit by which its article is counted among others.
     pub fn article_bit(&self) -> u32 {
         1 << (self.article % ARTICLE_BITS)
@@ -86,7 +93,7 @@ fn short_hash(name: &[u8]) -> u32 {
 /// A passage from which something is to be learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Occurrence {
-    /// Its hash.
+    /// Its local hash.
     pub hash: u64,
     /// Its page, as a place in the block.
     pub place: u32,

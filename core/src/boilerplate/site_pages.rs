@@ -2,20 +2,21 @@
 //!
 //! The longest passages of a site's own boilerplate may be longer than those of its articles. Then all of its pages share
 //! their marks, and no page is another context. But what a site puts on a fair share of its pages, around articles that
-//! are different, is the site's own. A story that a platform brings many times is not: those pages have little else that
-//! is new. If they have not, it takes many more pages: a notice in the place of articles is on most pages of its site, a
-//! story on few.
+//! are different, is the site's own: on half of its pages, two suffice. A story that a platform brings many times is not:
+//! those pages have little else that is new. If they have not, it takes many more: a notice in the place of articles is
+//! on most pages of its site, a story on few.
 //!
 //! Articles are counted by 32 bits, of which each sets one: some 8 articles set 7, and some 34 set 21.
 
 use super::pages::Origin;
 
 /// The numbers that are kept of a passage.
-pub const COLUMNS: usize = 5;
+pub const COLUMNS: usize = 4;
 
 // So many times as many articles, if they have little else.
 const MANY_TIMES: u32 = 3;
-// Of the pages of its site, from the first one with the passage on.
+const FEW: u32 = 2;
+// One in so many of the pages of its site, from the first one with the passage on.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
 
@@ -30,7 +31,7 @@ pub struct Sighting {
     pub has_own: bool,
 }
 
-/// The pages of a passage's site that have it. A passage is observed at one site at a time.
+/// The pages of a site that have a passage.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SitePages {
     /// The first page with it that is observed; 0 if the passage was not seen.
@@ -38,9 +39,7 @@ pub struct SitePages {
     // The articles that have it amid text of their own, and all articles, in bits.
     amid_own: u32,
     articles: u32,
-    // How many pages of the site have it, and how many of other sites since the last block with one.
     pages: u64,
-    foreign: u64,
     // Of the first page.
     origin: Origin,
 }
@@ -49,18 +48,18 @@ impl SitePages {
     /// Returns those of a passage that was seen on this page alone.
     pub fn begun(page: u32, origin: Origin) -> SitePages {
         let bit = origin.article_bit();
-        SitePages { first: page, amid_own: bit, articles: bit, pages: 1, foreign: 0, origin }
+        SitePages { first: page, amid_own: bit, articles: bit, pages: 1, origin }
     }
 
     /// Returns those of a passage as they are kept, with the origin of the first page.
     pub fn of_row(row: [u32; COLUMNS], origin: Origin) -> SitePages {
-        let [first, amid_own, articles, pages, foreign] = row;
-        SitePages { first, amid_own, articles, pages: pages.into(), foreign: foreign.into(), origin }
+        let [first, amid_own, articles, pages] = row;
+        SitePages { first, amid_own, articles, pages: pages.into(), origin }
     }
 
     /// Returns them as they are kept.
     pub fn row(&self) -> [u32; COLUMNS] {
-        [self.first, self.amid_own, self.articles, self.pages as u32, self.foreign as u32]
+        [self.first, self.amid_own, self.articles, self.pages as u32]
     }
 
     /// Returns the site, as in `Origin`.
@@ -68,40 +67,25 @@ impl SitePages {
         self.origin.site
     }
 
-    /// Adds those pages of a block that have the passage; after more pages of other sites than that, the last of
-    /// them is observed: the first page may have been a copy.
-    pub fn add(&mut self, seen_on: &[Sighting], most_foreign: u64) {
+    /// Adds those pages of a block that have the passage.
+    pub fn add(&mut self, seen_on: &[Sighting]) {
         let mut rest = seen_on;
         if self.pages == 0 {
             let [first, others @ ..] = seen_on else { return };
             *self = SitePages::begun(first.page, first.origin);
             rest = others;
         }
-        let site = self.site();
-        let mut last_foreign = None;
         for seen in rest {
-            if seen.origin.site == site {
-                let bit = seen.origin.article_bit();
-                self.amid_own |= if seen.has_own { bit } else { 0 };
-                self.articles |= bit;
-                self.pages += 1;
-            } else if seen.origin.site > 0 {
-                last_foreign = Some(seen);
-                self.foreign += 1;
-            }
-        }
-        if site > 0 && seen_on.iter().any(|seen| seen.origin.site == site) {
-            self.foreign = 0;
-        }
-        let enough = if site > 0 { most_foreign } else { 0 };
-        if let Some(last) = last_foreign.filter(|_| self.foreign > enough) {
-            *self = SitePages::begun(last.page, last.origin);
+            let bit = seen.origin.article_bit();
+            self.amid_own |= if seen.has_own { bit } else { 0 };
+            self.articles |= bit;
+            self.pages += 1;
         }
     }
 
     /// Returns whether further pages have been added since the passage was as it is in `before`.
     pub fn has_grown(&self, before: &SitePages) -> bool {
-        self.row() != before.row() && (before.pages > 0 || self.pages + self.foreign > 1)
+        self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
     /// Returns whether the passage is boilerplate of its site, which has so many pages.
@@ -110,7 +94,9 @@ impl SitePages {
             return false;
         }
         let (seen, span) = (self.pages as i64, i64::from(pages_of_site) - i64::from(self.origin.number) + 1);
-        (self.amid_own.count_ones() >= least_bits && seen * FAIR_SHARE >= span)
+        let own = self.amid_own.count_ones();
+        (own >= FEW && seen * MOST >= span)
+            || (own >= least_bits && seen * FAIR_SHARE >= span)
             || (self.articles.count_ones() >= MANY_TIMES * least_bits && seen * MOST >= span)
     }
 }

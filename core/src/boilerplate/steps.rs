@@ -113,15 +113,13 @@ mod tests {
     use super::*;
     use crate::boilerplate::judge::OverrideTable;
     use crate::boilerplate::judge::Passage;
-    use crate::boilerplate::learner::SiteRule;
     use crate::boilerplate::learner::{Arrival, Pace};
     use crate::boilerplate::memory::WIDTHS;
     use crate::boilerplate::pages::Origin;
     use crate::hashing::mixed;
 
     fn learner() -> Learner {
-        let site_rule = SiteRule { least_article_bits: 2, most_foreign_pages: 2 };
-        Learner::new(Pace { block_pages: 3, end_passages: 4, period_records: 60, site_rule })
+        Learner::new(Pace { block_pages: 3, end_passages: 4, period_records: 60, least_article_bits: 2 })
     }
 
     /// Lets a learner see some pages, which share passages with each other.

@@ -200,10 +200,10 @@ class LearnedCopy:
         taken.keep()
         return taken
 
-    def are_learned(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
+    def are_learned(self, hashes: npt.NDArray[np.uint64], site: str | None) -> npt.NDArray[np.bool_]:
+        """Return which passages have been learned to be boilerplate of a site: bool ``(n,)``."""
         with self._lock:
-            return self._known.boilerplate.are_learned(hashes)
+            return self._known.boilerplate.are_learned(hashes, site)
 
     def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
         """Return what leaves out of pages what has been learned by then, or declared."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 
@@ -98,6 +99,5 @@ def show(rows: Sequence[Shown]) -> None:
 
 
 def write(rows: Sequence[Shown], path: Path) -> None:
-    path.write_text(
-        json.dumps([dataclasses.asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
-    )
+    numbers = to_jsonable_python([dataclasses.asdict(row) for row in rows])
+    path.write_text(json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")

@@ -45,7 +45,7 @@ def fingerprint(
 
     Options:
         index: Index of articles: leave out what its forest has learned to be boilerplate.
-        site: With --overrides: the site that the text comes from, a name or an address.
+        site: The site that the text comes from, a name or an address, whose boilerplate is left out.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")

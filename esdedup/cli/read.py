@@ -93,8 +93,8 @@ def similar(
     Options:
         article_id: Id of the article.
         text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
-        site: With --text and --overrides: the site that the text comes from, a name or an address. Default:
-            what the file says, if it is an article as JSON.
+        site: With --text: the site that it comes from, a name or an address, whose boilerplate is left out.
+            Default: what the file says, if it is an article as JSON.
         by_source: Show the sources in its cluster, and how many articles each published.
         other_sources: Leave out the article's own source.
     """

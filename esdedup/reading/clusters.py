@@ -254,7 +254,7 @@ def similar_to_text(
 
     Args:
         text: Any text, indexed or not.
-        site: The site that it comes from, a name or an address, for the overrides of that site.
+        site: The site that it comes from, a name or an address, whose boilerplate is left out.
 
     Returns:
         A page whose root is None if the text would start a cluster of its own, or would get no
@@ -314,7 +314,7 @@ def left_out_of_text(
 
     Args:
         text: Any text, indexed or not, with or without markup.
-        site: The site that it comes from, a name or an address, for the overrides of that site.
+        site: The site that it comes from, a name or an address, whose boilerplate is left out.
         is_fresh: Read what the forest has learned since the last time; if not, what was read counts.
 
     Raises:

@@ -37,7 +37,7 @@ class Text(BaseModel):
         str | None,
         Field(
             max_length=MAX_VALUE,
-            description="The site that it comes from, a name or an address, for the overrides of that site.",
+            description="The site that it comes from, a name or an address, whose boilerplate is left out.",
             examples=["news.example"],
         ),
     ] = None

@@ -177,9 +177,8 @@ def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fe
     text = page(article(7), HARBOUR).encode()
     first = run("fingerprint", "--json", stdin=text).json
     assert texts(first["left_out"]) == [MENU]
-    learned = run(
-        "fingerprint", "--index", index, "--forest", forest, "--json", stdin=text, url=elasticsearch_url
-    ).json
+    ask = ("fingerprint", "--index", index, "--forest", forest, "--site", HARBOUR)
+    learned = run(*ask, "--json", stdin=text, url=elasticsearch_url).json
     assert texts(learned["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
     assert {name: learned["left_out"][name] for name in ("passages", "of_passages")} == {
         "passages": 6,
@@ -192,7 +191,7 @@ def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fe
     kept = run("fingerprint", "--json", "--keep-boilerplate", stdin=text).json
     assert kept["left_out"] is None
     assert len({each["fingerprint"] for each in (first, learned, kept)}) == 3
-    shown = run("fingerprint", "--index", index, "--forest", forest, stdin=text, url=elasticsearch_url).out
+    shown = run(*ask, stdin=text, url=elasticsearch_url).out
     assert "left out     6 of 12 passages" in shown
     assert RIGHTS in shown
 
@@ -201,7 +200,7 @@ def test_a_text_is_looked_up_and_it_is_told_what_was_left_out(
     run: Run, elasticsearch_url: str, fed: tuple[str, str]
 ) -> None:
     index, forest = fed
-    ask = ("similar", "--index", index, "--text", "-", "--forest", forest)
+    ask = ("similar", "--index", index, "--text", "-", "--site", HARBOUR, "--forest", forest)
     text = page(article(9), HARBOUR).encode()
     found = run(*ask, "--json", stdin=text, url=elasticsearch_url).json
     assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]

@@ -2,7 +2,6 @@
 
 import base64
 import logging
-from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -16,7 +15,6 @@ from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.forests import (
     ARTICLES,
     assert_rearrivals_are_known,
-    feed,
     nodes,
     pages,
     roots,
@@ -178,17 +176,3 @@ def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str
     ):
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
     assert roots(es, index) == before
-
-
-def test_a_forest_of_the_format_before_is_searched(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest, lookup="search") as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, ARTICLES[:100])
-    meta: dict[str, Any] = es.indices.get_mapping(index=forest)[forest]["mappings"]["_meta"]["esdedup"]
-    del meta["lookup"]
-    es.indices.put_mapping(index=forest, meta={"esdedup": meta | {"format": 10}})
-    with Dedup(es, forest=forest) as dedup:
-        feed(es, dedup, index, ARTICLES[50:])
-    assert ForestIndex.find(es, forest).meta.lookup == "search"
-    assert list(Maintenance(es, forest=forest).verify([index])) == []

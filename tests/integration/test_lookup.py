@@ -29,6 +29,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Assignment, Kind
 from esdedup.reading.reader import asking_owner
+from esdedup.sites import site_of
 from tests.support.between import Answer, Send, Sent, answer, client_with
 from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, owner_of, roots
 from tests.support.learned import Pace, contents, learned
@@ -177,7 +178,7 @@ def fed(dedup: Dedup, index: str, article: dict[str, Any]) -> Assignment:
 
 
 def looked_up(owner: Owner, article: dict[str, Any]) -> Assignment:
-    found = owner.look_up(article["text"], None)
+    found = owner.look_up(article["text"], site_of(article, Fields()))
     assert found is not None
     return found
 

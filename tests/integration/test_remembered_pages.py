@@ -96,7 +96,10 @@ def test_each_page_of_a_node_is_remembered_before_a_refresh_and_after_a_restart(
 
 
 # After all the pages, these have nothing but boilerplate; the others never have anything.
-NOTES = [{"_id": f"notes-{at}", "text": text} for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))]
+NOTES = [
+    {"_id": f"notes-{at}", "text": text, "url": f"https://{HARBOUR}/notes-{at}"}
+    for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))
+]
 SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 
 

@@ -1021,7 +1021,7 @@ export interface components {
         Text: {
             /**
              * Site
-             * @description The site that it comes from, a name or an address, for the overrides of that site.
+             * @description The site that it comes from, a name or an address, whose boilerplate is left out.
              */
             site?: string | null;
             /** Text */

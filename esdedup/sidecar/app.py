@@ -178,6 +178,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         assigning=owner.assigning,
         ownership=lambda: owner.ownership,
         metrics=metrics,
+        unknown_index=settings.unknown_index,
     )
     answer = own_paths.counting(metrics)
     app = create_app(

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import logging
 import re
 import time
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from starlette.types import Scope
 
@@ -32,6 +33,8 @@ from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers
+
+log = logging.getLogger("esdedup")
 
 # How long an answer counts: for this time after `setup`, articles of an index may go unenriched.
 _KNOWN_S = 2.0
@@ -163,6 +166,9 @@ class Enrichment:
     ]
     ownership: Callable[[], Ownership]
     metrics: Metrics
+    unknown_index: Literal["pass", "warn", "refuse"] = "warn"
+    # Indices of which a warning was logged.
+    _told: set[str] = dataclasses.field(default_factory=set)
 
     async def enrich(
         self,
@@ -190,6 +196,8 @@ class Enrichment:
         possible = [item for item, refused in zip(items, outcomes, strict=True) if refused is None]
         named = frozenset(name for each in possible if (name := _asked_name(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
+        is_passed = [each.operation != "delete" and each.index not in (None, *targets) for each in possible]
+        self.metrics.articles({"not_set_up": sum(is_passed)})
         if unset is None and not targets:
             return outcomes
         read: list[tuple[int, _Article]] = []
@@ -217,6 +225,11 @@ class Enrichment:
         self.metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
         return outcomes
 
+    def _warn(self, name: str) -> None:
+        if name not in self._told and len(self._told) < _MOST_KNOWN:
+            self._told.add(name)
+            log.warning("articles in %r get no roots: it was not set up (esdedup setup)", name)
+
     async def _targets(
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
@@ -230,8 +243,10 @@ class Enrichment:
         allowed = await self.may_write(headers, known) if known else {}
         for name, each in found.items():
             if each is None:
-                if is_required:
+                if is_required or self.unknown_index == "refuse":
                     targets[name] = Rejection(f"the index {name!r} was not set up for articles", 409)
+                elif self.unknown_index == "warn":
+                    self._warn(name)
             elif not allowed[name]:
                 targets[name] = Rejection(f"the caller may not write to the index [{name}]", 403)
             elif isinstance(each, IndexNotReady):

@@ -13,8 +13,8 @@ from esdedup.elastic.names import DEFAULT_FOREST
 RequestKind = Literal["bulk", "document", "own", "other"]
 """What a request is: writes of articles, one by one or many; our own interface; all others."""
 
-ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
-"""What becomes of an article."""
+ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected", "not_set_up"]
+"""What becomes of an article, or of what goes to an index that was not set up."""
 Refusal = Literal[
     "host",
     "foreign_page",

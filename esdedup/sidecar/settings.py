@@ -227,6 +227,10 @@ class Settings(BaseSettings):
     """What becomes of articles that can get no root, such as those without a text: they are refused, or pass
     without one. Both are logged, by their ids, and counted."""
 
+    unknown_index: Literal["pass", "warn", "refuse"] = "warn"
+    """What becomes of what is sent to an index that was not set up: it is refused, or passes without roots,
+    with a warning for each index or without one. It is counted."""
+
     pages: Annotated[bool, Naming(heading="Pages")] = False
     """Serve the pages of `esdedup serve` as well, under /pages."""
     pages_index: Annotated[str | None, Naming(flag="--index")] = None

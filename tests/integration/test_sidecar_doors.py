@@ -104,6 +104,26 @@ def test_articles_without_a_text_are_refused_or_pass_without_any_root(door: Door
     assert door.process.metric('esdedup_articles_total{outcome="rejected"}') == 4
 
 
+@pytest.mark.parametrize(
+    ("process", "status", "warnings"),
+    [((), 201, 1), (("--unknown-index", "pass"), 201, 0), (("--unknown-index", "refuse"), 409, 0)],
+    indirect=["process"],
+    ids=["warn", "pass", "refuse"],
+)
+def test_nothing_goes_to_an_index_that_was_not_set_up_in_silence(
+    door: Door, index_name: Names, status: int, warnings: int
+) -> None:
+    missing, lines = index_name("missing"), [{"text": TEXT}, {"index": {"_id": "b"}}, {"text": TEXT}]
+    for path in (f"/{missing}/_doc/a", f"/{missing}/_doc/b"):
+        assert door.ask("PUT", path, json.dumps({"text": TEXT}).encode())[0] == status
+    _, answer = door.bulk({"index": {"_index": missing, "_id": "c"}}, *lines)
+    assert [each["index"]["status"] for each in answer["items"]] == [status, 201]
+    assert door.stored()["b"]["dedup"]["root"]
+    assert door.process.log.count(f"articles in {missing!r} get no roots") == warnings
+    outcome = "rejected" if status == 409 else "not_set_up"
+    assert door.process.metric(f'esdedup_articles_total{{outcome="{outcome}"}}') == 3
+
+
 def test_what_elasticsearch_takes_is_taken(door: Door) -> None:
     body = b"".join(
         json.dumps(line).encode() + b"\n"

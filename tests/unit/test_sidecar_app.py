@@ -271,7 +271,7 @@ def test_what_happened_is_exposed() -> None:
 
 
 def test_every_outcome_of_the_forest_is_counted() -> None:
-    assert {kind.value for kind in Kind} | {"rejected"} == set(get_args(ArticleKind))
+    assert {kind.value for kind in Kind} | {"rejected", "not_set_up"} == set(get_args(ArticleKind))
 
 
 def test_metrics_are_named_as_prometheus_asks_for() -> None:

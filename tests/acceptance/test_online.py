@@ -230,6 +230,8 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
         time.sleep(0.1)
         es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == 3
+    # Until it has the answer to that.
+    time.sleep(1)
     # The thread that reads waits for more; it must not disturb the end. As by Ctrl-C.
     feed.send_signal(signal.SIGTERM)
     try:

@@ -13,7 +13,7 @@ use super::pages::Origin;
 /// The numbers that are kept of a passage.
 pub const COLUMNS: usize = 4;
 
-// So many times as many articles, if they have little else.
+// So many times as many articles, if they have little else; and so few, if most pages have the passage.
 const MANY_TIMES: u32 = 3;
 const FEW: u32 = 2;
 // One in so many of the pages of its site, from the first one with the passage on.

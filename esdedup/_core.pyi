@@ -126,12 +126,7 @@ class Learner:
     """
 
     def __new__(
-        cls,
-        *,
-        block_pages: int,
-        end_passages: int,
-        least_article_bits: int,
-        period_records: int,
+        cls, *, block_pages: int, end_passages: int, least_article_bits: int, period_records: int
     ) -> Self: ...
     def filter_columns(
         self,

@@ -96,9 +96,7 @@ def read_articles(
 
 
 def text_batches(
-    articles: Iterable[ReadArticle],
-    fields: Fields,
-    on_rejected: Callable[[ArticleRejected], None],
+    articles: Iterable[ReadArticle], fields: Fields, on_rejected: Callable[[ArticleRejected], None]
 ) -> Iterator[list[tuple[FileArticle, str]]]:
     """Yield the articles that have a text, each with it, in batches; pass the others to `on_rejected`."""
 

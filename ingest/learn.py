@@ -173,10 +173,7 @@ def first_look(learner: Learner, articles: Iterable[ReadArticle], fields: Fields
 
 
 def looks(
-    read: Callable[[], Iterator[ReadArticle]],
-    *,
-    learn_first: bool,
-    ahead: int = LOOK_AHEAD_PAGES,
+    read: Callable[[], Iterator[ReadArticle]], *, learn_first: bool, ahead: int = LOOK_AHEAD_PAGES
 ) -> Iterator[tuple[Iterable[ReadArticle], Iterable[ReadArticle]]]:
     """Yield articles part by part, `ahead` in each: those to be learned from first, those to be assigned.
 

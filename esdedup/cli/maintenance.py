@@ -12,12 +12,7 @@ from esdedup.cli.command import command
 from esdedup.cli.messages import say
 from esdedup.cli.output import passage, print_stage, printable, show
 from esdedup.errors import SettingError
-from esdedup.maintenance import (
-    BoilerplateBySite,
-    Maintenance,
-    Stats,
-    ViolationKind,
-)
+from esdedup.maintenance import BoilerplateBySite, Maintenance, Stats, ViolationKind
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 from esdedup.maintenance.stats import LearnedStats
@@ -25,8 +20,7 @@ from esdedup.maintenance.stats import LearnedStats
 _MAX_SHOWN = 1_000
 
 Indices = Annotated[
-    list[str],
-    typer.Option("--index", help="Index of articles, alias or pattern; may be repeated."),
+    list[str], typer.Option("--index", help="Index of articles, alias or pattern; may be repeated.")
 ]
 
 

@@ -119,8 +119,7 @@ class Server(OptionGroup, panel="Server"):
 def _field_option(role: str, text: str, *, default: str | None = None) -> Any:
     default = default or getattr(Fields, role)
     return _of_fields(
-        f"--{role}-field",
-        help=f"{text} Default: the name that the index keeps from `setup`, else {default}.",
+        f"--{role}-field", help=f"{text} Default: the name that the index keeps from `setup`, else {default}."
     )
 
 

@@ -105,9 +105,7 @@ def _print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
         f"{plan.profile.label}, {plan.costs.layout}\n"
     )
     output.print_table(
-        "calculated",
-        ("", "", "from"),
-        [(each.title, _shown(each), each.basis) for each in figures(plan)],
+        "calculated", ("", "", "from"), [(each.title, _shown(each), each.basis) for each in figures(plan)]
     )
     output.print_table("measured unit costs", ("", ""), _costs(plan))
     output.show(f"measured on {_where(costs.measured)} ({name})", markup=False)

@@ -116,12 +116,7 @@ def similar(
         reader = Reader(client, fields=fields, forest=forest.name, profile=profile, overrides=overrides)
         if text is not None:
             content = read_text(text, reader.fields(index))
-            articles = reader.similar_to_text(
-                index,
-                content.text,
-                site=site or content.site,
-                **vars(paging),
-            )
+            articles = reader.similar_to_text(index, content.text, site=site or content.site, **vars(paging))
         elif by_source:
             sources = reader.sources(
                 index, article_id or "", other_sources=other_sources, page=paging.page, size=paging.size
@@ -129,12 +124,7 @@ def similar(
             output.print_answer(sources, output.print_sources, json=json)
             return
         else:
-            articles = reader.similar(
-                index,
-                article_id or "",
-                other_sources=other_sources,
-                **vars(paging),
-            )
+            articles = reader.similar(index, article_id or "", other_sources=other_sources, **vars(paging))
     output.print_answer(articles, output.print_similar, json=json)
 
 

@@ -9,13 +9,7 @@ import elastic_transport
 from elasticsearch import ApiError, UnsupportedProductError
 
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.errors import (
-    IndexBlocked,
-    IndexNotReady,
-    ServerError,
-    ServerUnavailable,
-    SettingError,
-)
+from esdedup.errors import IndexBlocked, IndexNotReady, ServerError, ServerUnavailable, SettingError
 
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _BLOCK = "cluster_block_exception"

@@ -210,11 +210,7 @@ class Explainer:
 
 
 def compare_whole_texts(
-    one: Signatures,
-    other: Signatures,
-    rules: Agreement,
-    *,
-    counted: tuple[Overlap, Overlap] | None = None,
+    one: Signatures, other: Signatures, rules: Agreement, *, counted: tuple[Overlap, Overlap] | None = None
 ) -> WholeTextComparison:
     """Compare two signatures, each ``(1,)``; `counted`: the overlaps of both texts, by runs and figures."""
     compared = Comparison.of(one, other, rules)

@@ -9,14 +9,7 @@ from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import Similarity, other_articles
 from esdedup.reading.excerpts import roots_of, search_with_excerpts
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import (
-    Hit,
-    fields_read,
-    number_of_unread,
-    order,
-    values_of,
-    with_signature,
-)
+from esdedup.reading.queries import Hit, fields_read, number_of_unread, order, values_of, with_signature
 from esdedup.reading.results import (
     EXAMPLE_ARTICLE,
     EXAMPLE_STORY,

@@ -193,10 +193,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
                 metrics=metrics,
             ),
             enrich_routes(
-                enrichment,
-                fields=fields,
-                profile=profile.label,
-                max_body_bytes=settings.max_body_bytes,
+                enrichment, fields=fields, profile=profile.label, max_body_bytes=settings.max_body_bytes
             ),
         ],
         others=[

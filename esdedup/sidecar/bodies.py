@@ -16,12 +16,7 @@ from esdedup.sidecar.bulk_request import RequestRefused
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 _READ = frozenset(
-    (
-        JSON,
-        NDJSON,
-        "application/vnd.elasticsearch+json",
-        "application/vnd.elasticsearch+x-ndjson",
-    )
+    (JSON, NDJSON, "application/vnd.elasticsearch+json", "application/vnd.elasticsearch+x-ndjson")
 )
 # What older Logstash says, though it sends JSON. Elasticsearch refuses it by now.
 _UNSAID = frozenset(("", "text/plain"))

@@ -21,15 +21,7 @@ from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.limits import Guard
-from esdedup.web import (
-    api,
-    article_page,
-    comparison,
-    downloads,
-    languages,
-    list_page,
-    try_out,
-)
+from esdedup.web import api, article_page, comparison, downloads, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers

@@ -107,7 +107,6 @@ def demo(
 
 
 def _set_up(client: Elasticsearch, fields: Fields) -> None:
-    """Make the index anew."""
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
     with Dedup(client, forest=_FOREST, fields=fields) as dedup:

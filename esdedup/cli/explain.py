@@ -69,7 +69,6 @@ def explain(
 
 
 def _print_explanation(found: Explanation) -> None:
-    """Print each stage of the comparison of two texts."""
     texts = {"A": found.one, "B": found.other}
     show(f"profile {found.profile}\n")
     print_stage(

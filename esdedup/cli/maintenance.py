@@ -180,7 +180,6 @@ def rebuild(
 
 
 def _print_stats(forest: str, stats: Stats) -> None:
-    """Print the statistics of a forest."""
     show(
         f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
         f"{stats.seq:,} arrivals"

@@ -204,6 +204,7 @@ def print_page(page: Page) -> None:
             f"{page.not_enriched:,} more articles match, but are not enriched yet and in no row: index them "
             "again with `esdedup index`, or through `Dedup.enrich`"
         )
+    print_lines(_left_out_indices(page.not_set_up))
     _print_doubts(page.rows)
     if not page.order_exact:
         show("Order by the number of similar articles is approximate: the index has several shards.")
@@ -239,8 +240,8 @@ def print_sources(page: SourcesPage) -> None:
 
 
 def excerpt_lines(page: StoryPage) -> list[str]:
-    """Return which story a cluster quotes a part of, and who quotes a part of it, line by line."""
-    lines, whole, excerpts = [], page.excerpt_of, page.excerpts
+    """Return what was not searched, which story a cluster quotes a part of, and who quotes it, in lines."""
+    lines, whole, excerpts = _left_out_indices(page.not_set_up), page.excerpt_of, page.excerpts
     if whole is not None:
         lines.append(f"quotes a part of root {escape(whole.root)}, articles: {whole.articles:,}")
         lines += [] if whole.first is None else [_named(whole.first)]
@@ -249,6 +250,10 @@ def excerpt_lines(page: StoryPage) -> list[str]:
         lines.append(f"also quoted in part by {number}")
         lines += map(_named, excerpts.rows)
     return lines
+
+
+def _left_out_indices(names: Sequence[str]) -> list[str]:
+    return [f"left out, since it was not set up: {name}; `esdedup setup {name}` sets it up" for name in names]
 
 
 def _named(article: Article) -> str:

@@ -80,7 +80,6 @@ def _read(path: Path) -> CostsFile:
 
 
 def _for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
-    """Return a plan as JSON values."""
     return {
         "workload": dataclasses.asdict(plan.workload),
         "profile": plan.profile.label,

@@ -17,9 +17,8 @@ from esdedup.elastic.mappings import (
     check_mappings,
     code_of,
     fields_of,
-    is_mapped,
     is_routed_by_root,
-    kept_fields,
+    is_set_up,
     kept_forest,
     kept_language,
     meta_with_fields,
@@ -115,7 +114,6 @@ class Articles:
         return False
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
-        """Add what esdedup needs to the mapping of an index."""
         missing = missing_properties(mapping, fields)
         try:
             self._client.indices.put_mapping(
@@ -159,13 +157,9 @@ class Articles:
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)
-            if not any(map(self._is_set_up, mappings.values())):
+            if not any(is_set_up(each, given=self._fields) for each in mappings.values()):
                 return None
             return self._writable(index, found, mappings)
-
-    def _is_set_up(self, mapping: dict[str, Any]) -> bool:
-        fields = self._fields or kept_fields(mapping) or Fields()
-        return is_mapped(mapping, fields.root)
 
     def _writable(
         self, index: str, found: dict[str, dict[str, Any]], mappings: dict[str, dict[str, Any]]

@@ -22,6 +22,7 @@ from esdedup.elastic.requests import (
     Query,
     ReadClock,
     ReadDocument,
+    ReadFilters,
     ReadMappings,
     Refresh,
     Request,
@@ -51,6 +52,7 @@ _VERBS: dict[type[ServerRequest], str] = {
     ClosePointInTime: "search",
     ReadDocument: "read a document of",
     ReadMappings: "read the mapping of",
+    ReadFilters: "read the aliases of",
     Refresh: "refresh",
 }
 
@@ -216,6 +218,8 @@ def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) ->
             return client.options(ignore_status=404).get(index=request.index, id=request.id)
         case ReadMappings():
             return client.options(ignore_status=404).indices.get_mapping(index=request.index)
+        case ReadFilters():
+            return client.search_shards(index=request.index)
         case Refresh():
             return client.options(ignore_status=403).indices.refresh(index=request.index)
 
@@ -252,6 +256,8 @@ def _answer(request: ServerRequest, response: Any, known: ServerCache | None) ->
             if known is not None:
                 known.put_mappings(request.index, mappings)
             return mappings
+        case ReadFilters():
+            return [name for name, each in response["indices"].items() if "filter" in each]
         case ClosePointInTime() | Refresh():
             return None
 

@@ -83,6 +83,11 @@ def kept_fields(mapping: dict[str, Any]) -> Fields | None:
     return Fields(**{role: kept[role] for role in roles if isinstance(kept.get(role), str)})
 
 
+def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
+    """Return whether an index maps what esdedup writes, under the names given, or else its own."""
+    return is_mapped(mapping, (given or kept_fields(mapping) or Fields()).root)
+
+
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
     """Return the names of the articles' fields in some indices: those given, or those that all of them keep.
 

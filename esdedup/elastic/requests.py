@@ -78,6 +78,13 @@ class ReadMappings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadFilters:
+    """Ask which indices are searched with an alias's filter. The response is a list of their names."""
+
+    index: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Refresh:
     """Make writes visible to searches, if the client has the privilege. The response is None."""
 
@@ -102,7 +109,14 @@ class ReadClock:
 
 
 ServerRequest = (
-    Search | SearchPoint | OpenPointInTime | ClosePointInTime | ReadDocument | ReadMappings | Refresh
+    Search
+    | SearchPoint
+    | OpenPointInTime
+    | ClosePointInTime
+    | ReadDocument
+    | ReadMappings
+    | ReadFilters
+    | Refresh
 )
 """A request that a server answers."""
 

@@ -255,7 +255,6 @@ class Inspection:
         return Records(self._client, indices=indices, fields=fields)
 
     def _found(self) -> ForestIndex:
-        """Find the forest, with all that was acknowledged in it."""
         index = ForestIndex.find(self._client, self._forest)
         index.refresh_if_allowed()
         return index
@@ -273,7 +272,6 @@ def ignore(_count: int) -> None:
 
 
 def _check_named(indices: Sequence[str]) -> None:
-    """Check that at least one index is named."""
     check_index_names(indices)
     if not indices:
         raise SettingError("name the indices of the articles, as a list")

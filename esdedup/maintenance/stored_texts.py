@@ -67,8 +67,8 @@ class StoredTexts:
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
         check_index_names(indices)
         self._client = client
-        self._names = ",".join(indices)
-        self._fields = execute(client, Scope(fields=fields).ready(self._names)).fields
+        ready = execute(client, Scope(fields=fields).ready(",".join(indices)))
+        self._names, self._fields = ready.index, ready.fields
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
         """Return the first article to arrive with one of some fingerprints; see `text_by_fingerprint`."""

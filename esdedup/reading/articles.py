@@ -28,7 +28,7 @@ from esdedup.reading.queries import (
     with_text,
 )
 from esdedup.reading.results import FullArticle, Page, SimilarPage
-from esdedup.reading.scope import Scope
+from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.sites import site_fields, site_of
 
 MAX_INCLUDED = 20
@@ -53,9 +53,10 @@ def article(
             of `source_includes`.
     """
     check_names(source_includes)
-    fields = (yield from scope.ready(index)).fields
+    ready = yield from scope.ready(index)
+    fields = ready.fields
     hit = yield from find_article(
-        fields, index, article_id, in_index=in_index, has_text=True, further=source_includes
+        ready, article_id, in_index=in_index, has_text=True, further=source_includes
     )
     source = hit["_source"]
     text, seq = value_of(source, fields.text), value_of(source, fields.seq)
@@ -73,8 +74,7 @@ def article(
 
 
 def find_article(
-    fields: Fields,
-    index: str,
+    ready: ReadyIndex,
     article_id: str,
     *,
     in_index: str | None = None,
@@ -85,14 +85,15 @@ def find_article(
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
+    fields = ready.fields
     body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
-    (hit,) = yield from _named(index, article_id, body)
+    (hit,) = yield from _named(ready.index, article_id, body)
     if not term_of(hit["_source"], fields.root):
         raise ArticleNotFound(
-            f"the article {article_id!r} in {index!r} has no root: it was not indexed through esdedup; "
+            f"the article {article_id!r} in {ready.name!r} has no root: it was not indexed through esdedup; "
             "index it again",
             article=article_id,
-            index=index,
+            index=ready.name,
         )
     return hit
 

@@ -130,9 +130,9 @@ def cluster(
     """
     paging = _paging(page, size, after, source_includes)
     check_term("root", root)
-    fields = (yield from scope.ready(index)).fields
-    query, identity = others(root, fields=fields), [index, root]
-    return (yield from _page_of(index, fields, query, paging, source_includes, root=root, identity=identity))
+    ready = yield from scope.ready(index)
+    query, identity = others(root, fields=ready.fields), [index, root]
+    return (yield from _page_of(ready, query, paging, source_includes, root=root, identity=identity))
 
 
 def similar(
@@ -150,12 +150,11 @@ def similar(
     """Return the other articles of an article's cluster, newest first."""
     paging = _paging(page, size, after, source_includes)
     ready = yield from scope.ready(index)
-    hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
+    hit = yield from find_article(ready, article_id, in_index=in_index)
     return (
         yield from _page_of(
-            index,
-            ready.fields,
-            other_articles(index, ready, hit, other_sources=other_sources),
+            ready,
+            other_articles(ready, hit, other_sources=other_sources),
             paging,
             source_includes,
             **roots_of(hit, ready.fields),
@@ -188,10 +187,10 @@ def with_fingerprint(
     """
     paging = _paging(page, size, after, source_includes)
     check_term("fingerprint", fingerprint)
-    fields = (yield from scope.ready(index)).fields
-    query = same_fingerprint(fingerprint, fields=fields)
+    ready = yield from scope.ready(index)
+    query = same_fingerprint(fingerprint, fields=ready.fields)
     identity = [index, "fingerprint", fingerprint]
-    return (yield from _page_of(index, fields, query, paging, source_includes, root=None, identity=identity))
+    return (yield from _page_of(ready, query, paging, source_includes, root=None, identity=identity))
 
 
 def _paging(page: int, size: int, after: str | None, source_includes: Sequence[str]) -> Paging:
@@ -201,8 +200,7 @@ def _paging(page: int, size: int, after: str | None, source_includes: Sequence[s
 
 
 def _page_of(
-    index: str,
-    fields: Fields,
+    ready: ReadyIndex,
     query: Query,
     paging: Paging,
     source_includes: Sequence[str],
@@ -216,13 +214,13 @@ def _page_of(
 
     If it is not known that their root is a part of another one, an article tells.
     """
-    start = paging.start(identity, is_endless=True)
+    fields, start = ready.fields, paging.start(identity, is_endless=True)
     first = start.offset if start.place is None else 0
     body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)
-    answer, story = yield from search_with_excerpts(index, body, fields, root=root, part_of=part_of)
+    answer, story = yield from search_with_excerpts(ready, body, root=root, part_of=part_of)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
     if root is not None and part_of is None and hits and (whole := roots_of(hits[0], fields)["part_of"]):
-        story["excerpt_of"] = yield from quoted_story(index, whole, fields)
+        story["excerpt_of"] = yield from quoted_story(ready, whole)
     following = None
     if hits and start.offset + len(hits) < total:
         following = start.next(rows=len(hits), place=hits[-1]["sort"]).write(identity)
@@ -234,7 +232,7 @@ def _page_of(
         size=paging.size,
         next=following,
     )
-    return (yield from including(found, index, source_includes))
+    return (yield from including(found, ready.index, source_includes))
 
 
 def similar_to_text(
@@ -266,12 +264,12 @@ def similar_to_text(
     """
     _check_text(text)
     paging = _paging(page, size, after, source_includes)
-    fields = (yield from scope.ready(index)).fields
+    ready = yield from scope.ready(index)
     profile, name = scope.profile, None if site is None else site_name(site)
     assignment, is_exact = yield from look_up(
         text,
-        index=index,
-        fields=fields,
+        index=ready.index,
+        fields=ready.fields,
         forest=scope.forest,
         profile=profile,
         learned=scope.learned,
@@ -279,12 +277,12 @@ def similar_to_text(
         site=name,
     )
     root = None if assignment.kind is Kind.NEW_ROOT else assignment.root
-    found = SimilarPage(root=None, total=0, rows=(), page=page, size=size)
+    not_set_up = ready.not_set_up
+    found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=not_set_up)
     if root is not None:
-        query, similarity = others(root, fields=fields), Similarity(profile, assignment.signature)
+        query, similarity = others(root, fields=ready.fields), Similarity(profile, assignment.signature)
         found = yield from _page_of(
-            index,
-            fields,
+            ready,
             query,
             paging,
             source_includes,
@@ -294,7 +292,7 @@ def similar_to_text(
             similarity=similarity,
         )
     elif assignment.part_of is not None:
-        quoted = yield from quoted_story(index, assignment.part_of, fields)
+        quoted = yield from quoted_story(ready, assignment.part_of)
         found = found.model_copy(update={"excerpt_of": quoted})
     text_left_out = None
     if not profile.keep_boilerplate:
@@ -340,14 +338,12 @@ def _check_text(text: str) -> None:
     refuse_surrogates(text, name="the text")
 
 
-def other_articles(
-    index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False
-) -> Query:
+def other_articles(ready: ReadyIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False) -> Query:
     """Return the query for the other articles of an article's cluster, or for all of them."""
     excluded: list[Query] = []
     source = value_of(hit["_source"], ready.fields.source) if other_sources else None
     if source is not None:
-        field = ready.required_source_field(index)
+        field = ready.required_source_field()
         excluded.append({"terms": {field: source if isinstance(source, list) else [source]}})
     return others(
         root_of(hit, ready.fields),

@@ -6,6 +6,7 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.queries import Hit, fields_read, first_hit, number_of_unread, order, root_of, values_of
 from esdedup.reading.results import Article, Excerpt, Excerpts, QuotedStory
+from esdedup.reading.scope import ReadyIndex
 
 MAX_CLUSTERS_SHOWN = 20
 # Clusters that are counted.
@@ -15,30 +16,32 @@ _CLUSTERS_OF_A_SHARD = 200
 
 
 def search_with_excerpts(
-    index: str, body: Query, fields: Fields, *, root: str | None, part_of: str | None
+    ready: ReadyIndex, body: Query, *, root: str | None, part_of: str | None
 ) -> Requests[tuple[Any, dict[str, Any]]]:
     """Run a search, and beside it those for the excerpts of a root, and for the root that it is a part of.
 
     Returns:
         The answer of the search, and the values of `StoryPage`.
     """
+    fields = ready.fields
+    story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
-        (answer,) = yield from search(index, body)
-        return answer, {"root": None}
+        (answer,) = yield from search(ready.index, body)
+        return answer, story
     bodies = [body, excerpts_body(root, fields=fields)]
     if part_of is not None:
         bodies.append(_first_article(part_of, fields))
-    answer, excerpts, *quoted = yield from search(index, *bodies)
-    story: dict[str, Any] = {"root": root, "excerpts": _excerpts(excerpts, fields)}
+    answer, excerpts, *quoted = yield from search(ready.index, *bodies)
+    story["excerpts"] = _excerpts(excerpts, fields)
     if part_of is not None:
         story["excerpt_of"] = _quoted_story(part_of, quoted[0], fields)
     return answer, story
 
 
-def quoted_story(index: str, root: str, fields: Fields) -> Requests[QuotedStory]:
+def quoted_story(ready: ReadyIndex, root: str) -> Requests[QuotedStory]:
     """Return a story that another one is a part of."""
-    (answer,) = yield from search(index, _first_article(root, fields))
-    return _quoted_story(root, answer, fields)
+    (answer,) = yield from search(ready.index, _first_article(root, ready.fields))
+    return _quoted_story(root, answer, ready.fields)
 
 
 def roots_of(hit: Hit, fields: Fields) -> dict[str, str | None]:

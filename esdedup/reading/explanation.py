@@ -105,7 +105,8 @@ def explain_indexed(
     They are compared by `profile`; None: by the one that they were fingerprinted with. `forest_missing` says
     why the forest is not to be read.
     """
-    fields = (yield from scope.ready(index)).fields
+    ready = yield from scope.ready(index)
+    index, fields = ready.index, ready.fields
     first = yield from text_by_id(index, one[0], fields=fields, in_index=one[1])
     second = yield from text_by_id(index, other[0], fields=fields, in_index=other[1])
     profile = profile or _profile_of(first, second)

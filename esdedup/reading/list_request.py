@@ -58,7 +58,8 @@ class ListRequest:
     """One page of a list, whose parameters do not contradict each other."""
 
     index: str
-    # Known once the mapping of the index has been read.
+    # Known once the mapping of the index has been read: what is searched of it, and the names of fields.
+    searched: str = ""
     fields: Fields = Fields()  # noqa: RUF009 - frozen
     query: Query | None = None
     sort: Sort = "newest"

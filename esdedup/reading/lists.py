@@ -113,11 +113,10 @@ def list_rows(
 
 
 def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
-    """Find the articles on a page, and count."""
     start = request.start()
     # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
-    request = dataclasses.replace(request, fields=ready.fields)
+    request = dataclasses.replace(request, searched=ready.index, fields=ready.fields)
     result = yield from sorted_articles(request, start, ready, scope.tuning)
     counter = _RowCounter(request=request, tuning=scope.tuning, total_articles=result.total_articles)
     rows, for_rows, (not_enriched, *new) = yield from _counted(request, result, ready, counter)
@@ -134,6 +133,7 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
         total_rows_exact=is_exact,
         total_articles=result.total_articles,
         not_enriched=not_enriched,
+        not_set_up=ready.not_set_up,
         new_articles=new[0] if new else None,
         order_exact=result.order_exact,
         cut_short=result.is_cut_short,
@@ -161,7 +161,7 @@ def _counted(
     ]
     if request.arrived_since_ms is not None:
         groups[-1].append(count_new(request, request.arrived_since_ms))
-    answers = iter((yield from search(request.index, *itertools.chain.from_iterable(groups))))
+    answers = iter((yield from search(request.searched, *itertools.chain.from_iterable(groups))))
     for_heads, for_clusters, for_rows, for_articles = (
         list(itertools.islice(answers, len(group))) for group in groups
     )
@@ -237,12 +237,12 @@ class _RowCounter:
             rows *= PARTITIONS // tuning.estimate_partitions
             if rows < 4 * tuning.exact_rows:
                 # Too few rows for an estimate from some partitions, or the articles lack the partition field.
-                (answer,) = yield from search(request.index, estimate_rows(request))
+                (answer,) = yield from search(request.searched, estimate_rows(request))
                 rows = int(answer["aggregations"]["rows"]["value"])
         if rows > _ESTIMATE_MARGIN * tuning.exact_rows:
             return rows, False
         body = count_rows(request, up_to=tuning.exact_rows, is_few=False)
-        (answer,) = yield from search(request.index, body)
+        (answer,) = yield from search(request.searched, body)
         counted = int(answer["aggregations"]["rows"]["count"])
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
@@ -255,11 +255,11 @@ class _RowCounter:
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
         body = roots_of(request, size=tuning.max_roots, partitions=partitions)
-        (answer,) = yield from search(request.index, body)
+        (answer,) = yield from search(request.searched, body)
         roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
         if not roots:
             return 0, is_exact
-        (answer,) = yield from search(request.index, larger_roots(request, roots))
+        (answer,) = yield from search(request.searched, larger_roots(request, roots))
         with_similar = len(answer["aggregations"]["roots"]["buckets"])
         kept = with_similar if request.only == "similar" else len(roots) - with_similar
         return (kept, True) if partitions is None else (kept * PARTITIONS // partitions, False)

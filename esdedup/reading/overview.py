@@ -127,14 +127,14 @@ def overview(
     if size not in range(1, MAX_SIZE + 1):
         raise SettingError(f"{size!r} values of each field: from 1 to {MAX_SIZE:,} are possible")
     ready = yield from scope.ready(index)
-    choices = form.choices(index, ready)
+    choices = form.choices(ready)
     # The first few keyword fields, and those that have a chosen value.
     further = [
         name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices.by_field
     ]
     counted = [ready.source_field, *further] if ready.source_field else further
     body = overview_body(form.query(ready), choices=choices, facets=counted, size=size, fields=ready.fields)
-    (answer,) = yield from search(index, body)
+    (answer,) = yield from search(ready.index, body)
     found = answer["aggregations"]
     facets = [
         _facet(field, found[_facet_name(at)], choices.by_field.get(field, ()))
@@ -143,7 +143,7 @@ def overview(
     sources = facets.pop(0) if ready.source_field else None
     return Overview(
         total_articles=found["matching"]["doc_count"],
-        timeline=(yield from timeline_of_search(index, form.query(ready, choices), ready, found["matching"])),
+        timeline=(yield from timeline_of_search(form.query(ready, choices), ready, found["matching"])),
         sources=sources,
         facets=tuple(each for each in facets if _is_worth_showing(each)),
         uneven_fields=tuple(ready.uneven_fields[:_MAX_FIELDS]),

@@ -178,6 +178,8 @@ class Page(Result, frozen=True):
     """True if `total_rows` is a count, false if it is an estimate."""
     total_articles: int
     """All matching articles with a root, including those in rows that `only` excludes."""
+    not_set_up: tuple[str, ...] = ()
+    """Indices behind the name that nobody has set up: their articles are left out."""
     not_enriched: int
     """Further articles that match, but are in no row: esdedup has not enriched them yet."""
     new_articles: int | None = None
@@ -234,6 +236,8 @@ class StoryPage(Result, frozen=True):
     """The cluster that this one quotes a part of; None if it quotes none."""
     excerpts: Excerpts = Excerpts()
     """Those who quote a part of it."""
+    not_set_up: tuple[str, ...] = ()
+    """Indices behind the name that nobody has set up: their articles are left out."""
 
 
 class SimilarPage(StoryPage, frozen=True):

@@ -62,7 +62,7 @@ def with_details(
         searches[at : at + _CLUSTERS_IN_A_SEARCH] for at in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
     ]
     texts, *answers = yield from search(
-        request.index,
+        request.searched,
         snippets_body(rows, request.query, fields=fields) | {"_source": signature_read(fields)},
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
     )
@@ -157,7 +157,7 @@ def _similar_articles(
         return {}
     ids = {hit["_id"] for hit, _ in different.values()}
     body = by_ids(ids) | {"_source": fields_read(request.fields)}
-    (answer,) = yield from search(request.index, body)
+    (answer,) = yield from search(request.searched, body)
     found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
     return {
         of: SimilarArticle(**values_of(found[place_of(hit)], request.fields), **measure)

@@ -11,16 +11,19 @@ from esdedup.elastic.mappings import (
     hides_new_fields,
     is_mapped,
     is_routed_by_root,
+    is_set_up,
     mapping_of,
     refuse_forests,
 )
-from esdedup.elastic.requests import ReadMappings, Requests
+from esdedup.elastic.requests import ReadFilters, ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
+# Elasticsearch takes 4,096 bytes of method, path and parameters.
+_MAX_NAMES_LENGTH = 3_000
 # Of the dedup object: an index that was set up before there was such a field has no excerpts.
 _OPTIONAL = ("part_of",)
 LANGUAGE_FIELDS = ("language", "lang")
@@ -53,8 +56,12 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadyIndex:
-    """What the mappings say about the indices behind a name, which all have esdedup's fields."""
+    """What the mappings say about the indices behind a name that were set up."""
 
+    name: str
+    # What is searched: the name, or these indices if others behind the name were not set up.
+    index: str
+    not_set_up: tuple[str, ...]
     # The names of the articles' fields.
     fields: Fields
     # The field that sources are counted by; None if it cannot be aggregated.
@@ -94,12 +101,12 @@ class ReadyIndex:
             for of_index in self.mappings.values()
         ]
 
-    def required_source_field(self, index: str) -> str:
+    def required_source_field(self) -> str:
         """Return the field that sources are counted by, or raise a `SettingError`."""
         if self.source_field is None:
             raise SettingError(
-                f"the sources in {index!r} cannot be matched or grouped: the field {self.fields.source!r} is "
-                "mapped as text; map it as keyword, or name another field"
+                f"the sources in {self.name!r} cannot be matched or grouped: the field "
+                f"{self.fields.source!r} is mapped as text; map it as keyword, or name another field"
             )
         return self.source_field
 
@@ -124,14 +131,21 @@ class Scope:
     tuning: Tuning = Tuning()
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
-        """Check that every index behind a name has the fields; one without them would make counts wrong.
+        """Check the indices behind a name; those that nobody has set up are left out.
 
         With `is_fresh`, mappings are read anew; else they may be some seconds old.
         """
-        mappings = yield from _mappings(index, is_fresh=is_fresh)
+        found = yield from _mappings(index, is_fresh=is_fresh)
+        mappings = self._set_up(found)
+        not_set_up = tuple(sorted(found.keys() - mappings.keys()))
+        if not_set_up:
+            yield from _refuse_inseparable(index, not_set_up[0], mappings)
         fields = fields_of(mappings, given=self.fields)
         check_mappings(mappings, fields, optional=_OPTIONAL)
         return ReadyIndex(
+            name=index,
+            index=",".join(mappings) if not_set_up else index,
+            not_set_up=not_set_up,
             fields=fields,
             source_field=_source_field(mappings, fields),
             is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
@@ -147,7 +161,12 @@ class Scope:
         Raises:
             IndexNotReady: The index is missing, or there are several that keep different names.
         """
-        return fields_of((yield from _mappings(index)), given=self.fields)
+        return fields_of(self._set_up((yield from _mappings(index))), given=self.fields)
+
+    def _set_up(self, mappings: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the indices that were set up; all of them if none was, whose fields are then missed."""
+        ready = {name: each for name, each in mappings.items() if is_set_up(each, given=self.fields)}
+        return ready or mappings
 
 
 def _mappings(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
@@ -163,6 +182,21 @@ def _mappings(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[
         raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
     refuse_forests(mappings)
     return mappings
+
+
+def _refuse_inseparable(name: str, other: str, mappings: Iterable[str]) -> Requests[None]:
+    """Make sure that the indices behind a name can be searched without another one that was not set up.
+
+    Only names leave it out, and they lose the filter of an alias, by which a reader may be kept apart.
+    """
+    filtered = yield ReadFilters(index=name)
+    if filtered or len(",".join(mappings)) > _MAX_NAMES_LENGTH:
+        raise IndexNotReady(
+            f"the index {other!r} behind {name!r} is not set up, and cannot be left out, since "
+            f"{'the alias has a filter' if filtered else 'the others are too many to be named'}",
+            index=other,
+            missing_fields=(Fields().root,),
+        )
 
 
 def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:

@@ -84,15 +84,15 @@ class SearchForm:
         filters = choices.filters() if choices else []
         return narrowed(self.words, fields=fields, since=self.since, until=self.until, filters=filters)
 
-    def choices(self, index: str, ready: ReadyIndex) -> Choices:
+    def choices(self, ready: ReadyIndex) -> Choices:
         """Return the chosen values, if articles can be chosen by these fields."""
         chosen: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
             ready.refuse_unsearchable(ready.fields.source)
-            chosen[ready.required_source_field(index)] = sources
+            chosen[ready.required_source_field()] = sources
         for name, given in (self.where or {}).items():
             if values := distinct(name, given):
-                _check_field(name, index, ready)
+                _check_field(name, ready)
                 chosen[name] = values
         return Choices(chosen)
 
@@ -125,7 +125,7 @@ def search_query(
     """
     form = SearchForm(words=words, since=since, until=until, source=source, where=where)
     ready = yield from scope.ready(index)
-    return form.query(ready, form.choices(index, ready))
+    return form.query(ready, form.choices(ready))
 
 
 def narrowed(
@@ -169,13 +169,13 @@ def words(text: str, fields: Fields) -> Query:
     }
 
 
-def _check_field(name: str, index: str, ready: ReadyIndex) -> None:
+def _check_field(name: str, ready: ReadyIndex) -> None:
     known = ready.keyword_fields
     if name not in known:
         named = ", ".join(known[:_MOST_NAMED]) + (", …" if len(known) > _MOST_NAMED else "")
         raise SettingError(
-            f"articles in {index!r} cannot be chosen by {name!r:.100}: it is no further keyword field of the "
-            f"index; {f'these are: {named}' if known else 'it has none'}"
+            f"articles in {ready.name!r} cannot be chosen by {name!r:.100}: it is no further keyword field "
+            f"of the index; {f'these are: {named}' if known else 'it has none'}"
         )
 
 

@@ -51,7 +51,7 @@ def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
     size = min(request.size + 1, limits.MAX_HITS - start.offset)
     answer, count = yield from search(
-        request.index,
+        request.searched,
         body_of(request, request.order, size=size, first=start.offset),
         bodies.count_articles(request),
     )
@@ -79,7 +79,7 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
         searches = [bodies.articles(request, request.order, size=chunk, after=place, without=excluded)]
         if total_articles is None:
             searches.append(bodies.count_articles(request))
-        answer, *counted = yield from search(request.index, *searches)
+        answer, *counted = yield from search(request.searched, *searches)
         hits = candidates = answer["hits"]["hits"]
         if counted:
             total_articles = counted[0]["hits"]["total"]["value"]
@@ -121,7 +121,7 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
     if not hits:
         return []
     roots = [root_of(hit, request.fields) for hit in hits]
-    (answer,) = yield from search(request.index, bodies.heads(request, request.order, roots))
+    (answer,) = yield from search(request.searched, bodies.heads(request, request.order, roots))
     firsts = set(map(place_of, answer["hits"]["hits"]))
     return [hit for hit in hits if place_of(hit) in firsts]
 
@@ -131,7 +131,7 @@ def _filtered_by_only(hits: list[Hit], request: ListRequest) -> Requests[list[Hi
     if request.only is None or not hits:
         return hits
     roots = [root_of(hit, request.fields) for hit in hits]
-    (answer,) = yield from search(request.index, bodies.larger_roots(request, roots))
+    (answer,) = yield from search(request.searched, bodies.larger_roots(request, roots))
     larger = {bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]}
     has_similar = request.only == "similar"
     return [hit for hit, root in zip(hits, roots, strict=True) if (root in larger) is has_similar]
@@ -139,7 +139,7 @@ def _filtered_by_only(hits: list[Hit], request: ListRequest) -> Requests[list[Hi
 
 def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning) -> Requests[SortResult]:
     end = min(start.offset + request.size, limits.MAX_HITS)
-    (answer,) = yield from search(request.index, bodies.count_articles(request))
+    (answer,) = yield from search(request.searched, bodies.count_articles(request))
     total_articles = answer["hits"]["total"]["value"]
     ranking = _Ranking(
         request=request, tuning=tuning, is_routed_by_root=ready.is_routed_by_root, counted=request.articles
@@ -152,7 +152,7 @@ def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tu
     roots = ranked.roots[start.offset : end]
     heads: dict[str, Hit] = {}
     if roots:
-        (answer,) = yield from search(request.index, bodies.heads(request, request.order_of_heads, roots))
+        (answer,) = yield from search(request.searched, bodies.heads(request, request.order_of_heads, roots))
         heads = {root_of(hit, request.fields): hit for hit in answer["hits"]["hits"]}
     return SortResult(
         # A cluster that was deleted meanwhile has no head.
@@ -244,7 +244,7 @@ class _Ranking:
             fields=self.request.fields,
             required=self.required,
         )
-        (answer,) = yield from search(self.request.index, body)
+        (answer,) = yield from search(self.request.searched, body)
         return answer
 
 
@@ -278,7 +278,7 @@ def _sifted(ranking: _Ranking, depth: int) -> Requests[_RankedRoots | None]:
 def _roots_with_a_match(ranking: _Ranking) -> Requests[list[str]]:
     """Return the roots of all matching articles, unless they are more than fit in one request."""
     most = ranking.tuning.max_roots
-    (answer,) = yield from search(ranking.request.index, bodies.roots_of(ranking.request, size=most))
+    (answer,) = yield from search(ranking.request.searched, bodies.roots_of(ranking.request, size=most))
     roots = answer["aggregations"]["roots"]
     if roots["sum_other_doc_count"]:
         raise SettingError(

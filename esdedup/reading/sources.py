@@ -46,11 +46,11 @@ def sources(
     # Checks the depth; sources have numbered pages only.
     Paging(page=page, size=size).start([], is_endless=False)
     ready = yield from scope.ready(index)
-    hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
-    query = other_articles(index, ready, hit, other_sources=other_sources)
-    field, last = ready.required_source_field(index), page * size
+    hit = yield from find_article(ready, article_id, in_index=in_index)
+    query = other_articles(ready, hit, other_sources=other_sources)
+    field, last = ready.required_source_field(), page * size
     body, roots = count_sources(query, source_field=field, size=last), roots_of(hit, ready.fields)
-    answer, story = yield from search_with_excerpts(index, body, ready.fields, **roots)
+    answer, story = yield from search_with_excerpts(ready, body, **roots)
     counts = answer["aggregations"]
     with_name, without = int(counts["total"]["count"]), bool(counts["without_source"]["doc_count"])
     # None stands for articles without a source; it comes last.
@@ -61,7 +61,7 @@ def sources(
     groups: list[dict[str, Any]] = []
     if names:
         body = of_sources(query, names=names, source_field=field, fields=ready.fields)
-        (of_names,) = yield from search(index, body)
+        (of_names,) = yield from search(ready.index, body)
         groups = of_names["aggregations"]["sources"]["buckets"]
     similarity = Similarity.to(hit, ready.fields)
     return SourcesPage(
@@ -94,7 +94,7 @@ def source_names(scope: Scope, index: str, *, size: int = 200) -> Requests[tuple
     if ready.source_field is None:
         return ()
     body = {"size": 0, "aggs": {"sources": {"terms": {"field": ready.source_field, "size": size}}}}
-    (answer,) = yield from search(index, body)
+    (answer,) = yield from search(ready.index, body)
     return tuple(sorted(str(bucket["key"]) for bucket in answer["aggregations"]["sources"]["buckets"]))
 
 

@@ -45,11 +45,11 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     check_term("root", root)
     ready = yield from scope.ready(index)
     source_field, fields = ready.source_field, ready.fields
-    (answer,) = yield from search(index, spread(root, source_field=source_field, fields=fields))
+    (answer,) = yield from search(ready.index, spread(root, source_field=source_field, fields=fields))
     found = answer["aggregations"]
     cluster = {"term": {fields.root: root}}
     steps = yield from _timeline(
-        index, cluster, ready, found, most_steps=_MAX_STEPS, is_by_calendar=False, source_field=source_field
+        cluster, ready, found, most_steps=_MAX_STEPS, is_by_calendar=False, source_field=source_field
     )
     earliest = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
@@ -63,15 +63,14 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
 
 
 def timeline_of_search(
-    index: str, query: Query | None, ready: ReadyIndex, matching: dict[str, Any]
+    query: Query | None, ready: ReadyIndex, matching: dict[str, Any]
 ) -> Requests[Timeline]:
     """Return when the articles that match were published, between the times in the aggregation `matching`."""
     matched = within(query, ready.fields)
-    return _timeline(index, matched, ready, matching, most_steps=_MAX_STEPS_OF_A_SEARCH, is_by_calendar=True)
+    return _timeline(matched, ready, matching, most_steps=_MAX_STEPS_OF_A_SEARCH, is_by_calendar=True)
 
 
 def _timeline(
-    index: str,
     query: Query,
     ready: ReadyIndex,
     times: dict[str, Any],
@@ -92,7 +91,7 @@ def _timeline(
         fields=ready.fields,
         source_field=source_field,
     )
-    (answer,) = yield from search(index, body)
+    (answer,) = yield from search(ready.index, body)
     steps = tuple(
         TimelineStep(
             start=iso(int(bucket["key"])),

@@ -151,7 +151,6 @@ def _separated(
     gap_ms: int | None,
     retention_ms: int | None,
 ) -> Outcome:
-    """Decide why two neighbours are in two clusters."""
     if one.order > other.order:
         earlier, later = other, one
         common = {comparison.other.representatives[pair.other].simhash for pair in comparison.pairs}

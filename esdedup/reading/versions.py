@@ -98,11 +98,11 @@ def versions(
         raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")
     start = Paging(page=page, size=size).start([], is_endless=False)
     ready = yield from scope.ready(index)
-    hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
-    query = other_articles(index, ready, hit, other_sources=other_sources, with_itself=True)
+    hit = yield from find_article(ready, article_id, in_index=in_index)
+    query = other_articles(ready, hit, other_sources=other_sources, with_itself=True)
     body = versions_body(query, sort=sort, first=start.offset, size=size, fields=ready.fields)
     roots = roots_of(hit, ready.fields)
-    answer, story = yield from search_with_excerpts(index, body, ready.fields, **roots)
+    answer, story = yield from search_with_excerpts(ready, body, **roots)
     hits: list[Hit] = answer["hits"]["hits"]
     shown = Similarity.to(hit, ready.fields).articles(hits, ready.fields)
     return VersionsPage(

@@ -184,7 +184,6 @@ class Batcher:
         self._metrics.queue.inc(load.articles)
 
     def _take(self) -> _Batch:
-        """Take the next batch."""
         batch: _Batch = []
         articles, characters = self._limits.batch_articles, self._limits.batch_characters
         while self._queues and articles > 0 and characters > 0:

@@ -158,7 +158,6 @@ async def _export(
 
 
 def _csv_row(row: Row, *, included: Sequence[str]) -> str:
-    """Return a line of a CSV file (RFC 4180)."""
     values = row.model_dump(mode="json", include=set(_COLUMNS))
     values["published_at"] = joined(row.published_at, _time)
     values["source"] = row.source and source_names(row.source)

@@ -4,7 +4,7 @@ import html
 import itertools
 import random
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from esdedup import Dedup, IndexNotReady
 from esdedup.fields import Fields
+from esdedup.reading.list_request import Sort
 from esdedup.reading.scope import Tuning
 from esdedup.reading.search_form import narrowed, words
 from esdedup.times import time_ms
@@ -78,10 +79,67 @@ def test_an_alias_of_several_indices_loses_the_guarantee_of_routing(
     tuning = Tuning(max_roots=20)
     assert list_tuned(es, tuning, routed, sort="similar-asc", size=5).order_exact
     assert not list_tuned(es, tuning, alias, sort="similar-asc", size=5).order_exact
-    # An index without the fields is an error: leaving it out would falsify counts.
-    es.indices.create(index=index_name("foreign"), aliases={alias: {}})
-    with pytest.raises(IndexNotReady, match="lacks fields of esdedup"):
-        read("list", alias, sort="similar-desc")
+    # What nobody has set up is left out, and is no proof of order either.
+    foreign = index_name("foreign")
+    es.indices.create(index=foreign, aliases={alias: {}})
+    with_foreign = read("list", alias, sort="similar-asc", size=60)
+    assert with_foreign == page.model_copy(update={"not_set_up": (foreign,)})
+
+
+OPERATIONS: list[tuple[str, ...]] = [
+    *(("list",), ("overview",), ("fields",), ("source_field",), ("source_names",), ("search_query", "fox")),
+    *(("article", "a"), ("similar", "a"), ("sources", "a"), ("versions", "a"), ("explain", "a", "b")),
+    *(("cluster", "r"), ("timeline", "r"), ("with_fingerprint", "f")),
+]
+"""All that read an index, with what they are asked about."""
+
+
+def test_an_index_that_nobody_has_set_up_is_left_out_and_named(
+    es: Elasticsearch, read: Read, elasticsearch_url: str, index_name: Names
+) -> None:
+    one, other, plain, tomorrow = map(index_name, ("day-a", "day-b", "day-c", "day-d"))
+    alias = f"{one}-alias"
+    text = {"text": "The fox crosses the harbour at night, and nobody sees it.", "source": "The Post"}
+    fill(es, one, {"a": {**text, "root": "r"}, "c": {"root": "s"}})
+    fill(es, other, {"b": {**text, "root": "r"}})
+    # An article of the same id that has no root, and fields that would be others'.
+    es.indices.create(index=plain, mappings={"properties": {"source": {"type": "text"}}})
+    es.index(index=plain, id="a", document={"text": "Another fox", "source": "x"}, refresh=True)
+    for each in (one, other, plain):
+        es.indices.put_alias(index=each, name=alias)
+    for name, *asked in OPERATIONS:
+        found, expected = read(name, alias, *asked), read(name, f"{one},{other}", *asked)
+        told = {"not_set_up": (plain,)} if hasattr(found, "not_set_up") else {}
+        assert found == (expected.model_copy(update=told) if told else expected), name
+    assert read("list", alias).not_set_up == (plain,)
+    for sort in get_args(Sort):
+        page = read("list", alias, sort=sort, size=1, details=True, source_includes=["source"])
+        assert (page.total_rows, page.not_set_up) == (2, (plain,))
+    # A cursor outlives that an index is set up, and that another one comes.
+    after = read("list", alias, sort="newest", size=1).next
+    Dedup(es).setup(plain)
+    es.indices.create(index=tomorrow, aliases={alias: {}})
+    assert len(read("list", alias, sort="newest", size=1, after=after).rows) == 1
+    pages = [request(elasticsearch_url, alias, "/"), request(elasticsearch_url, alias, "/article", id="b")]
+    assert all(f"The index {tomorrow} was not set up" in page.body for page in pages)
+    lone = request(elasticsearch_url, one, "/").body
+    assert "not set up" not in lone
+
+
+def test_an_index_is_not_left_out_of_an_alias_with_a_filter(
+    es: Elasticsearch, read: Read, index_name: Names
+) -> None:
+    one, plain = index_name("mine"), index_name("plain")
+    alias = f"{one}-tenant"
+    fill(es, one, {"a": {"source": "mine"}, "b": {"source": "theirs"}})
+    es.indices.put_alias(index=one, name=alias, filter={"term": {"source": "mine"}})
+    assert ids(read, alias) == ["a"]
+    es.indices.create(index=plain, aliases={alias: {}})
+    with pytest.raises(
+        IndexNotReady, match="is not set up, and cannot be left out, since the alias has"
+    ) as told:
+        read("list", alias)
+    assert told.value.index == plain
 
 
 def test_an_alias_of_dates_and_nanosecond_dates_is_in_order(

@@ -32,7 +32,7 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.queries import ranks_articles, values_of
 from esdedup.reading.results import QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
-from esdedup.reading.scope import Scope
+from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.search_form import narrowed, words
 from esdedup.reading.sources import sources
 
@@ -315,7 +315,17 @@ def test_excerpts_are_asked_for_beside_the_rest(root: str | None, part_of: str |
         "hits": {"hits": [], "total": {"value": 0}},
         "aggregations": {"clusters": {"count": 0}, "newest": {"buckets": []}},
     }
-    requests = search_with_excerpts("news", TERM, Fields(), root=root, part_of=part_of)
+    ready = ReadyIndex(
+        name="news",
+        index="news",
+        not_set_up=(),
+        fields=Fields(),
+        source_field=None,
+        is_routed_by_root=False,
+        mappings={},
+        unsearchable={},
+    )
+    requests = search_with_excerpts(ready, TERM, root=root, part_of=part_of)
     (asked,), (_, story) = run(requests, [answer] * searches)
     assert isinstance(asked, Search)
     assert (asked.bodies[0], len(asked.bodies)) == (TERM, searches)

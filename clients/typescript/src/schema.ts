@@ -632,6 +632,12 @@ export interface components {
              */
             not_enriched: number;
             /**
+             * Not Set Up
+             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @default []
+             */
+            not_set_up: string[];
+            /**
              * Order Exact
              * @description False if the order by count is approximate, which can happen on several shards.
              */
@@ -880,6 +886,12 @@ export interface components {
              */
             next?: string | null;
             /**
+             * Not Set Up
+             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @default []
+             */
+            not_set_up: string[];
+            /**
              * Page
              * @description From 1.
              */
@@ -971,6 +983,12 @@ export interface components {
              *     }
              */
             excerpts: components["schemas"]["Excerpts"];
+            /**
+             * Not Set Up
+             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @default []
+             */
+            not_set_up: string[];
             /**
              * Page
              * @description From 1.
@@ -1133,6 +1151,12 @@ export interface components {
              *     }
              */
             excerpts: components["schemas"]["Excerpts"];
+            /**
+             * Not Set Up
+             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @default []
+             */
+            not_set_up: string[];
             /**
              * Page
              * @description From 1.

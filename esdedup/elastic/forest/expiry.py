@@ -133,7 +133,6 @@ def _expired_logs(
 
 
 def _count(packed: Iterable[bytes], packing: Codec) -> Expired:
-    """Count leaves, roots and pages."""
     stored = [each for some in packed if (each := packing.unpack(some)) is not None]
     roots = sum(isinstance(each, StoredNode) and each.is_root for each in stored)
     pages = sum(each.is_page for each in stored)

@@ -384,7 +384,6 @@ def _abandon_dropped(token: str, process: int) -> None:
 
 
 def _keep_renewing(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:
-    """Renew a lease until it is released, lost, or dropped."""
     while not stopped.wait(interval_s):
         lease = held()
         if lease is None:

@@ -178,7 +178,6 @@ class LogNodes:
         return node
 
     def _add(self, hits: Hits) -> None:
-        """Add what documents have that was not read before."""
         for hit in hits:
             number = hit["sort"][0]
             read = self._read if number == self._number else 0

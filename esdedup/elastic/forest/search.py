@@ -255,7 +255,6 @@ class NodeSearch:
         return self._scan(query, **how)
 
     def _first(self, query: Query, *, sort: str = "_doc") -> Requests[list[StoredNode]]:
-        """Return the nodes of the first page."""
         body = search_body(query, sort=[sort], size=self._limits.max_hits)
         (answer,) = yield from search(self.forest, body)
         return nodes_of(answer["hits"]["hits"], self.relation)

@@ -213,7 +213,6 @@ class ElasticStore(Closing):
     def _begin_writing(
         self, packed: Sequence[bytes], state: State | None, *, log: bytes | None = None
     ) -> Future[None]:
-        """Begin to write, and keep what was learned."""
         learned = self._learned.add(self.boilerplate.changes())
         written = self.writer.begin(packed, log=log, state=state, learned=learned)
         if not learned:

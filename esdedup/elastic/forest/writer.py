@@ -192,7 +192,6 @@ class ForestWriter(Closing):
         return sum(result["status"] == HTTPStatus.OK for result in results)
 
     def _put(self, documents: Sequence[Document | JsonDocument]) -> None:
-        """Write documents in their order."""
         task = f"write to the forest {self.index.name!r}"
         for some in chunks(documents, self.index.limits.bulk_documents):
             operations = [({"index": {"_id": document_id}}, source) for document_id, source in some]

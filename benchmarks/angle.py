@@ -15,12 +15,12 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from benchmarks.server import Run
-from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import KEYWORDS
 from esdedup.fingerprint.simhash import weighted_simhashes
 from esdedup.text.hashing import MURMUR3
 from esdedup.text.weights import WEIGHT_SCALE
+from tests import sample
 
 TABLE = "angle"
 DEGREES = (1, 3, 5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 105, 120, 135, 150, 165, 179)

@@ -14,7 +14,8 @@ from elasticsearch import Elasticsearch, helpers
 from benchmarks import server
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.server import Run
-from esdedup import VERIFIED, Dedup, Profile, sample
+from esdedup import VERIFIED, Dedup, Profile
+from tests import sample
 from tests.support.sidecar_process import SidecarProcess, running
 
 Action = dict[str, Any]

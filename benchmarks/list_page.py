@@ -19,9 +19,10 @@ from starlette.types import ASGIApp
 from benchmarks import server
 from benchmarks.rows import Row
 from benchmarks.server import Run
-from esdedup import Dedup, sample
+from esdedup import Dedup
 from esdedup.elastic.client import connect_async
 from esdedup.web import create_app
+from tests import sample
 
 _INDEX, _FOREST = "benchmark-list-page", "benchmark-list-page-forest"
 _ARTICLES = 3_000

@@ -16,7 +16,6 @@ from esdedup.ingest.assigner import arrive
 
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.signatures import NOW_MS, Held, random_ones
-from esdedup import sample
 from esdedup.elastic.forest.stored import Codec, StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -27,6 +26,7 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, PerText
 from esdedup.plan.model import BATCH
 from esdedup.text.parsed import PassageFilter, Passages
+from tests import sample
 
 AGING = Aging.of(retention=timedelta(days=30))
 

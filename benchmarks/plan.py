@@ -17,7 +17,6 @@ from benchmarks.rows import Row
 from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held
 from benchmarks.unit_costs import bytes_of, measure
-from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
@@ -29,6 +28,7 @@ from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import PerText, UnitCosts
 from esdedup.plan.model import BATCH
+from tests import sample
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FOREST = "benchmark-plan"

@@ -23,7 +23,6 @@ from benchmarks.processes import in_new_process
 from benchmarks.results import ROOT, Cells, Result
 from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held
-from esdedup import sample
 from esdedup.elastic.client import connect
 from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.store import ElasticStore
@@ -44,6 +43,7 @@ from esdedup.plan.costs import (
     shipped,
 )
 from esdedup.plan.model import BATCH
+from tests import sample
 
 Connect = Callable[[], Elasticsearch]
 """Makes a client, which the caller closes; can be pickled."""

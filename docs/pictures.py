@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from esdedup import VERIFIED, explain, sample
+from esdedup import VERIFIED, explain
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import signed_sums, simhash
@@ -17,6 +17,7 @@ from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.hashing import murmur64
+from tests import sample
 
 FOLDER = Path(__file__).parent / "ideas"
 INK, GREY, LIGHT, PAPER = "#1f2937", "#6b7280", "#e5e7eb", "#ffffff"

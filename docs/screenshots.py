@@ -18,8 +18,9 @@ from pathlib import Path
 from elasticsearch import Elasticsearch, helpers
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from esdedup import Dedup, Reader, sample
+from esdedup import Dedup, Reader
 from esdedup.times import iso, time_ms
+from tests import sample
 
 FOLDER = Path(__file__).parent
 COMMAND = str(Path(sys.executable).parent / "esdedup")

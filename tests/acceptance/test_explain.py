@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Override, Overrides, Profile, sample
+from esdedup import CLASSIC, VERIFIED, Dedup, Override, Overrides, Profile
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.fingerprint.profile import PROFILES
+from tests import sample
 from tests.acceptance.conftest import Run
 from tests.support.forests import in_both_lookups
 from tests.support.names import Names

@@ -10,9 +10,10 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from playwright.sync_api import Browser, Page
 
-from esdedup import Dedup, Reader, sample
+from esdedup import Dedup, Reader
 from esdedup.times import time_ms
 from esdedup.web.list_page import VISIT_COOKIE as COOKIE
+from tests import sample
 from tests.support.browsing import SIZES, served, watched
 
 SHARED_WORDS = "harbour"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, sample
+from esdedup import Dedup
+from tests import sample
 from tests.acceptance.conftest import LONG, Run
 from tests.support.forests import feed, remove
 from tests.support.names import Names

@@ -13,8 +13,9 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.learn import LOOK_AHEAD_PAGES
 
-from esdedup import Fields, sample
+from esdedup import Fields
 from esdedup.cli.app import _PLACES
+from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
 from tests.support.faults import PLACE, fail_at
 from tests.support.names import Names

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from elasticsearch import Elasticsearch
 
-from esdedup import sample
 from esdedup.elastic.forest.lease import LEASE_ID
+from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
 from tests.support.browsing import SampleSite
 from tests.support.names import Names

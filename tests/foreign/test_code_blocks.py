@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import node, sample
+from esdedup import node
 from esdedup.sidecar.auth import TOKEN_HEADER
+from tests import sample
 from tests.support.code_blocks import DOCUMENTS, ROOT, Block, Given, blocks_of, following, prints
 from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS

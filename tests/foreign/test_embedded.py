@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from esdedup import NodeError, node, sample
+from esdedup import NodeError, node
+from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
 
 

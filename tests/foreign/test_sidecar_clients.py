@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Reader, sample
+from esdedup import Reader
+from tests import sample
 from tests.support.forests import ARTICLES, roots
 from tests.support.names import Names
 from tests.support.sidecar import Feeding

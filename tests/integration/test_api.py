@@ -13,12 +13,13 @@ import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
 from starlette.types import ASGIApp
 
-from esdedup import Dedup, sample
+from esdedup import Dedup
 from esdedup.elastic.client import connect_async
 from esdedup.errors import SettingError
 from esdedup.origins import origin_of
 from esdedup.web import create_app
 from esdedup.web.api import PREFIX
+from tests import sample
 from tests.support.asgi import Request, Response, request, requests, send
 
 DESK = "https://desk.example"

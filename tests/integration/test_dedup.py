@@ -16,10 +16,10 @@ from esdedup import (
     Maintenance,
     ServerUnavailable,
     SettingError,
-    sample,
 )
 from esdedup.elastic.client import connect
 from esdedup.forest import Assignment
+from tests import sample
 from tests.support.forests import TEXT
 from tests.support.names import Names
 

@@ -14,9 +14,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import AsyncReader, Dedup, Reader, sample
+from esdedup import AsyncReader, Dedup, Reader
 from esdedup.elastic.client import connect_async
 from esdedup.web import create_app, downloads
+from tests import sample
 from tests.support.asgi import Request, Response, requests, send
 
 DC = "{http://purl.org/dc/elements/1.1/}"

@@ -25,7 +25,6 @@ from esdedup import (
     IndexNotReady,
     Maintenance,
     Profile,
-    sample,
 )
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
@@ -35,6 +34,7 @@ from esdedup.elastic.forest.status import STATE_ID
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import Limits
 from esdedup.maintenance import ViolationKind
+from tests import sample
 from tests.support import stream
 from tests.support.forests import (
     ARTICLES,

@@ -13,11 +13,12 @@ from elasticsearch import Elasticsearch, helpers
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from esdedup import Dedup, Reader, sample
+from esdedup import Dedup, Reader
 from esdedup.elastic.mappings import article_index
 from esdedup.fields import Fields
 from esdedup.web import api_description
 from esdedup.web.formats import MAX_SHOWN_TEXT
+from tests import sample
 from tests.support.asgi import Request, requests
 from tests.support.exploring import examples
 from tests.support.from_openapi import Description

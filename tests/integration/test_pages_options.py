@@ -13,10 +13,11 @@ import pytest
 from elasticsearch import Elasticsearch
 from elasticsearch._async.client.indices import IndicesClient
 
-from esdedup import Dedup, Page, Reader, sample
+from esdedup import Dedup, Page, Reader
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.verdict import RULES, Outcome
 from esdedup.reading.versions import TimeOrder
+from tests import sample
 from tests.support.asgi import Request, Response, request, requests
 from tests.support.forests import feed
 from tests.support.names import Names, new_names

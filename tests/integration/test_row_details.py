@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Article, ArticleNotFound, Dedup, Maintenance, Reader, Row, SettingError, sample
+from esdedup import Article, ArticleNotFound, Dedup, Maintenance, Reader, Row, SettingError
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.versions import TimeOrder
 from esdedup.times import time_ms
+from tests import sample
 from tests.support.forests import Read
 from tests.support.names import Names
 

@@ -14,7 +14,8 @@ import pytest
 import urllib3
 from elasticsearch import AuthorizationException, Elasticsearch, helpers
 
-from esdedup import Dedup, sample
+from esdedup import Dedup
+from tests import sample
 from tests.support.forests import nodes, roots
 from tests.support.names import Names, new_names
 from tests.support.secured import Secured, secured

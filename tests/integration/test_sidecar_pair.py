@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, sample
+from esdedup import Dedup
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.neighbours.relation import relation_of
+from tests import sample
 from tests.support.exploring import EFFORT
 from tests.support.forests import feed, nodes, roots
 from tests.support.names import Names

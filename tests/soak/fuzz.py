@@ -24,9 +24,10 @@ from pathlib import Path
 import hypothesis
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, sample
+from esdedup import Dedup
 from esdedup.elastic.client import connect
 from esdedup.node.distribution import DEFAULT_VERSION
+from tests import sample
 from tests.soak.growing import check_growth
 from tests.soak.odd_bytes import FORGED, request
 from tests.soak.odd_requests import Asked, OddRequests

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.owner import Owner
 
-from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, Maintenance, Profile, sample
+from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, Maintenance, Profile
 from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
@@ -26,6 +26,7 @@ from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.forest import NO_TIME, State
 from esdedup.maintenance import ViolationKind
+from tests import sample
 from tests.support.names import Names
 
 LOOKUPS: dict[str, dict[str, Any]] = {

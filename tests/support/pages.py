@@ -7,7 +7,8 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, sample
+from esdedup import Dedup
+from tests import sample
 from tests.support.forests import feed
 from tests.support.names import Names
 

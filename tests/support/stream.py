@@ -12,13 +12,13 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.assigner import arrive
 from esdedup.ingest.learn import learn
 
-from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage
+from tests import sample
 from tests.support import forests
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")

@@ -22,12 +22,13 @@ from benchmarks.detectors import hashed_by
 from benchmarks.processes import STEPS, machine
 from benchmarks.results import ROOT, Measured, Result
 from benchmarks.signatures import NOW_MS, Held
-from esdedup import CLASSIC, VERIFIED, Profile, sample
+from esdedup import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
 from esdedup.forest import Aging, Forest, Kind
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
+from tests import sample
 
 
 def test_every_step_that_is_timed_exists() -> None:
@@ -81,7 +82,7 @@ def test_both_settings_of_the_peer_find_all_pairs() -> None:
 _ONLINE = """
 from benchmarks.online import STEPS, Ours
 from benchmarks.online import PEERS
-from esdedup import sample
+from tests import sample
 
 print(all(callable(getattr(owner, name)) for places in STEPS.values() for owner, name in places))
 held = {str(at): {"text": each["text"]} for at, each in enumerate(sample.articles(40))}

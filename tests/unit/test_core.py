@@ -21,7 +21,7 @@ from esdedup.ingest.remote_owner import RemoteOwner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, VERIFIED, ArticleRejected, Fields, Profile, _core, sample
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, ArticleRejected, Fields, Profile, _core
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.writable_index import WritableIndex
@@ -40,6 +40,7 @@ from esdedup.sidecar.owner import Ownership
 from esdedup.sites import RawPage
 from esdedup.text.normalise import normal_beginnings, visible_text
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
+from tests import sample
 from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering
 from tests.support.pages import pages

@@ -18,7 +18,8 @@ from benchmarks.excerpts import (
     with_edits,
 )
 from benchmarks.results import Measured, Result
-from esdedup import Profile, sample
+from esdedup import Profile
+from tests import sample
 
 ENGLISH = "One two, three four. Five 6 seven eight nine ten."
 CHINESE = "渡轮将于星期一2026恢复通航。"

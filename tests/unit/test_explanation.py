@@ -16,9 +16,9 @@ from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, RootComparison, outcome
-from esdedup.sample import articles
 from esdedup.web.comparison import explained
 from esdedup.web.languages import language
+from tests.sample import articles
 
 SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}

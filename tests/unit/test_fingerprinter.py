@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError, get_profile, sample
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError, get_profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
 from esdedup.fingerprint.signature import BINS, Signatures
@@ -30,6 +30,7 @@ from esdedup.text.normalise import normalise
 from esdedup.text.parsed import ParsedTexts, Passages
 from esdedup.text.segmenters import JIEBA
 from esdedup.text.weights import WEIGHT_SCALE, Tf, WordTable
+from tests import sample
 from tests.support.comparison import resemblance, unshared
 from tests.support.wording import numbers, words
 

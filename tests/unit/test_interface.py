@@ -31,7 +31,6 @@ from esdedup import (
     SettingError,
     SimilarPage,
     maintenance,
-    sample,
 )
 from esdedup.cli.app import app
 from esdedup.fields import partition_of
@@ -44,6 +43,7 @@ from esdedup.neighbours import explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading import overview, results, versions
 from esdedup.text import hashing, segmenters, weights
+from tests import sample
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {

@@ -23,7 +23,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import BINS, REPRESENTATIVES, SIGNATURE, are_minhashes
 from esdedup.neighbours.relation import NeighbourIndex, Relation, relation_of
-from esdedup.sample import articles
+from tests.sample import articles
 from tests.support.comparison import compare
 
 fingerprints = st.integers(0, 2**64 - 1)

@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from esdedup import sample as packed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.sample import COUNT, END, Sample, articles, samples
-from esdedup.sample.grammar import Facts, choose, fill, fill_title, gaps
-from esdedup.sample.stories import Plot, bulletins, plots
+from tests.sample import COUNT, END, Sample, articles, samples
+from tests.sample.grammar import Facts, choose, fill, fill_title, gaps
+from tests.sample.stories import Plot, bulletins, plots
 
 PLOTS = [plot for found in (plots(), bulletins()) for each in found.values() for plot in each]
 
@@ -38,6 +39,10 @@ def templates(plot: Plot) -> list[str]:
 def test_the_same_every_time() -> None:
     assert list(articles(200)) == list(articles(200)) == [each.article for each in samples(200)]
     assert list(articles(200, seed=1)) != list(articles(200))
+
+
+def test_the_package_has_it(corpus: list[Sample]) -> None:
+    assert list(packed.articles()) == [each.article for each in corpus]
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 100])

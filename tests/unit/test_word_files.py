@@ -21,13 +21,14 @@ from esdedup.ingest.word_files import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, SettingError, sample
+from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, SettingError
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import StopWords, Tf, TfIdf, WordTable
+from tests import sample
 from tests.unit.test_fingerprinter import EN, ZH, names
 
 Write = Callable[[str, str], Path]

@@ -10,7 +10,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from esdedup.sample.grammar import Facts, Pool, choose, pools, ranges
+from tests.sample.grammar import Facts, Pool, choose, pools, ranges
 
 LANGUAGES = ("en", "zh")
 # The number of sentences in a story, if its plot has enough.
@@ -103,7 +103,7 @@ def tell(number: int, plot: Plot, *, when: datetime, chance: random.Random) -> S
 @functools.cache
 def corpus() -> Any:
     """Return what the corpus is written from: outlets, words, bulletins, topics."""
-    return json.loads((resources.files("esdedup.sample") / "corpus.json").read_text("utf-8"))
+    return json.loads((resources.files("tests.sample") / "corpus.json").read_text("utf-8"))
 
 
 def _chosen(plot: Plot, chance: random.Random) -> tuple[list[str], list[str]]:

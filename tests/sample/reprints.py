@@ -6,8 +6,8 @@ import random
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
 
-from esdedup.sample.grammar import Fact, choose, fill, fill_title, number
-from esdedup.sample.stories import Story, corpus
+from tests.sample.grammar import Fact, choose, fill, fill_title, number
+from tests.sample.stories import Story, corpus
 
 # The percentage of reprints with each edit; edits are independent of each other.
 _OTHER_TITLE, _DRESSED_TITLE = 35, 15

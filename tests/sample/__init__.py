@@ -1,13 +1,9 @@
-"""A small corpus for the demo and for tests: invented news, reprinted by invented media.
+"""Writes a small corpus for the demo and for tests: invented news, reprinted by invented media.
 
 Every story is written from a grammar (`stories`), edited when it is reprinted (`reprints`), and spread
 over outlets and weeks (here). All facts, people, companies, places and media are invented.
 
-It is in the wheel, so that `esdedup demo` has articles without a download. The
-grammar takes 144 KB of the wheel; the articles written from it are 3.9 MB, 0.8 MB with gzip.
-
-Pure but for reading its own grammar: no network, clock or environment. May import no other room; only the
-command line imports this one.
+``python -m tests.sample`` writes the articles that the package has.
 """
 
 import dataclasses
@@ -19,8 +15,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from esdedup.sample.reprints import Newsroom, Outlet, outlets
-from esdedup.sample.stories import LANGUAGES, Plot, Story, bulletins, plots, tell
+from tests.sample.reprints import Newsroom, Outlet, outlets
+from tests.sample.stories import LANGUAGES, Plot, Story, bulletins, plots, tell
 
 END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 """The default end of the corpus; fixed, so that every demo shows the same articles."""
@@ -67,7 +63,7 @@ def articles(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> It
 
 def samples(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> list[Sample]:
     """Return what `articles` yields, each with its story."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
+    chance = random.Random(seed)
     printed = sorted(_printed(count, end.astimezone(UTC), chance), key=lambda each: each[1]["published_at"])
     return [
         Sample(story, {"id": f"sample-{number:04d}", **article})

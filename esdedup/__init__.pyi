@@ -39,6 +39,7 @@ from esdedup.forest.model import Assignment as Assignment
 from esdedup.forest.model import Kind as Kind
 from esdedup.ingest.actions import ArticleAction as ArticleAction
 from esdedup.ingest.actions import BulkAction as BulkAction
+from esdedup.ingest.adopt import Adoption as Adoption
 from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.maintenance import Maintenance as Maintenance

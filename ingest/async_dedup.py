@@ -94,6 +94,7 @@ class AsyncDedup:
     __init__ = _as_dedup(Dedup.__init__)
 
     setup = _in_thread(Dedup.setup)
+    setup_template = _in_thread(Dedup.setup_template)
     require_ready = _in_thread(Dedup.require_ready)
     learn = _in_thread(Dedup.learn)
     expire = _in_thread(Dedup.expire)

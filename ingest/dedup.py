@@ -239,6 +239,21 @@ class Dedup(Closing):
             index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
         )
 
+    def setup_template(self, name: str, *, forest: str | None = None) -> None:
+        """Add the fields to an index template or a component template, for the indices that it makes later.
+
+        Args:
+            name: Of a template that exists; if both kinds have the name, the index template is meant.
+            forest: The forest that its indices belong to: others then refuse their articles.
+
+        Raises:
+            IndexNotReady: There is no such template, or its mapping does not suit.
+            SettingError: A name is invalid.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        self._check_process()
+        self._articles.setup_template(name, forest=forest)
+
     def require_ready(self, index: str) -> Fields:
         """Raise unless articles can be written to an index. `enrich` does this by itself for each index.
 

@@ -170,15 +170,16 @@ def check_fields(
         if not missing or len(head) == _MOST_ARTICLES or size_bytes > _MOST_BYTES:
             break
     if missing and head:
-        raise _not_found([record.fields for record in head], missing, fields, id_field)
+        raise fields_not_found([record.fields for record in head], missing, fields, id_field)
     yield from head
     head.clear()
     yield from records
 
 
-def _not_found(
+def fields_not_found(
     articles: list[Mapping[str, Any]], missing: dict[str, str], fields: Fields, id_field: str
 ) -> FieldsNotFound:
+    """Return the error that the names in `missing`, by their roles, are in none of some articles."""
     found = list(dict.fromkeys(name for article in articles for name in _names(article)))[:_MOST_NAMES]
     given = {_ID: id_field, "text": fields.text, "title": fields.title, "time": fields.time}
     given |= {"source": fields.source, "link": fields.link}

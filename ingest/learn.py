@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
@@ -22,6 +22,8 @@ from esdedup.forest import Forest
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
+
+_Read = TypeVar("_Read")
 
 LOOK_AHEAD_PAGES = 40_000
 """How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
@@ -173,8 +175,8 @@ def first_look(learner: Learner, articles: Iterable[ReadArticle], fields: Fields
 
 
 def looks(
-    read: Callable[[], Iterator[ReadArticle]], *, learn_first: bool, ahead: int = LOOK_AHEAD_PAGES
-) -> Iterator[tuple[Iterable[ReadArticle], Iterable[ReadArticle]]]:
+    read: Callable[[], Iterator[_Read]], *, learn_first: bool, ahead: int = LOOK_AHEAD_PAGES
+) -> Iterator[tuple[Iterable[_Read], Iterable[_Read]]]:
     """Yield articles part by part, `ahead` in each: those to be learned from first, those to be assigned.
 
     Both must have been read to their end before the next part is taken. `read` reads the articles from their

@@ -41,7 +41,7 @@ class Summary(pydantic.BaseModel, frozen=True):
     seconds: float
 
 
-_OUTCOMES = {
+OUTCOMES = {
     Kind.NEW_ROOT: "new_roots",
     Kind.JOINED: "joined",
     Kind.KNOWN: "known",
@@ -128,7 +128,7 @@ class Load:
             yield {"_index": index, "_id": article.id, "_source": article.article}
 
     def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
-        outcomes = ["indexed", _OUTCOMES[assignment.kind]]
+        outcomes = ["indexed", OUTCOMES[assignment.kind]]
         if article.is_cut:
             outcomes.append("cut")
         if self._dated_by is not None:

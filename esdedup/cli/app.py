@@ -29,6 +29,7 @@ _PLACES = {
     "setup": ("feed", "setup"),
     "index": ("feed", "index"),
     "learn": ("feed", "learn"),
+    "adopt": ("adopt", "adopt"),
     "list": ("read", "list_rows"),
     "similar": ("read", "similar"),
     "serve": ("serve", "serve"),

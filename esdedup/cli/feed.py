@@ -34,6 +34,7 @@ def setup(
     route_by_root: bool = False,
     language: Annotated[str | None, typer.Option(metavar="CODE")] = None,
     forest: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    template: bool = False,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
@@ -52,8 +53,20 @@ def setup(
             all their forms, and Chinese by pairs of characters.
         forest: The forest that the index belongs to from now on: others then refuse its articles. Default:
             any may take them.
+        template: INDEX names an index template or a component template, which exists: the indices that it
+            makes from now on get the fields.
     """
+    if template and (shards is not None or route_by_root or language is not None):
+        raise SettingError("--shards, --route-by-root and --language belong to an index, not to --template")
     with server.connect() as client:
+        if template:
+            fields = field_names.fields() if field_names.given() else None
+            Dedup(client, fields=fields).setup_template(index, forest=forest)
+            if json:
+                output.print_json({"template": index})
+            else:
+                typer.echo(f"the template {index} has the fields")
+            return
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
         made = dedup.setup(
             index, shards=shards, route_by_root=route_by_root, language=language, forest=forest

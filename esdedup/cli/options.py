@@ -57,7 +57,7 @@ LearnFirst = Annotated[
     bool,
     typer.Option(
         "--learn-first",
-        help="Read the files twice, 40,000 articles at a time: first learn what is boilerplate in them, then "
+        help="Read the articles twice, 40,000 at a time: first learn what is boilerplate in them, then "
         "assign them.",
     ),
 ]

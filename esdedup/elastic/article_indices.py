@@ -1,7 +1,7 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tenacity
@@ -37,6 +37,8 @@ from esdedup.fields import Fields
 from esdedup.forest.model import NO_TIME
 
 _BEGINNING_S = 2.0
+# What the server adds to a template, and does not take back.
+_DATES = ("created_date", "modified_date")
 
 
 class Articles:
@@ -112,6 +114,39 @@ class Articles:
             # What the index had before may still differ from what is needed.
             check_mappings(_mappings(self._indices(index)), fields)
         return False
+
+    def setup_template(self, name: str, *, forest: str | None = None) -> None:
+        """Add to an index template, or else a component template, what `setup` adds to an index.
+
+        All else in it stays.
+
+        Raises:
+            IndexNotReady: There is no such template, or its mapping does not suit.
+            SettingError: A name is invalid.
+        """
+        check_index_name(name)
+        if forest is not None:
+            check_index_name(forest)
+        client = self._client
+        asking = client.options(ignore_status=404)
+        with translated(f"set up the template {name!r}"):
+            if found := asking.indices.get_index_template(name=name).get("index_templates"):
+                template = found[0]["index_template"]
+                put: Callable[..., Any] = client.indices.put_index_template
+                # With what comes from its component templates.
+                mapping = client.indices.simulate_template(name=name)["template"].get("mappings", {})
+            elif found := asking.cluster.get_component_template(name=name).get("component_templates"):
+                template, put = found[0]["component_template"], client.cluster.put_component_template
+                mapping = template["template"].get("mappings", {})
+            else:
+                raise IndexNotReady(f"there is no index template or component template {name!r}", status=404)
+            fields = fields_of({name: mapping}, given=self._fields)
+            refuse_unusable({name: mapping}, fields)
+            refuse_unusable_own({name: mapping}, fields)
+            own = template.setdefault("template", {}).setdefault("mappings", {})
+            own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields)
+            own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
+            put(name=name, body={key: each for key, each in template.items() if not key.startswith(_DATES)})
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
         missing = missing_properties(mapping, fields)

@@ -32,6 +32,7 @@ _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 # About any article: none can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
+_TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
 _TOO_MANY_STATUS = 429
 _NO_ANSWER_STATUS = 503
 # About a whole request, which may be too large, or have a malformed article in it. None: it was lost.
@@ -102,13 +103,16 @@ def send_bulk(
 class Written:
     """What became of an article."""
 
+    index: str
     id: str
-    # Why Elasticsearch refuses it; None if it is stored.
-    refusal: str | None
+    # Why Elasticsearch refuses it, and with which status; None if it is stored.
+    refusal: str | None = None
+    status: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Article:
+    index: str
     id: str
     lines: tuple[bytes, bytes]
 
@@ -119,6 +123,10 @@ class _Article:
     @property
     def is_large(self) -> bool:
         return self.size_bytes > _LARGE_BYTES
+
+    def refused(self, result: Result) -> Written:
+        refusal, status = _refusal(result["error"]), result["status"]
+        return Written(index=self.index, id=self.id, refusal=refusal, status=status)
 
 
 class ArticleBulk:
@@ -137,7 +145,8 @@ class ArticleBulk:
         """Write articles, and yield what became of them, a request at a time.
 
         Args:
-            actions: To index, each with an id; as ``elasticsearch.helpers.bulk`` takes them.
+            actions: To index or to update, each with an index and an id; as ``elasticsearch.helpers.bulk``
+                takes them. An update of an article that has changed (`if_seq_no`), or is gone, is refused.
 
         Raises:
             IndexBlocked: The disk is full, or the index has a block.
@@ -158,15 +167,15 @@ class ArticleBulk:
             smaller: list[_Article] = []
             for article, result in zip(articles, self._results(articles), strict=True):
                 if "error" not in result:
-                    written.append(Written(id=article.id, refusal=None))
+                    written.append(Written(index=article.index, id=article.id))
                 elif len(articles) > 1 and _may_be_divided(result):
                     smaller.append(article)
                 elif (status := result["status"]) is not None and status not in BUSY_STATUSES:
-                    written.append(Written(id=article.id, refusal=_refusal(result["error"])))
+                    written.append(article.refused(result))
                 elif refusals < (_MOST_REFUSALS_OF_LARGE if article.is_large else _MOST_REFUSALS):
                     again.append(article)
                 elif article.is_large and len(articles) == 1:
-                    written.append(Written(id=article.id, refusal=_refusal(result["error"])))
+                    written.append(article.refused(result))
                 else:
                     status = _NO_ANSWER_STATUS if status is None else status
                     raise refused(self._task, result, status=status, index=self._index)
@@ -207,15 +216,22 @@ class ArticleBulk:
             raise
 
     def _article(self, action: dict[str, Any]) -> _Article:
-        target = {name: action[name] for name in ("_index", "_id", "routing") if name in action}
+        target = {name: action[name] for name in _TARGET if name in action}
+        operation = {action.get("_op_type", "index"): target}
         with translated(self._task, index=self._index):
-            index, source = map(self._serializer.dumps, ({"index": target}, action["_source"]))
-        return _Article(id=action["_id"], lines=(index, source))
+            line, source = map(self._serializer.dumps, (operation, action["_source"]))
+        return _Article(index=action["_index"], id=action["_id"], lines=(line, source))
 
 
 def _is_about_article(result: Result) -> bool:
     """Return whether a result says nothing about other articles."""
-    return not (is_blocked(result) or is_closed(result) or result["status"] in _HOPELESS_STATUSES)
+    is_hopeless = result["status"] in _HOPELESS_STATUSES and not _is_gone(result)
+    return not (is_blocked(result) or is_closed(result) or is_hopeless)
+
+
+def _is_gone(result: Result) -> bool:
+    error = result.get("error")
+    return isinstance(error, dict) and error.get("type") == "document_missing_exception"
 
 
 def _may_be_divided(result: Result) -> bool:

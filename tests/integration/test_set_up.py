@@ -231,3 +231,54 @@ def test_what_the_server_lacks_is_said_before_anything_is_created(
 def test_every_language_has_its_analyzer(es: Elasticsearch, language: str) -> None:
     found = es.indices.analyze(analyzer=ANALYZERS[language], text="a b")["tokens"]
     assert isinstance(found, list)
+
+
+@pytest.mark.parametrize("kind", ["index", "component"])
+def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: Names, kind: str) -> None:
+    index = index_name("from-template")
+    name, pattern = f"{index}-of", f"{index}*"
+    own = {"properties": {"body": {"type": "text"}, "desk": {"type": "keyword"}}, "_meta": {"ours": 1}}
+    made_of: dict[str, Any] = {"template": {"mappings": own, "settings": {"number_of_shards": 1}}}
+    if kind == "index":
+        es.indices.put_index_template(name=name, index_patterns=[pattern], priority=7, **made_of)
+    else:
+        es.cluster.put_component_template(name=name, **made_of)
+        es.indices.put_index_template(
+            name=f"{name}-using", index_patterns=[pattern], composed_of=[name], priority=7
+        )
+    try:
+        dedup = Dedup(es, fields=Fields(text="body", time="date"), forest="a-forest")
+        for _ in range(2):
+            dedup.setup_template(name, forest="a-forest")
+        # Others, who give no names, do not change them.
+        Dedup(es).setup_template(name)
+        es.index(index=index, id="1", document={"body": "A fox", "date": "2026-11-01", "desk": "Sport"})
+        found = es.indices.get(index=index)[index]
+        assert found["settings"]["index"]["number_of_shards"] == "1"
+        mapping = found["mappings"]
+        assert mapping["properties"]["desk"] == {"type": "keyword"}
+        assert mapping["properties"]["date"]["type"] == "date"
+        assert mapping["properties"]["dedup"]["properties"]["root"]["type"] == "keyword"
+        assert mapping["_meta"]["ours"] == 1
+        assert dedup.require_ready(index) == Fields(text="body", time="date")
+        with pytest.raises(IndexNotReady, match="belongs to the forest 'a-forest'"):
+            Dedup(es, forest="another").require_ready(index)
+        with pytest.raises(IndexNotReady, match="there is no index template or component template"):
+            dedup.setup_template(f"{name}-missing")
+    finally:
+        for each in (f"{name}-using", name):
+            es.options(ignore_status=404).indices.delete_index_template(name=each)
+        es.options(ignore_status=404).cluster.delete_component_template(name=name)
+
+
+def test_a_template_that_does_not_suit_stays_as_it_is(es: Elasticsearch, index_name: Names) -> None:
+    name = f"{index_name('unfit')}-of"
+    own = {"properties": {"dedup": {"type": "keyword"}}}
+    es.cluster.put_component_template(name=name, template={"mappings": own})
+    try:
+        with pytest.raises(IndexNotReady, match="would have to be an object"):
+            Dedup(es).setup_template(name)
+        (found,) = es.cluster.get_component_template(name=name)["component_templates"]
+        assert found["component_template"]["template"]["mappings"] == own
+    finally:
+        es.cluster.delete_component_template(name=name)

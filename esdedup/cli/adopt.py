@@ -1,0 +1,107 @@
+"""`esdedup adopt`: an index that is full already."""
+
+from typing import Annotated
+
+import typer
+
+from esdedup.cli import options, output
+from esdedup.cli.command import command
+from esdedup.cli.messages import say, say_rejected
+from esdedup.errors import SettingError
+from esdedup.fingerprint.fingerprinter import WORKERS
+from esdedup.ingest.adopt import Adoption
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.learn import refuse_to_keep
+
+
+@command("adopt", example="esdedup adopt 'news-*' --dry-run")
+def adopt(
+    index: Annotated[str, typer.Argument(metavar="INDEX", show_default=False)],
+    *,
+    dry_run: bool = False,
+    learn_first: options.LearnFirst = False,
+    most_per_s: Annotated[float | None, typer.Option("--rate", min=0.1)] = None,
+    sidecar: Annotated[str | None, typer.Option(metavar="URL")] = None,
+    sidecar_token: Annotated[
+        str | None,
+        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; best in the environment."),
+    ] = None,
+    workers: options.Workers = WORKERS,
+    retention_days: options.RetentionDays = None,
+    lookup: options.Lookup = None,
+    json: options.Json = False,
+    forest: options.WritableForest,
+    fingerprinting: options.Fingerprinting,
+    field_names: options.FieldNames,
+    server: options.Server,
+) -> None:
+    """Give the articles that indices have already their fingerprints and roots, where they are.
+
+    Indices, and the index templates that make such, get the fields first. Articles are enriched in the order
+    of their own time, whatever index they are in. After an interruption, run the command again: it goes on.
+
+    Options:
+        index: An index, an alias or a pattern.
+        dry_run: Only look, and say what was found.
+        most_per_s: How many articles a second, at most.
+        sidecar: Address of a sidecar that owns the forest, and goes on taking articles. Its time is the
+            clock's, so all that is adopted counts as seen today.
+    """
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    if learn_first:
+        refuse_to_keep(profile)
+    if learn_first and sidecar is not None:
+        raise SettingError("--learn-first goes without --sidecar: a sidecar learns by itself")
+    with server.connect() as client:
+        fields = field_names.fields_of(client, index)
+        adoption = Adoption(client, index, fields=fields, on_rejected=say_rejected)
+        if dry_run:
+            if json:
+                found = [each.model_dump() for each in adoption.found]
+                looked = {"fields": vars(adoption.fields), "indices": found, "templates": adoption.templates}
+                output.print_json(looked)
+            else:
+                _print_found(adoption)
+            return
+        dedup = Dedup(
+            client,
+            profile=profile,
+            overrides=overrides,
+            fields=adoption.fields,
+            forest=forest.name,
+            retention=options.retention(retention_days),
+            lookup=lookup,
+            wait_s=forest.wait_s,
+            workers=workers,
+            sidecar=sidecar,
+            sidecar_token=sidecar_token,
+            sidecar_ca_certs=server.ca_certs if sidecar is not None else None,
+        )
+        total = sum(each.without_root for each in adoption.found)
+        try:
+            with dedup, output.count_progress("adopting", total) as on_read:
+                adoption.run(
+                    dedup,
+                    backfill=sidecar is None,
+                    learn_first=learn_first,
+                    most_per_s=most_per_s,
+                    on_read=on_read,
+                )
+        except KeyboardInterrupt:
+            say("interrupted: run the command again, it goes on with what has no root")
+            raise
+        finally:
+            output.print_summary(f"adopted in {index}", adoption.summary, json=json)
+    if adoption.summary.failed:
+        raise typer.Exit(1)
+
+
+def _print_found(adoption: Adoption) -> None:
+    rows = [
+        (each.index, each.articles, each.without_root, each.size_bytes, "yes" if each.is_set_up else "no")
+        for each in adoption.found
+    ]
+    names = ("index", "articles", "without a root", "bytes", "set up")
+    output.print_table("nothing was written", names, rows, numbers=(1, 2, 3))
+    facts = {f"{role} field": name for role, name in vars(adoption.fields).items() if name}
+    output.print_facts(facts | {"templates": ", ".join(adoption.templates) or "none"})

@@ -1,0 +1,222 @@
+"""Articles that are in indices already get their roots there, whatever happens meanwhile."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.adopt import Adoption
+
+from esdedup import ArticleRejected, Dedup, Fields, FieldsNotFound, Maintenance, Reader, ServerError
+from tests import sample
+from tests.support.forests import feed, roots
+from tests.support.names import Names
+from tests.support.sidecar_process import ROOT, running
+
+OWN = Fields(text="body", title="headline", time="date", source="publisher")
+ARTICLES = [
+    {
+        "_id": each["id"],
+        "headline": each["title"],
+        "body": each["text"],
+        "date": each["published_at"],
+        "publisher": each["source"],
+        "url": each["url"],
+    }
+    for each in sample.articles(400)
+]
+DAYS = 3
+
+
+def stored(es: Elasticsearch, index_name: Names, articles: list[dict[str, Any]] = ARTICLES) -> str:
+    """Return the alias of some indices with articles, as a program has stored them that knows nothing of us.
+
+    Each day has every third article: the order of time leads from one to the other.
+    """
+    days = [index_name(f"day-{number}") for number in range(DAYS)]
+    alias = f"{days[0]}-alias"
+    actions = ({"_index": days[at % DAYS], **article} for at, article in enumerate(articles))
+    helpers.bulk(es, actions, refresh=True)
+    es.indices.put_alias(index=days, name=alias)
+    return alias
+
+
+def fed(es: Elasticsearch, index_name: Names, articles: list[dict[str, Any]] = ARTICLES) -> dict[str, str]:
+    """Return the roots that articles get if they are fed in the order of their time."""
+    index = index_name("fed")
+    with Dedup(es, forest=index_name("fed-forest"), fields=OWN) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, articles, backfill=True)
+    return roots(es, index)
+
+
+def sources(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
+    es.indices.refresh(index=index)
+    return {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=index)}
+
+
+def check(es: Elasticsearch, alias: str, forest: str) -> None:
+    """Check that articles are whole, and obey the laws of their forest."""
+    found = sources(es, alias)
+    for article in ARTICLES:
+        assert {name: found[article["_id"]][name] for name in article if name != "_id"} == {
+            name: value for name, value in article.items() if name != "_id"
+        }
+    assert not list(Maintenance(es, forest=forest, fields=OWN).verify([alias]))
+
+
+@pytest.mark.parametrize("learn_first", [False, True])
+def test_articles_get_the_roots_that_they_would_have_been_fed_with(
+    es: Elasticsearch, index_name: Names, learn_first: bool
+) -> None:
+    alias, forest = stored(es, index_name), index_name("forest")
+    adoption = Adoption(es, alias, fields=OWN)
+    assert sum(each.without_root for each in adoption.found) == len(ARTICLES)
+    assert not any(each.is_set_up for each in adoption.found)
+    with Dedup(es, forest=forest, fields=adoption.fields) as dedup:
+        adoption.run(dedup, learn_first=learn_first)
+    summary = adoption.summary
+    assert (summary.read, summary.adopted, summary.changed, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
+    assert summary.new_roots + summary.joined + summary.known == len(ARTICLES)
+    if not learn_first:
+        assert roots(es, alias) == fed(es, index_name)
+    check(es, alias, forest)
+    page = Reader(es).list(alias, sort="similar-desc")
+    assert (page.total_articles, page.not_enriched, page.not_set_up) == (len(ARTICLES), 0, ())
+    # A second run finds nothing to do.
+    again = Adoption(es, alias)
+    assert again.fields == OWN
+    with Dedup(es, forest=forest, fields=again.fields) as dedup:
+        again.run(dedup)
+    assert again.summary.read == 0
+
+
+def test_indices_that_templates_make_later_have_the_fields(es: Elasticsearch, index_name: Names) -> None:
+    alias = stored(es, index_name, ARTICLES[:6])
+    first, tomorrow = min(es.indices.get(index=alias)), index_name("tomorrow")
+    for name, priority in (("weaker", 1), ("stronger", 2), ("managed", None)):
+        meta = {"managed": True} if priority is None else {}
+        pattern = f"{tomorrow}*" if priority is None else f"{first}*"
+        es.indices.put_index_template(
+            name=f"{first}-{name}", index_patterns=[pattern, "other"], priority=priority or 3, meta=meta
+        )
+    try:
+        adoption = Adoption(es, alias, fields=OWN)
+        assert adoption.templates == (f"{first}-stronger",)
+        with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
+            adoption.run(dedup)
+        es.indices.create(index=f"{first}-later", aliases={alias: {}})
+        assert Dedup(es).require_ready(f"{first}-later") == OWN
+        assert Reader(es).list(alias).not_set_up == ()
+        es.indices.create(index=tomorrow)
+        assert Adoption(es, f"{tomorrow},{first}", fields=OWN).templates == (f"{first}-stronger",)
+    finally:
+        es.options(ignore_status=404).indices.delete(index=f"{first}-later")
+        for name in ("weaker", "stronger", "managed"):
+            es.options(ignore_status=404).indices.delete_index_template(name=f"{first}-{name}")
+
+
+def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
+    alias, forest = stored(es, index_name), index_name("forest")
+    fields = ("--text-field", "body", "--title-field", "headline", "--time-field", "date")
+    command = [sys.executable, "-m", "esdedup", "adopt", alias, *fields, "--source-field", "publisher"]
+    command += ["--url", elasticsearch_url, "--forest", forest, "--wait", "60", "--json"]
+    with_root = {"exists": {"field": "dedup.root"}}
+    for least in (1, 201):
+        with subprocess.Popen([*command, "--rate", "100"], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+            deadline_s = time.monotonic() + 60
+            while es.count(index=alias, query=with_root)["count"] < least:
+                assert time.monotonic() < deadline_s
+                es.indices.refresh(index=alias)
+                time.sleep(0.02)
+            process.kill()
+    ended = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert roots(es, alias) == fed(es, index_name)
+    check(es, alias, forest)
+
+
+def test_others_feed_a_sidecar_meanwhile(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    old, new = ARTICLES[:200], ARTICLES[200:]
+    alias, forest = stored(es, index_name, old), index_name("forest")
+    today = index_name("today")
+    Dedup(es, forest=forest, fields=OWN).setup(today)
+    es.indices.put_alias(index=today, name=alias)
+    with running(elasticsearch_url, forest=forest) as sidecar:
+        adoption = Adoption(es, alias, fields=OWN)
+        with Elasticsearch(sidecar.url) as client:
+            actions = ({"_index": today, **article} for article in new)
+            feeder = threading.Thread(target=helpers.bulk, args=(client, actions), kwargs={"chunk_size": 20})
+            feeder.start()
+            with Dedup(es, forest=forest, fields=OWN, sidecar=sidecar.url) as dedup:
+                adoption.run(dedup, backfill=False, most_per_s=1_000)
+            feeder.join()
+    assert (adoption.summary.adopted, adoption.summary.failed) == (len(old), 0)
+    found = sources(es, alias)
+    assert len(found) == len(ARTICLES)
+    assert len({each["dedup"]["seq"] for each in found.values()}) == len(ARTICLES)
+    check(es, alias, forest)
+
+
+def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index_name: Names) -> None:
+    alias, forest = stored(es, index_name, ARTICLES[:60]), index_name("forest")
+    one, other, gone = (each["_id"] for each in ARTICLES[:3])
+    rejected: list[ArticleRejected] = []
+    places = {hit["_id"]: hit["_index"] for hit in helpers.scan(es, index=alias)}
+    blank = ARTICLES[4]["_id"]
+    es.update(index=places[blank], id=blank, doc={"body": None}, refresh=True)
+    adoption = Adoption(es, alias, fields=OWN, on_rejected=rejected.append)
+    with Dedup(es, forest=forest, fields=OWN) as dedup:
+        enrich = dedup.enrich
+
+        def disturbed(actions: Any, **options: Any) -> Any:
+            for action in enrich(actions, **options):
+                # Between reading and writing: another text, one with a root of its own, and a deletion.
+                if action["_id"] == one and adoption.summary.changed == 0:
+                    es.index(index=places[one], id=one, document={"body": "Another text, and much shorter."})
+                    es.index(index=places[other], id=other, document={"dedup": {"root": "theirs"}})
+                    es.delete(index=places[gone], id=gone)
+                yield action
+
+        dedup.enrich = disturbed  # type: ignore[method-assign]
+        adoption.run(dedup)
+    assert [each.article for each in rejected] == [blank]
+    found = sources(es, alias)
+    assert found[one]["body"] == "Another text, and much shorter."
+    assert found[one]["dedup"]["root"] != found[ARTICLES[5]["_id"]]["dedup"]["root"]
+    assert found[other]["dedup"] == {"root": "theirs"}
+    assert gone not in found
+    assert "dedup" not in found[blank]
+    assert (adoption.summary.changed, adoption.summary.failed) == (3, 1)
+    assert Counter("dedup" in each for each in found.values()) == {True: 58, False: 1}
+
+
+def test_names_that_no_article_has_are_refused_before_anything_is_written(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    alias = stored(es, index_name, ARTICLES[:6])
+    before = es.indices.get_mapping(index=alias)
+    for given in (None, Fields(text="body"), Fields(text="body", time="when", title="headline")):
+        with pytest.raises(FieldsNotFound) as told:
+            Adoption(es, alias, fields=given)
+        likely = {"text": "body", "title": "headline", "time": "date", "source": "publisher"}
+        assert told.value.likely.items() <= likely.items()
+        assert told.value.likely["time"] == "date"
+    assert es.indices.get_mapping(index=alias) == before
+
+
+def test_an_index_that_nobody_may_write_to_is_named(es: Elasticsearch, index_name: Names) -> None:
+    alias = stored(es, index_name, ARTICLES[:6])
+    (first, *_) = sorted(es.indices.get(index=alias))
+    es.indices.put_settings(index=first, settings={"index.blocks.write": True})
+    try:
+        with pytest.raises(ServerError, match=f"{first}' is read-only .index.blocks.write"):
+            Adoption(es, alias, fields=OWN)
+    finally:
+        es.indices.put_settings(index=first, settings={"index.blocks.write": False})

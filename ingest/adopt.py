@@ -18,7 +18,7 @@ from esdedup.ingest.load import OUTCOMES
 from esdedup.elastic.bulk import ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.mappings import fields_of, is_routed_by_root, is_set_up, refuse_forests
+from esdedup.elastic.mappings import fields_of, is_routed_by_root, is_set_up, mapping_of, refuse_forests
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, refresh
 from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady
@@ -31,6 +31,8 @@ _SAMPLE = 100
 _MOST_INDICES = 10_000
 # Of an update: the article was written or deleted since it was read.
 _CHANGED_STATUSES = frozenset({404, 409})
+# Types of fields by which articles are sorted together.
+_SORTED = frozenset({"date", "date_nanos", "long", "integer", "unsigned_long", "double"})
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
 
 
@@ -88,7 +90,8 @@ class Adoption:
             FieldsNotFound: The articles that were looked at have no text under that name, or have another
                 field under a name that is more likely.
             IndexBlocked: An index is read-only.
-            IndexNotReady: There is none, one is a forest or routed by root, or they keep different names.
+            IndexNotReady: There is none, one is a forest or routed by root, its articles cannot be sorted by
+                their time, or they keep different names.
         """
         self._client = client
         self._index = index
@@ -103,7 +106,10 @@ class Adoption:
         self.found = self._look(mappings, ready.keys())
         # Of a data stream's index, those of the stream.
         self.templates = self._templates({each.get("data_stream", name) for name, each in indices.items()})
-        self._check_fields(mappings.keys() - ready.keys())
+        to_do = {each.index for each in self.found if each.without_root}
+        self._refuse_blocked({name: each for name, each in indices.items() if name in to_do})
+        missing = self._check_fields(mappings.keys() - ready.keys())
+        self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     @property
     def summary(self) -> AdoptionSummary:
@@ -172,7 +178,10 @@ class Adoption:
         if not found:
             raise IndexNotReady(f"there is no index {self._index!r}", index=self._index, status=404)
         refuse_forests({name: each["mappings"] for name, each in found.items()})
-        for name, each in found.items():
+        return found
+
+    def _refuse_blocked(self, indices: dict[str, dict[str, Any]]) -> None:
+        for name, each in indices.items():
             blocks = each["settings"]["index"].get("blocks", {})
             if block := next((block for block in _BLOCKS if blocks.get(block) == "true"), None):
                 raise IndexBlocked(
@@ -186,7 +195,19 @@ class Adoption:
                     "are: index them again",
                     index=name,
                 )
-        return found
+
+    def _refuse_unsorted(self, mappings: dict[str, dict[str, Any]], *, has_times: bool) -> None:
+        """Make sure that articles can be read in the order of their time; those without a time have none."""
+        field = self.fields.time
+        for name, mapping in mappings.items():
+            found = mapping.get("runtime", {}).get(field) or mapping_of(mapping, field)
+            if found.get("type") not in _SORTED and (found or has_times):
+                raise IndexNotReady(
+                    f"the index {name!r} does not map the field {field!r} as a date or a number, so its "
+                    "articles cannot be read in the order of their time: add a runtime field of that name "
+                    f'(PUT {name}/_mapping with {{"runtime": {{"{field}": {{"type": "date"}}}}}})',
+                    index=name,
+                )
 
     def _look(
         self, mappings: dict[str, dict[str, Any]], ready: collections.abc.Set[str]
@@ -228,7 +249,7 @@ class Adoption:
                 found.add(strongest["name"])
         return tuple(sorted(found))
 
-    def _check_fields(self, names: collections.abc.Set[str]) -> None:
+    def _check_fields(self, names: collections.abc.Set[str]) -> dict[str, str]:
         """Refuse names that no article has, before an index gets fields for good."""
         query = {"bool": {"filter": [{"terms": {"_index": sorted(names)}}]}}
         with translated(f"look at {self._index!r}", index=self._index):
@@ -246,6 +267,7 @@ class Adoption:
         told = {role: name for role, name in missing.items() if role == "text" or role in likely}
         if articles and told:
             raise fields_not_found(articles, told, fields, "_id")
+        return missing
 
     def _hits(self) -> Iterator[dict[str, Any]]:
         """Yield what has no root, by its own time; what has none comes first."""

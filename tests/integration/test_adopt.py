@@ -11,7 +11,16 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.adopt import Adoption
 
-from esdedup import ArticleRejected, Dedup, Fields, FieldsNotFound, Maintenance, Reader, ServerError
+from esdedup import (
+    ArticleRejected,
+    Dedup,
+    Fields,
+    FieldsNotFound,
+    IndexNotReady,
+    Maintenance,
+    Reader,
+    ServerError,
+)
 from tests import sample
 from tests.support.forests import feed, roots
 from tests.support.names import Names
@@ -218,5 +227,30 @@ def test_an_index_that_nobody_may_write_to_is_named(es: Elasticsearch, index_nam
     try:
         with pytest.raises(ServerError, match=f"{first}' is read-only .index.blocks.write"):
             Adoption(es, alias, fields=OWN)
+        # The others are adopted; then nothing needs to be written to it, unless it has more.
+        es.indices.put_settings(index=first, settings={"index.blocks.write": False})
+        with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
+            Adoption(es, alias, fields=OWN).run(dedup)
+        es.indices.refresh(index=alias)
+        es.indices.put_settings(index=first, settings={"index.blocks.write": True})
+        assert not any(each.without_root for each in Adoption(es, alias).found)
     finally:
         es.indices.put_settings(index=first, settings={"index.blocks.write": False})
+
+
+@pytest.mark.parametrize("kind", [None, "keyword", "text"])
+def test_articles_whose_time_has_no_order_need_a_runtime_field(
+    es: Elasticsearch, index_name: Names, kind: str | None
+) -> None:
+    index = index_name("unsorted")
+    body = {"body": {"type": "text"}} | ({} if kind is None else {"date": {"type": kind}})
+    es.indices.create(index=index, mappings={"dynamic": False, "properties": body})
+    late, early = ({**ARTICLES[0], "_id": each, "date": f"2026-11-0{each}"} for each in "21")
+    helpers.bulk(es, ({"_index": index, **each} for each in (late, early)), refresh=True)
+    with pytest.raises(IndexNotReady, match="does not map the field 'date' as a date or a number"):
+        Adoption(es, index, fields=OWN)
+    es.indices.put_mapping(index=index, runtime={"date": {"type": "date"}})
+    adoption = Adoption(es, index, fields=OWN)
+    with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
+        adoption.run(dedup)
+    assert {each: found["dedup"]["seq"] for each, found in sources(es, index).items()} == {"1": 1, "2": 2}

@@ -4,14 +4,16 @@ import collections
 import fnmatch
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pydantic
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again, log_rejected
-from esdedup.ingest.files import fields_not_found
+from esdedup.ingest.files import FileArticle, fields_not_found
 from esdedup.ingest.learn import Learning, looks
 from esdedup.ingest.load import OUTCOMES
 
@@ -23,11 +25,13 @@ from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, refresh
 from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady
 from esdedup.fields import Fields, value_of
+from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment
 from esdedup.sites import RawPage
 
 _HITS_AT_ONCE = 500
 _SAMPLE = 100
+_LATEST = 1_000
 _MOST_INDICES = 10_000
 # Of an update: the article was written or deleted since it was read.
 _CHANGED_STATUSES = frozenset({404, 409})
@@ -117,6 +121,35 @@ class Adoption:
         counts = {name: self._counts[name] for name in AdoptionSummary.model_fields}
         counts["failed"] = counts["read"] - counts["adopted"] - counts["changed"]
         return AdoptionSummary.model_validate(counts | {"seconds": round(self._seconds, 3)})
+
+    def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
+        """Cluster the latest articles in memory, 1,000 at most.
+
+        Returns:
+            How many there were, and how many of them would be in the cluster of an earlier one.
+        """
+        latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
+        with translated(f"read the latest articles of {self._index!r}", index=self._index):
+            answer = patient(self._client).search(
+                index=self._index, query=self._without_root, sort=[{self.fields.time: latest}], size=_LATEST
+            )
+        articles = [
+            FileArticle(place=hit["_index"], id=hit["_id"], article=hit["_source"], size_bytes=0)
+            for hit in reversed(answer["hits"]["hits"])
+        ]
+        clustering = Clustering(
+            profile=profile,
+            fields=self.fields,
+            use_time=False,
+            retention=timedelta(days=1),
+            on_rejected=lambda _: None,
+        )
+        roots = [each.root for each in clustering.cluster(articles) if each.root is not None]
+        return len(articles), len(roots) - len(set(roots))
+
+    @property
+    def _without_root(self) -> Query:
+        return {"bool": {"must_not": {"exists": {"field": self.fields.root}}}}
 
     def run(
         self,
@@ -273,7 +306,7 @@ class Adoption:
         """Yield what has no root, by its own time; what has none comes first."""
         by_time = {"order": "asc", "missing": "_first", "unmapped_type": "date", "numeric_type": "date"}
         body: Query = {
-            "query": {"bool": {"must_not": {"exists": {"field": self.fields.root}}}},
+            "query": self._without_root,
             "sort": [{self.fields.time: by_time}, {"_index": "asc"}],
             "size": _HITS_AT_ONCE,
             "seq_no_primary_term": True,

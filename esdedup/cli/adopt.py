@@ -56,12 +56,14 @@ def adopt(
         fields = field_names.fields_of(client, index)
         adoption = Adoption(client, index, fields=fields, on_rejected=say_rejected)
         if dry_run:
+            latest, repeated = adoption.repeated_of_latest(profile)
             if json:
                 found = [each.model_dump() for each in adoption.found]
                 looked = {"fields": vars(adoption.fields), "indices": found, "templates": adoption.templates}
-                output.print_json(looked)
+                output.print_json(looked | {"latest": latest, "repeated": repeated})
             else:
                 _print_found(adoption)
+                output.show(f"of the latest {latest:,} without a root, {repeated:,} repeat an earlier one")
             return
         dedup = Dedup(
             client,

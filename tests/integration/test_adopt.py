@@ -21,6 +21,7 @@ from esdedup import (
     Reader,
     ServerError,
 )
+from esdedup.fingerprint.profile import DEFAULT
 from tests import sample
 from tests.support.forests import feed, roots
 from tests.support.names import Names
@@ -86,12 +87,17 @@ def test_articles_get_the_roots_that_they_would_have_been_fed_with(
     adoption = Adoption(es, alias, fields=OWN)
     assert sum(each.without_root for each in adoption.found) == len(ARTICLES)
     assert not any(each.is_set_up for each in adoption.found)
+    before = es.indices.get_mapping(index=alias)
+    looked_at, repeated = adoption.repeated_of_latest(DEFAULT)
+    assert es.indices.get_mapping(index=alias) == before
     with Dedup(es, forest=forest, fields=adoption.fields) as dedup:
         adoption.run(dedup, learn_first=learn_first)
     summary = adoption.summary
     assert (summary.read, summary.adopted, summary.changed, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
     assert summary.new_roots + summary.joined + summary.known == len(ARTICLES)
     if not learn_first:
+        # All are of one retention.
+        assert (looked_at, repeated) == (len(ARTICLES), summary.joined + summary.known)
         assert roots(es, alias) == fed(es, index_name)
     check(es, alias, forest)
     page = Reader(es).list(alias, sort="similar-desc")

@@ -23,7 +23,7 @@ from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.mappings import fields_of, is_routed_by_root, is_set_up, mapping_of, refuse_forests
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, refresh
-from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady
+from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, SettingError
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment
@@ -93,10 +93,12 @@ class Adoption:
         Raises:
             FieldsNotFound: The articles that were looked at have no text under that name, or have another
                 field under a name that is more likely.
-            IndexBlocked: An index is read-only.
+            IndexBlocked: An index is read-only, and has articles without a root.
             IndexNotReady: There is none, one is a forest or routed by root, its articles cannot be sorted by
                 their time, or they keep different names.
         """
+        if not index:
+            raise SettingError("the name of the index is empty")
         self._client = client
         self._index = index
         self._on_rejected = on_rejected

@@ -20,6 +20,7 @@ from esdedup import (
     Maintenance,
     Reader,
     ServerError,
+    SettingError,
 )
 from esdedup.fingerprint.profile import DEFAULT
 from tests import sample
@@ -260,3 +261,20 @@ def test_articles_whose_time_has_no_order_need_a_runtime_field(
     with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
         adoption.run(dedup)
     assert {each: found["dedup"]["seq"] for each, found in sources(es, index).items()} == {"1": 1, "2": 2}
+
+
+def test_what_is_no_index_of_articles_is_refused(es: Elasticsearch, index_name: Names) -> None:
+    routed, forest = index_name("routed"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(routed, route_by_root=True)
+        feed(es, dedup, routed, [{"_id": "1", "text": "A ferry goes to the island on Monday."}])
+    es.index(index=routed, id="2", routing="x", document={"text": "No root"}, refresh=True)
+    with pytest.raises(IndexNotReady, match="is routed by root"):
+        Adoption(es, routed)
+    with pytest.raises(IndexNotReady, match="is a forest"):
+        Adoption(es, forest)
+    with pytest.raises(SettingError, match="empty"):
+        Adoption(es, "")
+    for missing in ("test-no-such", "test-no-*"):
+        with pytest.raises(IndexNotReady):
+            Adoption(es, missing)

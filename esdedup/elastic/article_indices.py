@@ -1,7 +1,7 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tenacity
@@ -201,7 +201,7 @@ class Articles:
     ) -> WritableIndex:
         """Return what is known of the index that is written to by a name; see `check`."""
         names = sorted(mappings)
-        written = names[0] if len(names) == 1 else self._write_index(index, names)
+        written = names[0] if len(names) == 1 else self._write_index(index, found)
         if found:
             _refuse_closed(written, found[written])
         fields = require_kept(written, mappings[written], self._fields)
@@ -222,14 +222,18 @@ class Articles:
             )
         return bool(answer["hits"]["total"]["value"])
 
-    def _write_index(self, alias: str, indices: Sequence[str]) -> str:
-        """Return the one of several indices that is written to by their alias."""
+    def _write_index(self, alias: str, found: dict[str, dict[str, Any]]) -> str:
+        """Return the one of several indices that is written to by their alias, or as their data stream."""
+        if {each.get("data_stream") for each in found.values()} == {alias}:
+            (stream,) = self._client.indices.get_data_stream(name=alias)["data_streams"]
+            return str(stream["indices"][-1]["index_name"])
         aliases = self._client.indices.get_alias(name=alias)
         for name, each in aliases.items():
             if each["aliases"].get(alias, {}).get("is_write_index"):
                 return str(name)
         raise IndexNotReady(
-            f"{alias!r} is an alias of {', '.join(indices)}, and none of them is its write index", index=alias
+            f"{alias!r} is an alias of {', '.join(sorted(found))}, and none of them is its write index",
+            index=alias,
         )
 
     def _indices(self, index: str) -> dict[str, dict[str, Any]]:

@@ -13,10 +13,11 @@ from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again, log_rejected
-from esdedup.ingest.files import FileArticle, fields_not_found
+from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import Learning, looks
 from esdedup.ingest.load import OUTCOMES
 
+from esdedup.elastic.article_indices import check_names
 from esdedup.elastic.bulk import ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
@@ -24,13 +25,12 @@ from esdedup.elastic.mappings import fields_of, is_routed_by_root, is_set_up, ma
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, refresh
 from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, SettingError
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment
 from esdedup.sites import RawPage
 
 _HITS_AT_ONCE = 500
-_SAMPLE = 100
 _LATEST = 1_000
 _MOST_INDICES = 10_000
 # Of an update: the article was written or deleted since it was read.
@@ -114,7 +114,7 @@ class Adoption:
         self.templates = self._templates({each.get("data_stream", name) for name, each in indices.items()})
         to_do = {each.index for each in self.found if each.without_root}
         self._refuse_blocked({name: each for name, each in indices.items() if name in to_do})
-        missing = self._check_fields(mappings.keys() - ready.keys())
+        missing = check_names(patient(client), index, mappings.keys() - ready.keys(), self.fields)
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     @property
@@ -283,26 +283,6 @@ class Adoption:
             if strongest and not strongest["index_template"].get("_meta", {}).get("managed"):
                 found.add(strongest["name"])
         return tuple(sorted(found))
-
-    def _check_fields(self, names: collections.abc.Set[str]) -> dict[str, str]:
-        """Refuse names that no article has, before an index gets fields for good."""
-        query = {"bool": {"filter": [{"terms": {"_index": sorted(names)}}]}}
-        with translated(f"look at {self._index!r}", index=self._index):
-            hits = patient(self._client).search(index=self._index, query=query, size=_SAMPLE)["hits"]["hits"]
-        articles = [hit.get("_source", {}) | {"_id": hit["_id"]} for hit in hits]
-        fields = self.fields
-        given = {"text": fields.text, "title": fields.title, "time": fields.time}
-        given |= {"source": fields.source, "link": fields.link}
-        missing = {
-            role: name
-            for role, name in given.items()
-            if not any(value_of(article, name) is not None for article in articles)
-        }
-        likely = fields_not_found(articles, missing, fields, "_id").likely
-        told = {role: name for role, name in missing.items() if role == "text" or role in likely}
-        if articles and told:
-            raise fields_not_found(articles, told, fields, "_id")
-        return missing
 
     def _hits(self) -> Iterator[dict[str, Any]]:
         """Yield what has no root, by its own time; what has none comes first."""

@@ -228,6 +228,7 @@ class Dedup(Closing):
             IndexNotReady: Its mapping does not suit; it is a forest, or closed; it exists with another number
                 of shards or another language, or is not routed by root as requested; or it has articles
                 that the forest does not know.
+            FieldsNotFound: The index has articles, and their fields have other names than those given.
             SettingError: The name or the number of shards is invalid, the name is the forest's, or there is
                 no such language, or no analyzer for it in Elasticsearch.
             ServerError: Elasticsearch does not answer, or refuses the request.

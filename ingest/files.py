@@ -3,8 +3,7 @@
 import array
 import bisect
 import dataclasses
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from esdedup.ingest.actions import name_of
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.records import Record, read_records
 
-from esdedup.errors import ArticleRejected, FieldsNotFound
+from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
+from esdedup.likely_fields import fields_not_found
 
 _UNSORTED = 100_000
 _GENERATION = 5_000_000
@@ -22,19 +22,7 @@ _GENERATION = 5_000_000
 # Articles that are looked at until one has a text and an id; they are in memory together.
 _MOST_ARTICLES = 100
 _MOST_BYTES = 40_000_000
-_MOST_NAMES = 200
 _ID = "id"
-# What fields are called elsewhere, the most telling names first, without what is not a letter.
-_USUAL_NAMES = {
-    "text": "text body content fulltext articlebody maintext bodytext articletext rawtext 正文 内容",
-    _ID: "id uuid guid docid documentid articleid newsid itemid key no link url",
-    "title": "title headline heading name subject 标题",
-    "time": "publishedat published publishdate publishedon datepublished pubdate publicationdate date "
-    "datetime time timestamp createdat created 时间 日期",
-    "source": "source publisher sourcename outlet site website domain feed media 来源",
-    "link": "url link href permalink weburl sourceurl canonicalurl articleurl",
-}
-_NO_LETTER = re.compile(r"[\W_]+")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,46 +162,3 @@ def check_fields(
     yield from head
     head.clear()
     yield from records
-
-
-def fields_not_found(
-    articles: list[Mapping[str, Any]], missing: dict[str, str], fields: Fields, id_field: str
-) -> FieldsNotFound:
-    """Return the error that the names in `missing`, by their roles, are in none of some articles."""
-    found = list(dict.fromkeys(name for article in articles for name in _names(article)))[:_MOST_NAMES]
-    given = {_ID: id_field, "text": fields.text, "title": fields.title, "time": fields.time}
-    given |= {"source": fields.source, "link": fields.link}
-    taken = {name for name in given.values() if name in found}
-    bare = {name: _NO_LETTER.sub("", name.rpartition(".")[2]).casefold() for name in found}
-    likely: dict[str, str] = {}
-    for role, usual in _USUAL_NAMES.items():
-        if given[role] in found and role not in missing:
-            continue
-        # Compared without case and separators.
-        candidates = [name for each in usual.split() for name in found if bare[name] == each]
-        if role == "text":
-            candidates += _longest(articles, found)
-        name = next((name for name in candidates if name not in taken), None)
-        if name is not None:
-            taken.add(name)
-            likely[role] = name
-    return FieldsNotFound(missing=missing, found=found, likely=likely, articles=len(articles))
-
-
-def _names(article: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the names of fields; of objects at the top level, those of their fields."""
-    for name, value in article.items():
-        if isinstance(value, Mapping) and not prefix:
-            yield from _names(value, f"{name}.")
-        elif value is not None:
-            yield f"{prefix}{name}"
-
-
-def _longest(articles: list[Mapping[str, Any]], found: list[str]) -> list[str]:
-    """Return the field with the longest strings, if there is one."""
-    lengths = {
-        name: sum(len(text) for article in articles if isinstance(text := value_of(article, name), str))
-        for name in found
-    }
-    longest = max(lengths, key=lengths.__getitem__, default=None)
-    return [longest] if longest is not None and lengths[longest] else []

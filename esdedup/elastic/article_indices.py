@@ -1,7 +1,7 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import tenacity
@@ -33,8 +33,9 @@ from esdedup.elastic.patience import retrying
 from esdedup.elastic.requests import Query, refresh, search
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, value_of
 from esdedup.forest.model import NO_TIME
+from esdedup.likely_fields import fields_not_found
 
 _BEGINNING_S = 2.0
 # What the server adds to a template, and does not take back.
@@ -69,6 +70,7 @@ class Articles:
         Raises:
             IndexNotReady: Its mapping, or that of the templates for it, does not suit; it is a forest, or
                 closed; or it exists, and differs from what was asked.
+            FieldsNotFound: The index has articles, and these have other names of fields.
             SettingError: An argument is not valid, or Elasticsearch lacks an analyzer.
         """
         check_index_name(index)
@@ -104,6 +106,8 @@ class Articles:
             for name, each in found.items():
                 _refuse_closed(name, each)
                 _refuse_made_otherwise(name, each, shards=shards, language=language)
+            new = [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]
+            check_names(self._client, index, new, fields)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise _made_otherwise(index, " and is not routed by root")
             for name, mapping in mappings.items():
@@ -247,6 +251,32 @@ class Articles:
         """Return the mapping that templates would give a new index; none if no template applies to it."""
         template = self._client.indices.simulate_index_template(name=index).get("template")
         return {} if template is None else {index: template["mappings"]}
+
+
+def check_names(client: Elasticsearch, name: str, indices: Collection[str], fields: Fields) -> dict[str, str]:
+    """Make sure that articles have the names that an index gets for good; return those without a value.
+
+    Some articles of these indices behind a name are looked at.
+
+    Raises:
+        FieldsNotFound: None has a text, or another field has a name that is more likely.
+    """
+    query = {"bool": {"filter": [{"terms": {"_index": sorted(indices)}}]}}
+    with translated(f"look at {name!r}", index=name):
+        hits = client.search(index=name, query=query, size=_SAMPLE)["hits"]["hits"]
+    articles = [hit.get("_source", {}) | {"_id": hit["_id"]} for hit in hits]
+    given = {"text": fields.text, "title": fields.title, "time": fields.time}
+    given |= {"source": fields.source, "link": fields.link}
+    missing = {
+        role: each
+        for role, each in given.items()
+        if not any(value_of(article, each) is not None for article in articles)
+    }
+    likely = fields_not_found(articles, missing, fields, "_id").likely
+    told = {role: each for role, each in missing.items() if role == "text" or role in likely}
+    if articles and told:
+        raise fields_not_found(articles, told, fields, "_id")
+    return missing
 
 
 def _mappings(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch, helpers
 
-from esdedup import ArticleRejected, Dedup, IndexNotReady, Maintenance, Reader, SettingError
+from esdedup import ArticleRejected, Dedup, FieldsNotFound, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.elastic.mappings import ANALYZERS
 from esdedup.fields import Fields
 from esdedup.maintenance.records import Records
@@ -282,3 +282,23 @@ def test_a_template_that_does_not_suit_stays_as_it_is(es: Elasticsearch, index_n
         assert found["component_template"]["template"]["mappings"] == own
     finally:
         es.cluster.delete_component_template(name=name)
+
+
+def test_an_index_whose_articles_have_other_names_gets_no_fields(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index = index_name("full")
+    article = {"headline": "Ferry", "body": "The ferry goes on Monday.", "when": "now", "date": "2026-11-01"}
+    es.index(index=index, id="1", document=article, refresh=True)
+    before = es.indices.get_mapping(index=index)
+    for given in (None, Fields(text="body"), Fields(text="body", title="headline")):
+        with pytest.raises(FieldsNotFound) as told:
+            Dedup(es, fields=given).setup(index)
+        assert told.value.likely["time"] == "date"
+    assert es.indices.get_mapping(index=index) == before
+    own = Fields(text="body", title="headline", time="date")
+    # No article has a source or an address, and no field is likely to.
+    Dedup(es, fields=own).setup(index)
+    assert Dedup(es).require_ready(index) == own
+    # What was set up once is not looked at again.
+    Dedup(es).setup(index)

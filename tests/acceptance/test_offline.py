@@ -169,7 +169,20 @@ def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], me
 
 
 COMMANDS = [
-    *("setup", "index", "learn", "list", "similar", "show", "serve", "explain", "stats", "expire", "verify"),
+    *(
+        "setup",
+        "index",
+        "learn",
+        "adopt",
+        "list",
+        "similar",
+        "show",
+        "serve",
+        "explain",
+        "stats",
+        "expire",
+        "verify",
+    ),
     *("rebuild", "cluster", "fingerprint", "plan", "weights", "demo", "node", "sidecar"),
 ]
 
@@ -226,7 +239,7 @@ def test_the_fields_options_exist_wherever_articles_of_an_index_are_read_or_writ
 def test_help_says_how_far_learning_looks_ahead(run: Run) -> None:
     for command in ("index", "cluster"):
         said = " ".join(run(command, "--help").out.replace("│", " ").split())
-        assert f"Read the files twice, {LOOK_AHEAD_PAGES:,} articles at a time" in said
+        assert f"Read the articles twice, {LOOK_AHEAD_PAGES:,} at a time" in said
 
 
 def test_a_reader_that_goes_away(corpus: Path) -> None:

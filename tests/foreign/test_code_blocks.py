@@ -145,10 +145,11 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def empty(server: str) -> str:
-    """That node, without an index."""
+    """That node, without an index or a template."""
     with Elasticsearch(server) as es:
         for index in es.indices.get(index="*", expand_wildcards="all"):
             es.indices.delete(index=index)
+        es.options(ignore_status=404).indices.delete_index_template(name="*")
     return server
 
 

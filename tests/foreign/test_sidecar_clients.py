@@ -182,7 +182,7 @@ def test_the_feeder_writes_what_it_has_as_soon_as_somebody_takes_it(
     monkeypatch.setenv("SIDECARS", f"http://127.0.0.1:{port}")
     monkeypatch.setenv("ELASTIC_USER", "any")
     monkeypatch.setenv("ELASTIC_PASSWORD", "any")
-    monkeypatch.setattr(sample, "articles", lambda: iter(FED))
+    monkeypatch.setattr("esdedup.sample.articles", lambda: iter(FED))
     spec = importlib.util.spec_from_file_location("deployed_feeder", FEEDER)
     assert spec is not None
     assert spec.loader is not None

@@ -31,6 +31,7 @@ from esdedup.elastic.requests import (
     SearchPoint,
     ServerRequest,
 )
+from esdedup.errors import ServerError
 from esdedup.forest.model import Assignment
 
 _Result = TypeVar("_Result")
@@ -42,6 +43,7 @@ AskedAsync = Callable[[str, str | None], Awaitable[Assignment | None]]
 _TIMEOUT_S = 60.0
 _MAPPINGS_AGE_S = 10.0
 _MAX_NAMES = 1_000
+_ABOUT_INDICES = frozenset({400, 404})
 # Every shard must have answered, or counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
@@ -78,11 +80,29 @@ class ServerCache:
             self._refreshed[request.index] = now_s
         return None
 
+    def forget_mappings(self) -> None:
+        """Ask for all mappings anew."""
+        self._mappings.clear()
+
     def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
         """Cache the mappings behind a name as they are now."""
         if len(self._mappings) > _MAX_NAMES:
             self._mappings.clear()
         self._mappings[index] = (time.monotonic(), mappings)
+
+
+def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache) -> Requests[_Result]:
+    """Execute an operation that reads; once more if cached mappings may be why a request was refused.
+
+    An index may have come into an alias since, or have been deleted.
+    """
+    try:
+        return (yield from operation())
+    except ServerError as error:
+        if error.status not in _ABOUT_INDICES:
+            raise
+    known.forget_mappings()
+    return (yield from operation())
 
 
 def execute(

@@ -19,7 +19,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
-from esdedup.elastic.execute import ServerCache, execute, execute_async
+from esdedup.elastic.execute import ServerCache, asking_again, execute, execute_async
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import noticing_deletion
 from esdedup.elastic.names import DEFAULT_FOREST
@@ -63,13 +63,15 @@ class _Method(Generic[_Params, _Result]):
         self._operation = operation
 
     def __set_name__(self, owner: type, name: str) -> None:
-        operation = self._operation
+        def requests(reader: "_Reading", *args: Any, **options: Any) -> Requests[Any]:
+            made = functools.partial(self._operation, reader._scope, *args, **options)
+            return asking_again(made, reader._known)
 
         def blocking(reader: "Reader", /, *args: Any, **options: Any) -> Any:
             with noticing_deletion(reader._scope.forest):
                 return execute(
                     reader._client,
-                    operation(reader._scope, *args, **options),
+                    requests(reader, *args, **options),
                     known=reader._known,
                     ask_owner=reader._ask_owner,
                 )
@@ -78,13 +80,13 @@ class _Method(Generic[_Params, _Result]):
             with noticing_deletion(reader._scope.forest):
                 return await execute_async(
                     reader._client,
-                    operation(reader._scope, *args, **options),
+                    requests(reader, *args, **options),
                     known=reader._known,
                     ask_owner=reader._ask_owner,
                 )
 
         for method in (blocking, awaited):
-            _describe(method, operation, name)
+            _describe(method, self._operation, name)
         self._blocking, self._awaited = blocking, awaited
 
     @overload

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch, helpers
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from esdedup import Dedup, IndexNotReady
+from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
 from esdedup.reading.list_request import Sort
 from esdedup.reading.scope import Tuning
@@ -124,6 +124,39 @@ def test_an_index_that_nobody_has_set_up_is_left_out_and_named(
     assert all(f"The index {tomorrow} was not set up" in page.body for page in pages)
     lone = request(elasticsearch_url, one, "/").body
     assert "not set up" not in lone
+
+
+def test_indices_that_come_and_go_are_noticed_at_once(es: Elasticsearch, index_name: Names) -> None:
+    one, other, plain = map(index_name, ("come-a", "come-b", "come-c"))
+    alias = f"{one}-alias"
+    for index, article in ((one, "a"), (other, "b")):
+        fill(es, index, {article: {"text": "fox"}})
+        es.indices.put_alias(index=index, name=alias)
+
+    def come() -> None:
+        es.indices.create(index=plain, aliases={alias: {}})
+        es.index(index=plain, id="c", document={"text": "fox"}, refresh=True)
+
+    for sort in get_args(Sort):
+        reader = Reader(es)
+        assert len(reader.list(alias, sort=sort).rows) == 2
+        # The reader has just read the mappings.
+        come()
+        page = reader.list(alias, sort=sort)
+        # It disturbs no search; it is named as soon as mappings are read again.
+        assert len(page.rows) == 2
+        assert page.not_set_up in {(), (plain,)}
+        es.indices.delete(index=plain)
+        assert len(reader.list(alias, sort=sort).rows) == 2
+    come()
+    reader = Reader(es)
+    assert reader.list(alias).not_set_up == (plain,)
+    # Now the others are searched by their names.
+    es.indices.delete(index=other)
+    assert [row.id for row in reader.list(alias).rows] == ["a"]
+    es.indices.delete(index=[one, plain])
+    with pytest.raises(IndexNotReady, match="there is no index"):
+        reader.list(alias)
 
 
 def test_an_index_is_not_left_out_of_an_alias_with_a_filter(

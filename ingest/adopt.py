@@ -3,7 +3,7 @@
 import collections
 import fnmatch
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again, log_rejected
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.learn import Learning, looks
+from esdedup.ingest.learn import first_look, looks
 from esdedup.ingest.load import OUTCOMES
 
 from esdedup.elastic.article_indices import check_names
@@ -28,7 +28,6 @@ from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, Setting
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment
-from esdedup.sites import RawPage
 
 _HITS_AT_ONCE = 500
 _LATEST = 1_000
@@ -135,10 +134,7 @@ class Adoption:
             answer = patient(self._client).search(
                 index=self._index, query=self._without_root, sort=[{self.fields.time: latest}], size=_LATEST
             )
-        articles = [
-            FileArticle(place=hit["_index"], id=hit["_id"], article=hit["_source"], size_bytes=0)
-            for hit in reversed(answer["hits"]["hits"])
-        ]
+        articles = list(map(_article, reversed(answer["hits"]["hits"])))
         clustering = Clustering(
             profile=profile,
             fields=self.fields,
@@ -193,10 +189,9 @@ class Adoption:
                 execute(patient(self._client), refresh(self._index))
                 for first, hits in looks(self._hits, learn_first=learn_first):
                     if learn_first:
-                        Learning(on_rejected=lambda _: None).run(dedup, map(self._page, first))
-                    decided: collections.deque[str] = collections.deque()
+                        first_look(dedup, map(_article, first), self.fields)
                     outcomes: dict[tuple[str, str], str] = {}
-                    for written in bulk.write(self._updates(dedup, iter(hits), decided, outcomes, backfill)):
+                    for written in bulk.write(self._updates(dedup, hits, outcomes, backfill)):
                         for index in {each.index for each in written}:
                             check_again(dedup.require_ready, index)
                         self._acknowledge(written, outcomes)
@@ -297,21 +292,15 @@ class Adoption:
         for page in hit_pages(patient(self._client), self._index, body):
             yield from (hit for hit in page if hit["_id"] not in self._failed)
 
-    def _page(self, hit: dict[str, Any]) -> RawPage | ArticleRejected:
-        try:
-            return RawPage.of(hit["_source"], self.fields, name=hit["_id"], article_id=hit["_id"])
-        except ArticleRejected as rejected:
-            return rejected.bare()
-
     def _updates(
         self,
         dedup: Dedup,
-        hits: Iterator[dict[str, Any]],
-        decided: collections.deque[str],
+        hits: Iterable[dict[str, Any]],
         outcomes: dict[tuple[str, str], str],
         backfill: bool,
     ) -> Iterator[dict[str, Any]]:
         """Yield the updates of articles as they are now, and note what was decided for each."""
+        decided: collections.deque[str] = collections.deque()
 
         def assigned(_: ArticleAction, assignment: Assignment) -> None:
             decided.append(OUTCOMES[assignment.kind])
@@ -342,3 +331,7 @@ class Adoption:
     def _reject(self, rejected: ArticleRejected) -> None:
         self._failed.add(rejected.article)
         self._on_rejected(rejected)
+
+
+def _article(hit: dict[str, Any]) -> FileArticle:
+    return FileArticle(place=hit["_index"], id=hit["_id"], article=hit["_source"], size_bytes=0)

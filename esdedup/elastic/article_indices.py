@@ -106,8 +106,8 @@ class Articles:
             for name, each in found.items():
                 _refuse_closed(name, each)
                 _refuse_made_otherwise(name, each, shards=shards, language=language)
-            new = [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]
-            check_names(self._client, index, new, fields)
+            if new := [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]:
+                check_names(self._client, index, new, fields)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise _made_otherwise(index, " and is not routed by root")
             for name, mapping in mappings.items():

@@ -95,15 +95,14 @@ def _order(es: Elasticsearch, dedups: Articles, forest: str) -> list[str]:
     """Return the ids of the articles in the order in which their pages came first.
 
     An article that was sent again has a later number; the node that its page made keeps that of the first
-    time.
+    time. Of several articles with that page, it is the first one's.
     """
     made: dict[str, int] = {node.page: node.seq for node in nodes(es, forest).values()}
-
-    def place(id_: str) -> int:
-        dedup = dedups[id_]
-        return made.get(dedup.get("page", ""), int(dedup.get("seq", 0)))
-
-    return sorted(dedups, key=place)
+    places: dict[str, int] = {}
+    for id_, dedup in sorted(dedups.items(), key=lambda each: int(each[1].get("seq", 0))):
+        seq = int(dedup.get("seq", 0))
+        places[id_] = made.pop(dedup.get("page", ""), seq)
+    return sorted(places, key=places.__getitem__)
 
 
 def _replayed(

@@ -1,0 +1,182 @@
+"""Adoption of daily indices behind an alias, beside live feeding and killed: `python -m benchmarks.adoption`.
+
+It is run once for a release, not with the other benchmarks: a million articles take a quarter of an hour. It
+prints what it measured, and what became of the articles, compared with a replay as in the soak of the
+sidecars.
+"""
+
+import argparse
+import datetime as dt
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from elasticsearch import Elasticsearch, helpers
+
+from benchmarks.server import client, url_of
+from esdedup import Reader
+from tests.soak.feeders import articles
+from tests.soak.outcome import Articles, Indices, outcome_of
+from tests.support.sidecar_process import SidecarProcess, running
+
+_DAYS = 30
+_ALIAS, _LIVE, _PLAIN = "adoption", "adoption-live", "adoption-plain"
+_FOREST = "adoption-forest"
+_LIVE_AT_ONCE, _LIVE_EVERY_S = 50, 1.0
+_AT_ONCE = 500
+_SEED, _LIVE_SEED = 1, 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--articles", type=int, default=1_000_000)
+    parser.add_argument("--kills", type=int, default=3)
+    options = parser.parse_args()
+    with client(lifetime_s=4 * 3600, heap="4g") as es:
+        given = dict(_archive(options.articles))
+        _load(es, given)
+        plain = _plain_per_s(es, given, min(len(given), 100_000))
+        _say(f"plain reading and updating: {plain:,.0f} articles a second")
+        with running(url_of(es), "--memory-bytes", "6GiB", forest=_FOREST) as sidecar:
+            # The index of the articles that arrive meanwhile, with the fields.
+            _esdedup("setup", _LIVE, es=es)
+            es.indices.put_alias(index=_LIVE, name=_ALIAS)
+            feeding = _Feeding(sidecar)
+            feeding.start()
+            took_s = _adopt(es, sidecar, kills=options.kills, total=len(given))
+            feeding.stop()
+        _say(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+        _say(f"{len(feeding.fed):,} articles were fed meanwhile")
+        page = Reader(es).list(_ALIAS, sort="similar-desc")
+        _say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
+        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), tell=_say)
+    for what, count in outcome.figures.items():
+        _say(f"{count:>10,}  {what}")
+    for fault in outcome.faults:
+        _say(f"FAULT: {fault}")
+    sys.exit(1 if outcome.faults else 0)
+
+
+def _archive(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield articles by id, each with a time; that of most is later than the one before."""
+    started = dt.datetime.now(dt.UTC) - dt.timedelta(days=_DAYS)
+    for number, article in enumerate(articles(count, seed=_SEED)):
+        at = started + dt.timedelta(days=_DAYS) * number / count
+        yield article["_id"], article | {"published_at": at.isoformat(timespec="milliseconds")}
+
+
+def _load(es: Elasticsearch, given: Articles) -> None:
+    """Index articles as a program does that knows nothing of esdedup."""
+    days = sorted({_index(each) for each in given.values()})
+    for day in days:
+        es.indices.create(index=day, aliases={_ALIAS: {}})
+    _bulk(es, ({"_index": _index(each), **each} for each in given.values()))
+    _say(f"{len(given):,} articles in {len(days)} indices")
+
+
+def _index(article: dict[str, Any]) -> str:
+    return f"{_ALIAS}-{article['published_at'][:10]}"
+
+
+def _plain_per_s(es: Elasticsearch, given: Articles, count: int) -> float:
+    """Return how many articles a second are read in order, and updated with an object as large as ours."""
+    chance = random.Random(_SEED)
+    taken = list(given.values())[:count]
+    _bulk(es, ({"_index": _PLAIN, **each} for each in taken))
+    mapping = {"properties": {"object": {"enabled": False}}}
+    es.indices.put_mapping(index=_PLAIN, body=mapping)
+    started_s = time.monotonic()
+    hits = helpers.scan(
+        es, index=_PLAIN, size=_AT_ONCE, query={"sort": [{"published_at": "asc"}]}, preserve_order=True
+    )
+    _bulk(
+        es,
+        (
+            {
+                "_op_type": "update",
+                "_index": _PLAIN,
+                "_id": hit["_id"],
+                "doc": {"object": {"value": chance.randbytes(450).hex()}},
+            }
+            for hit in hits
+        ),
+    )
+    took_s = time.monotonic() - started_s
+    es.indices.delete(index=_PLAIN)
+    return count / took_s
+
+
+def _bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
+    for _ in helpers.streaming_bulk(es, actions, chunk_size=_AT_ONCE, refresh=False):
+        pass
+    es.indices.refresh(index=f"{_ALIAS}*")
+
+
+def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int) -> float:
+    """Run the command until it ends by itself; kill it some times before, evenly over the work."""
+    started_s = time.monotonic()
+    command = ("adopt", _ALIAS, "--forest", _FOREST, "--sidecar", sidecar.url)
+    for number in range(1, kills + 1):
+        process = subprocess.Popen(_command(*command, es=es), stderr=subprocess.DEVNULL)
+        while process.poll() is None and _adopted(es) < total * number / (kills + 1):
+            time.sleep(1.0)
+        process.kill()
+        process.wait()
+        _say(f"killed at {_adopted(es):,} after {time.monotonic() - started_s:,.0f} s")
+    _esdedup(*command, es=es)
+    return time.monotonic() - started_s
+
+
+def _adopted(es: Elasticsearch) -> int:
+    found = es.options(ignore_status=404).count(
+        index=f"{_ALIAS},-{_LIVE}", query={"exists": {"field": "dedup.root"}}
+    )
+    return int(found.get("count", 0))
+
+
+def _esdedup(*arguments: str, es: Elasticsearch) -> None:
+    subprocess.run(_command(*arguments, es=es), check=True)
+
+
+def _command(*arguments: str, es: Elasticsearch) -> list[str]:
+    return [sys.executable, "-m", "esdedup", *arguments, "--url", url_of(es)]
+
+
+class _Feeding(threading.Thread):
+    """Feeds articles through the sidecar until it is stopped, and keeps what was taken."""
+
+    def __init__(self, sidecar: SidecarProcess) -> None:
+        super().__init__()
+        self.fed: Articles = {}
+        self._sidecar = sidecar
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        with Elasticsearch(self._sidecar.url, request_timeout=60) as es:
+            stream = articles(10_000_000, seed=_LIVE_SEED)
+            while not self._stopped.wait(_LIVE_EVERY_S):
+                now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+                batch = [{**next(stream), "published_at": now, "_index": _LIVE} for _ in range(_LIVE_AT_ONCE)]
+                for each in batch:
+                    each["_id"] = f"live-{each['_id']}"
+                helpers.bulk(es, batch)
+                for each in batch:
+                    del each["_index"]
+                    self.fed[each["_id"]] = each
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+
+def _say(what: str) -> None:
+    sys.stdout.write(f"{dt.datetime.now():%H:%M:%S} {what}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

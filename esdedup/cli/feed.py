@@ -24,6 +24,7 @@ from esdedup.ingest.load import Load
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES
+from esdedup.reading.scope import Scope
 
 
 @command("setup", example="esdedup setup news --shards 3 --route-by-root")
@@ -196,7 +197,7 @@ def learn(
     indexed later.
 
     Options:
-        files: As for index. Default: the articles that the index has.
+        files: As for index. Default: the articles that the index, alias or pattern has.
     """
     profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     refuse_to_keep(profile)
@@ -219,7 +220,7 @@ def learn(
             forest=forest.name,
             wait_s=forest.wait_s,
         )
-        own = dedup.require_ready(index)
+        own = execute(patient(client), Scope(fields=fields).fields_of(index))
         with _reported(report, index=index, interrupted=interrupted), dedup:
             if files:
                 with output.file_progress("learning", total_bytes(files)) as on_bytes:

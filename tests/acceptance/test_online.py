@@ -19,6 +19,29 @@ from tests.support.browsing import SampleSite
 from tests.support.names import Names
 
 
+def test_learn_from_what_an_alias_has(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    days, forest = [index_name("one"), index_name("other")], index_name("forest")
+    for day in days:
+        assert run("setup", day, "--text-field", "body", url=elasticsearch_url).code == 0
+    for at, article in enumerate(sample.articles(40)):
+        es.index(index=days[at % 2], id=article["id"], document={"body": article["text"]})
+    # No index of the alias is the one to write to.
+    alias = f"{days[0]}-alias"
+    es.indices.put_alias(index=days, name=alias)
+    es.indices.refresh(index=alias)
+    learn = ("learn", "--index", alias, "--forest", forest, "--json")
+    done = run(*learn, url=elasticsearch_url)
+    assert done.code == 0, done.err
+    assert (done.json["read"], done.json["failed"]) == (40, 0)
+    assert done.json["learned"] > 0
+    assert run(*learn, url=elasticsearch_url).json["learned"] == 0
+    missing = run("learn", "--index", f"{alias}-not", "--forest", forest, url=elasticsearch_url)
+    assert missing.code != 0
+    assert "there is no index" in missing.err
+
+
 def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     articles = list(sample.articles(300))

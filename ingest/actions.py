@@ -27,8 +27,9 @@ _META = {"_op_type"} | {
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
-# The fields of the dedup object that some articles lack. An update merges objects, so it has to clear them.
-_OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "seen", "published")
+OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "seen", "published")
+"""The fields of the dedup object that some articles lack: an update, which merges objects, clears them."""
+
 _MISSING = object()
 
 
@@ -240,7 +241,7 @@ class LocalDecision(NamedTuple):
             doc, is_upsert = source["doc"], doc_is_upsert(source)
             if is_upsert:
                 parts.pop("upsert", None)
-            parts["doc"] = dict.fromkeys(_OPTIONAL) | parts["doc"]
+            parts["doc"] = dict.fromkeys(OPTIONAL) | parts["doc"]
             if value_of(doc, fields.time) is None:
                 # An article that exists keeps its date, and so when it was published; a new one has none.
                 del parts["doc"]["published"]

@@ -30,6 +30,7 @@ _PLACES = {
     "index": ("feed", "index"),
     "learn": ("feed", "learn"),
     "adopt": ("adopt", "adopt"),
+    "migrate": ("migrate", "migrate"),
     "list": ("read", "list_rows"),
     "similar": ("read", "similar"),
     "serve": ("serve", "serve"),

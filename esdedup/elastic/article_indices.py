@@ -208,13 +208,13 @@ class Articles:
         written = names[0] if len(names) == 1 else self._write_index(index, found)
         if found:
             _refuse_closed(written, found[written])
-        fields = require_kept(written, mappings[written], self._fields)
+        fields, forest = require_kept(written, mappings[written], self._fields)
         check_mappings(mappings, fields)
         return WritableIndex(
             fields=fields,
             name=written,
             is_routed_by_root=is_routed_by_root(mappings[written]),
-            forest=kept_forest(mappings[written]),
+            forest=forest,
         )
 
     def have_roots(self, index: str, fields: Fields) -> bool:

@@ -59,6 +59,29 @@ def kept_forest(mapping: dict[str, Any]) -> str | None:
     return kept if isinstance(kept, str) else None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NextObject:
+    """The object that a migration fills in articles, beside the one that is read."""
+
+    dedup: str
+    # Whose roots are in it.
+    forest: str
+    # The highest number of an article when the migration began.
+    since_seq: int
+
+
+def next_object(mapping: dict[str, Any]) -> NextObject | None:
+    """Return the object that a migration fills; None if there is no migration."""
+    kept = _kept(mapping, "next")
+    return NextObject(**kept) if isinstance(kept, dict) else None
+
+
+def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
+    """Return the objects that were read before migrations: articles keep the roots in them."""
+    kept = _kept(mapping, "former")
+    return tuple(map(str, kept)) if isinstance(kept, list) else ()
+
+
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
     """Return whether the articles of an index with that mapping are routed by their roots."""
     return mapping.get("_routing", {}).get("required") is True and _kept(mapping, "routed_by_root") is True
@@ -67,10 +90,25 @@ def is_routed_by_root(mapping: dict[str, Any]) -> bool:
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
     """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields.
 
-    With `forest`, it belongs to that from now on.
+    With `forest`, it belongs to that from now on. The object that it had before becomes a former one.
     """
+    kept: dict[str, Any] = {"fields": dataclasses.asdict(fields)}
+    if forest is not None:
+        kept["forest"] = forest
+    before = kept_fields(mapping) or Fields()
+    if before.dedup != fields.dedup and is_mapped(mapping, before.root):
+        former = dict.fromkeys([*former_objects(mapping), before.dedup])
+        kept |= {"former": [each for each in former if each != fields.dedup], "next": None}
+    return _meta_with(mapping, kept)
+
+
+def meta_with_next(mapping: dict[str, Any], following: NextObject) -> dict[str, Any]:
+    """Return what the `_meta` of an index becomes when a migration begins to fill another object."""
+    return _meta_with(mapping, {"next": dataclasses.asdict(following)})
+
+
+def _meta_with(mapping: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
     meta: dict[str, Any] = mapping.get("_meta", {})
-    kept = {"fields": dataclasses.asdict(fields)} | ({} if forest is None else {"forest": forest})
     return meta | {"esdedup": meta.get("esdedup", {}) | kept}
 
 
@@ -106,19 +144,21 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
     return next(iter(index_of), Fields())
 
 
-def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> Fields:
-    """Return the names of the fields of articles that are written to an index.
+def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
+    """Return the names of the fields of articles that are written to an index, and the forest they belong to.
 
-    Those given must be its own, or readers would not find the fields.
+    Those given must be its own, or readers would not find the fields; or be those that a migration fills.
     """
-    kept = kept_fields(mapping)
+    kept, following = kept_fields(mapping), next_object(mapping)
+    if following is not None and given == dataclasses.replace(kept or Fields(), dedup=following.dedup):
+        return given, following.forest
     if given is not None and kept not in (None, given):
         raise IndexNotReady(
             f"the index {index!r} was set up with other names of fields ({_differences(kept, given)}): "
             "leave the names out to use its own, or set it up again to change them",
             index=index,
         )
-    return given or kept or Fields()
+    return given or kept or Fields(), kept_forest(mapping)
 
 
 def _differences(one: Fields, other: Fields) -> str:

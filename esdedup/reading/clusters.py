@@ -13,7 +13,7 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useles
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
-from esdedup.elastic.requests import Query, Requests
+from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, refuse_surrogates, signature_of, value_of
 from esdedup.fingerprint.agreement import Comparison
@@ -123,7 +123,8 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        root: The cluster's root.
+        root: The cluster's root, or the one that it had before a migration: then the cluster is meant that
+            most of its articles are in now.
 
     Returns:
         A page without articles if none has this root; how similar they are is not computed.
@@ -131,8 +132,21 @@ def cluster(
     paging = _paging(page, size, after, source_includes)
     check_term("root", root)
     ready = yield from scope.ready(index)
-    query, identity = others(root, fields=ready.fields), [index, root]
+    identity = [index, root]
+    if ready.former_roots:
+        root = yield from _present_root(ready, root)
+    query = others(root, fields=ready.fields)
     return (yield from _page_of(ready, query, paging, source_includes, root=root, identity=identity))
+
+
+def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
+    """Return the root that most articles have which have a root, or had it before a migration."""
+    for field in (ready.fields.root, *ready.former_roots):
+        most = {"terms": {"field": ready.fields.root, "size": 1}}
+        found = yield from aggregate(ready.index, {"term": {field: root}}, {"most": most})
+        if buckets := found["most"]["buckets"]:
+            return str(buckets[0]["key"])
+    return root
 
 
 def similar(

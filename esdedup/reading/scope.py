@@ -8,11 +8,13 @@ from esdedup.elastic import limits
 from esdedup.elastic.mappings import (
     check_mappings,
     fields_of,
+    former_objects,
     hides_new_fields,
     is_mapped,
     is_routed_by_root,
     is_set_up,
     mapping_of,
+    next_object,
     refuse_forests,
 )
 from esdedup.elastic.requests import ReadFilters, ReadMappings, Requests
@@ -89,14 +91,23 @@ class ReadyIndex:
         some = set.union(*self._keyword_fields_of_each())
         return source + _languages_first(some.difference(self.keyword_fields))
 
+    @property
+    def former_roots(self) -> list[str]:
+        """The fields with the roots that articles had before migrations, the latest first."""
+        former = dict.fromkeys(each for mapping in self.mappings.values() for each in former_objects(mapping))
+        return [f"{each}.root" for each in reversed(former)]
+
     def _keyword_fields_of_each(self) -> list[set[str]]:
         fields = self.fields
+        following = [found.dedup for each in self.mappings.values() if (found := next_object(each))]
+        former = [each for mapping in self.mappings.values() for each in former_objects(mapping)]
+        written = tuple(f"{each}." for each in (fields.dedup, *following, *former))
         own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
         return [
             {
                 name
                 for name, mapping in _with_names(of_index.get("properties", {}))
-                if name not in own and not name.startswith(f"{fields.dedup}.") and _can_be_chosen_by(mapping)
+                if name not in own and not name.startswith(written) and _can_be_chosen_by(mapping)
             }
             for of_index in self.mappings.values()
         ]

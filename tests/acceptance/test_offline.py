@@ -174,6 +174,7 @@ COMMANDS = [
         "index",
         "learn",
         "adopt",
+        "migrate",
         "list",
         "similar",
         "show",

@@ -94,7 +94,7 @@ def test_articles_get_the_roots_that_they_would_have_been_fed_with(
     with Dedup(es, forest=forest, fields=adoption.fields) as dedup:
         adoption.run(dedup, learn_first=learn_first)
     summary = adoption.summary
-    assert (summary.read, summary.adopted, summary.changed, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
+    assert (summary.read, summary.enriched, summary.changed, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
     assert summary.new_roots + summary.joined + summary.known == len(ARTICLES)
     if not learn_first:
         # All are of one retention.
@@ -173,7 +173,7 @@ def test_others_feed_a_sidecar_meanwhile(
             with Dedup(es, forest=forest, fields=OWN, sidecar=sidecar.url) as dedup:
                 adoption.run(dedup, backfill=False, most_per_s=1_000)
             feeder.join()
-    assert (adoption.summary.adopted, adoption.summary.failed) == (len(old), 0)
+    assert (adoption.summary.enriched, adoption.summary.failed) == (len(old), 0)
     found = sources(es, alias)
     assert len(found) == len(ARTICLES)
     assert len({each["dedup"]["seq"] for each in found.values()}) == len(ARTICLES)

@@ -82,7 +82,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
     if found["format"] != FORMAT:
         raise ForestMismatch(
             f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
-            f"format {FORMAT}: use the version that made it, or index the articles anew, with another forest",
+            f"format {FORMAT}: `esdedup migrate` takes its articles over to another forest",
             forest=name,
             found=found["format"],
             supported=FORMAT,
@@ -90,7 +90,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
     if found["layout"] != NODES.name:
         raise ForestMismatch(
             f"the forest {name!r} finds nodes by keys of the layout {found['layout']!r}, and this version of "
-            f"esdedup by {NODES.name!r} alone: index the articles anew, with another forest",
+            f"esdedup by {NODES.name!r} alone: `esdedup migrate` takes its articles over to another forest",
             forest=name,
             found=found["profile"],
         )
@@ -98,8 +98,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
     if rules is not None and rules.keys() != {field.name for field in dataclasses.fields(Agreement)}:
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {found['profile']!r}, whose rules this version of "
-            "esdedup does not have: use the version that made it, or index the articles anew, with another "
-            "forest",
+            "esdedup does not have: `esdedup migrate` takes its articles over to another forest",
             forest=name,
             found=found["profile"],
         )

@@ -1,0 +1,244 @@
+"""Enriches articles in the indices where they are, whatever others write meanwhile."""
+
+import collections
+import fnmatch
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+import pydantic
+from elasticsearch import Elasticsearch
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.enricher import check_again
+from esdedup.ingest.load import OUTCOMES
+
+from esdedup.elastic.bulk import ArticleBulk, Written
+from esdedup.elastic.errors import translated
+from esdedup.elastic.execute import hit_pages
+from esdedup.elastic.mappings import is_routed_by_root, refuse_forests
+from esdedup.elastic.patience import patient
+from esdedup.elastic.requests import Query
+from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, SettingError
+from esdedup.fields import Fields
+from esdedup.forest import Assignment
+
+Hit = dict[str, Any]
+
+_HITS_AT_ONCE = 500
+_MOST_INDICES = 10_000
+# Of an update: the article was written or deleted since it was read.
+_CHANGED_STATUSES = frozenset({404, 409})
+_BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
+
+
+class FoundIndex(pydantic.BaseModel, frozen=True):
+    """An index, as it was before its articles were enriched."""
+
+    index: str
+    # All that it has, and those of them that are to be enriched.
+    articles: int
+    without_root: int
+    # Of its primary shards.
+    size_bytes: int
+    is_set_up: bool
+
+
+class InPlaceSummary(pydantic.BaseModel, frozen=True):
+    """The outcome of a run: each article that was read was enriched, has changed, or failed."""
+
+    read: int
+    enriched: int
+    # Written or deleted by others since it was read. What has no root then was read again.
+    changed: int
+    failed: int
+    # The enriched ones, by what the forest decided.
+    new_roots: int
+    joined: int
+    known: int
+    without_fingerprint: int
+    seconds: float
+
+
+class InPlace:
+    """Articles of some indices that are enriched where they are.
+
+    What has been done is seen in the articles themselves: after a run that was killed, another one goes on.
+    """
+
+    # The names of the articles' fields, with the object that is written.
+    fields: Fields
+
+    def __init__(
+        self, client: Elasticsearch, index: str, *, on_rejected: Callable[[ArticleRejected], None]
+    ) -> None:
+        if not index:
+            raise SettingError("the name of the index is empty")
+        self._client = client
+        self._index = index
+        self._on_rejected = on_rejected
+        self._bulk = ArticleBulk(client, index=index)
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._failed: set[str] = set()
+        self._seconds = 0.0
+
+    @property
+    def summary(self) -> InPlaceSummary:
+        """The run so far; after an error, articles that were read and not acknowledged count as failed."""
+        counts = {name: self._counts[name] for name in InPlaceSummary.model_fields}
+        counts["failed"] = counts["read"] - counts["enriched"] - counts["changed"]
+        return InPlaceSummary.model_validate(counts | {"seconds": round(self._seconds, 3)})
+
+    @property
+    def _to_do(self) -> Query:
+        """A query for the articles that are to be enriched."""
+        return {"bool": {"must_not": {"exists": {"field": self.fields.root}}}}
+
+    def _indices(self) -> dict[str, dict[str, Any]]:
+        with translated(f"look at {self._index!r}", index=self._index):
+            found = dict(patient(self._client).indices.get(index=self._index))
+        if not found:
+            raise IndexNotReady(f"there is no index {self._index!r}", index=self._index, status=404)
+        refuse_forests({name: each["mappings"] for name, each in found.items()})
+        return found
+
+    def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:
+        """Make sure that articles of indices can be updated."""
+        for name, each in indices.items():
+            blocks = each["settings"]["index"].get("blocks", {})
+            if block := next((block for block in _BLOCKS if blocks.get(block) == "true"), None):
+                raise IndexBlocked(
+                    f"the index {name!r} is read-only (index.blocks.{block}), so its articles cannot be "
+                    "enriched: lift the block, or name the others",
+                    index=name,
+                )
+            if is_routed_by_root(each["mappings"]):
+                raise IndexNotReady(
+                    f"the index {name!r} is routed by root, so its articles cannot be enriched where they "
+                    "are: index them again",
+                    index=name,
+                )
+
+    def _look(self, indices: Collection[str], *, set_up: Collection[str]) -> tuple[FoundIndex, ...]:
+        """Count what is to be done."""
+        client = patient(self._client)
+        by_index = {
+            "terms": {"field": "_index", "size": _MOST_INDICES},
+            "aggs": {"todo": {"filter": self._to_do}},
+        }
+        with translated(f"count the articles of {self._index!r}", index=self._index):
+            counted = client.search(index=self._index, size=0, aggs={"indices": by_index})
+            sizes = client.indices.stats(index=self._index, metric="store")["indices"]
+        counts = {each["key"]: each for each in counted["aggregations"]["indices"]["buckets"]}
+        return tuple(
+            FoundIndex(
+                index=name,
+                articles=counts[name]["doc_count"] if name in counts else 0,
+                without_root=counts[name]["todo"]["doc_count"] if name in counts else 0,
+                size_bytes=sizes[name]["primaries"]["store"]["size_in_bytes"] if name in sizes else 0,
+                is_set_up=name in set_up,
+            )
+            for name in sorted(indices)
+        )
+
+    def _templates(self, indices: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+        """Return the index templates that make such indices; none that Elasticsearch manages."""
+        # Of a data stream's index, those of the stream.
+        names = {each.get("data_stream", name) for name, each in indices.items()}
+        client = patient(self._client).options(ignore_status=403)
+        with translated(f"read the templates of {self._index!r}"):
+            templates = client.indices.get_index_template().get("index_templates", [])
+        found = set()
+        for name in names:
+            matching = [
+                each
+                for each in templates
+                if any(fnmatch.fnmatchcase(name, one) for one in each["index_template"]["index_patterns"])
+            ]
+            strongest = max(
+                matching, key=lambda each: each["index_template"].get("priority", 0), default=None
+            )
+            if strongest and not strongest["index_template"].get("_meta", {}).get("managed"):
+                found.add(strongest["name"])
+        return tuple(sorted(found))
+
+    def _hits(self, query: Query, *sort: Query) -> Iterator[Hit]:
+        """Yield what matches, in an order, but for what has failed."""
+        body: Query = {
+            "query": query,
+            "sort": [*sort, {"_index": "asc"}],
+            "size": _HITS_AT_ONCE,
+            "seq_no_primary_term": True,
+            "track_total_hits": False,
+        }
+        for page in hit_pages(patient(self._client), self._index, body):
+            yield from (hit for hit in page if hit["_id"] not in self._failed)
+
+    def _enrich(
+        self,
+        dedup: Dedup,
+        hits: Iterable[Hit],
+        *,
+        backfill: bool,
+        most_per_s: float | None,
+        on_read: Callable[[int], None],
+    ) -> None:
+        """Enrich articles as they are now; what was changed since it was read stays as it is."""
+        outcomes: dict[tuple[str, str], str] = {}
+        started, before = time.monotonic(), self._written
+        try:
+            for written in self._bulk.write(self._updates(dedup, hits, outcomes, backfill)):
+                for index in {each.index for each in written}:
+                    check_again(dedup.require_ready, index)
+                self._acknowledge(written, outcomes)
+                on_read(len(written))
+                if most_per_s is not None:
+                    due_s = (self._written - before) / most_per_s
+                    time.sleep(max(0.0, started + due_s - time.monotonic()))
+        finally:
+            self._seconds += time.monotonic() - started
+
+    @property
+    def _written(self) -> int:
+        return self._counts["enriched"] + self._counts["changed"]
+
+    def _updates(
+        self, dedup: Dedup, hits: Iterable[Hit], outcomes: dict[tuple[str, str], str], backfill: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the updates of articles, and note what was decided for each."""
+        decided: collections.deque[str] = collections.deque()
+
+        def assigned(_: ArticleAction, assignment: Assignment) -> None:
+            decided.append(OUTCOMES[assignment.kind])
+
+        actions = map(self._action, hits)
+        enriched = dedup.enrich(actions, backfill=backfill, on_rejected=self._reject, on_assigned=assigned)
+        for action in enriched:
+            outcomes[action["_index"], action["_id"]] = decided.popleft()
+            added = {self.fields.dedup: self._added(action)}
+            yield action | {"_op_type": "update", "_source": {"doc": added}}
+
+    def _action(self, hit: Hit) -> dict[str, Any]:
+        self._counts["read"] += 1
+        action = {"_index": hit["_index"], "_id": hit["_id"], "_source": hit["_source"]}
+        version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
+        return action | version | ({"routing": hit["_routing"]} if "_routing" in hit else {})
+
+    def _added(self, action: dict[str, Any]) -> dict[str, Any]:
+        """Return the object that an article gets, by its action as it was enriched."""
+        added: dict[str, Any] = action["_source"][self.fields.dedup]
+        return added
+
+    def _acknowledge(self, written: list[Written], outcomes: dict[tuple[str, str], str]) -> None:
+        for each in written:
+            outcome = outcomes.pop((each.index, each.id))
+            if each.refusal is None:
+                self._counts.update(["enriched", outcome])
+            elif each.status in _CHANGED_STATUSES:
+                self._counts["changed"] += 1
+            else:
+                self._reject(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
+
+    def _reject(self, rejected: ArticleRejected) -> None:
+        self._failed.add(rejected.article)
+        self._on_rejected(rejected)

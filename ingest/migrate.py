@@ -1,0 +1,302 @@
+"""Migrates articles to another forest: of another profile, or of the present format.
+
+In the order of their arrival, they get a second object of fields beside the first, which goes on being read
+and fed. Then all the indices change over at once.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+
+from elasticsearch import Elasticsearch
+from esdedup.ingest.actions import OPTIONAL
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.enricher import log_rejected
+from esdedup.ingest.in_place import Hit, InPlace
+
+from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.errors import translated
+from esdedup.elastic.execute import execute, hit_pages
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.lease import Lease, LeaseTerms
+from esdedup.elastic.mappings import (
+    NextObject,
+    dedup_properties,
+    fields_of,
+    is_set_up,
+    kept_fields,
+    kept_forest,
+    mapping_of,
+    meta_with_fields,
+    meta_with_next,
+    next_object,
+    refuse_unusable,
+)
+from esdedup.elastic.names import check_index_name
+from esdedup.elastic.patience import patient
+from esdedup.elastic.requests import Query, aggregate, refresh
+from esdedup.errors import ArticleRejected, ForestMismatch, ForestMissing, IndexNotReady, SettingError
+from esdedup.fields import Fields, value_of
+
+# A pass that read no more has caught up: so many are given their roots in a second or two.
+_FEW = 5_000
+_COMPARED_AT_ONCE = 5_000
+_NAMES_AT_ONCE = 50
+
+
+class Migration(InPlace):
+    """Gives articles the roots of another forest, and changes their indices over to it.
+
+    Whatever is fed meanwhile goes on to the present forest; it is read again by the numbers of its arrival.
+    """
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        index: str,
+        *,
+        forest: str,
+        to: str,
+        on_rejected: Callable[[ArticleRejected], None] = log_rejected,
+    ) -> None:
+        """Look at the indices behind a name; nothing is written.
+
+        Args:
+            client: Closed by the caller.
+            index: An index, alias, pattern or data stream, or several names: all indices of the forest.
+            forest: The present forest; of any profile or format, or deleted.
+            to: The other forest, which the first article makes.
+            on_rejected: Called for each article that cannot be enriched, and stays as it is.
+
+        Raises:
+            IndexBlocked: An index is read-only.
+            IndexNotReady: There is none that was set up, one is routed by root or belongs to another forest,
+                or is being migrated to another one.
+            SettingError: The forests have one name, or all the indices belong to the other one already.
+        """
+        super().__init__(client, index, on_rejected=on_rejected)
+        check_index_name(to)
+        if to == forest:
+            raise SettingError(f"both forests have the name {to!r}: the articles migrate to another one")
+        self._forest, self._to = forest, to
+        indices = self._set_up()
+        self._refuse_unwritable(indices)
+        # What was not changed over.
+        mappings = {name: each["mappings"] for name, each in indices.items()}
+        present = {name: each for name, each in mappings.items() if kept_forest(each) != to}
+        if not present:
+            raise SettingError(f"the indices of {index!r} belong to the forest {to!r} already")
+        self._refuse_others(present)
+        self._present = fields_of(present, given=None)
+        begun = next(filter(None, map(next_object, present.values())), None)
+        self._next = begun or NextObject(
+            dedup=_free_name(self._present.dedup, mappings.values()), forest=to, since_seq=self._latest_seq()
+        )
+        self.fields = dataclasses.replace(self._present, dedup=self._next.dedup)
+        self._prepared = set(mappings)
+        self.found = self._look(mappings, set_up=mappings)
+        self.templates = self._templates(indices)
+        # By index and id: when an article that is being enriched was published; and what another's present
+        # object has that differs from its new one, even after that was made anew.
+        self._published: dict[tuple[str, str], Any] = {}
+        self._differing: dict[tuple[str, str], list[Any]] = {}
+
+    @property
+    def retention(self) -> timedelta | None:
+        """The retention of the present forest; None if this version cannot read it."""
+        with contextlib.suppress(ForestMismatch, ForestMissing):
+            status = ForestIndex.find(self._client, self._forest).status()
+            return timedelta(milliseconds=status.aging.retention_ms)
+        return None
+
+    def run(
+        self,
+        dedup: Dedup,
+        *,
+        most_per_s: float | None = None,
+        on_read: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Give the articles the other forest's roots, until it has caught up with what is fed meanwhile.
+
+        Args:
+            dedup: Made with `fields` and the other forest.
+            most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
+            on_read: Called with the number of articles after each request.
+
+        Raises:
+            IndexNotReady: An index was deleted or changed meanwhile.
+            ForestError: Another process owns the other forest, or it has another profile.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        while self._pass(dedup, since_seq=None, most_per_s=most_per_s, on_read=on_read) > _FEW:
+            pass
+
+    def swap(
+        self, dedup: Dedup, *, wait_s: float = 0.0, on_read: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Change the indices and their templates over to the other forest, with all that was fed until then.
+
+        After `run`. Nobody can feed the present forest meanwhile, nor these indices with it afterwards.
+        Readers see the old roots, and ten seconds later at most the new ones.
+
+        Args:
+            dedup: As for `run`.
+            wait_s: How long to wait until nobody owns the present forest.
+            on_read: As for `run`.
+
+        Raises:
+            ForestBusy: Another process owns the present forest, and still did after waiting.
+            ForestError: Another process owns the other forest.
+            IndexNotReady: An index was deleted or changed meanwhile.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        client = patient(self._client)
+        with self._nobody_feeding(wait_s):
+            while self._pass(dedup, since_seq=self._next.since_seq, most_per_s=None, on_read=on_read):
+                pass
+            for template in self.templates:
+                Articles(client, fields=self.fields).setup_template(template, forest=self._to)
+            by_meta: dict[str, list[str]] = collections.defaultdict(list)
+            for name, each in self._set_up().items():
+                meta = meta_with_fields(each["mappings"], self.fields, forest=self._to)
+                by_meta[json.dumps(meta, sort_keys=True)].append(name)
+            with translated(f"change {self._index!r} over", index=self._index):
+                # Those that keep the same change in one step of the server's.
+                for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
+                    for start in range(0, len(names), _NAMES_AT_ONCE):
+                        some = names[start : start + _NAMES_AT_ONCE] if len(by_meta) > 1 else self._index
+                        client.indices.put_mapping(index=some, meta=json.loads(kept))
+
+    def _pass(
+        self,
+        dedup: Dedup,
+        *,
+        since_seq: int | None,
+        most_per_s: float | None,
+        on_read: Callable[[int], None],
+    ) -> int:
+        """Enrich what has no root of the other forest, and again what has changed since; return how many.
+
+        What has changed is looked for among the articles that came after a number; None: among all.
+        """
+        read = self._counts["read"]
+        self._prepare()
+        execute(patient(self._client), refresh(self._index))
+        in_order = self._hits(self._to_do, {self._present.seq: {"order": "asc", "unmapped_type": "long"}})
+        for hits in (in_order, self._changed(since_seq)):
+            self._enrich(dedup, hits, backfill=True, most_per_s=most_per_s, on_read=on_read)
+        return self._counts["read"] - read
+
+    def _prepare(self) -> None:
+        """Add the object to indices that lack it, such as those that have come since."""
+        for name, each in self._set_up().items():
+            mapping = each["mappings"]
+            if next_object(mapping) is None and (kept_fields(mapping) or Fields()).dedup != self.fields.dedup:
+                refuse_unusable({name: mapping}, self.fields)
+                with translated(f"add the object {self.fields.dedup!r} to {name!r}", index=name):
+                    patient(self._client).indices.put_mapping(
+                        index=name,
+                        properties=dedup_properties(self.fields.dedup),
+                        meta=meta_with_next(mapping, self._next),
+                    )
+            self._prepared.add(name)
+
+    def _set_up(self) -> dict[str, dict[str, Any]]:
+        indices = self._indices()
+        found = {name: each for name, each in indices.items() if is_set_up(each["mappings"], given=None)}
+        if not found:
+            raise IndexNotReady(f"no index {self._index!r} was set up: there is nothing to migrate")
+        return found
+
+    def _refuse_others(self, mappings: dict[str, dict[str, Any]]) -> None:
+        """Make sure that indices belong to the present forest, and migrate to no other one."""
+        for name, mapping in mappings.items():
+            if (owner := kept_forest(mapping)) not in {None, self._forest}:
+                raise IndexNotReady(
+                    f"the index {name!r} belongs to the forest {owner!r}, and not to {self._forest!r}",
+                    index=name,
+                )
+            if (begun := next_object(mapping)) is not None and begun.forest != self._to:
+                raise IndexNotReady(
+                    f"the index {name!r} is being migrated to the forest {begun.forest!r}: go on with that",
+                    index=name,
+                )
+
+    def _latest_seq(self) -> int:
+        latest = {"latest": {"max": {"field": self._present.seq}}}
+        found = execute(patient(self._client), aggregate(self._index, {"match_all": {}}, latest))
+        return int(found["latest"]["value"] or 0)
+
+    @contextlib.contextmanager
+    def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
+        """Hold the lease on the present forest, if there still is one."""
+        client = patient(self._client)
+        with translated(f"look for the forest {self._forest!r}", index=self._forest):
+            if not client.indices.exists(index=self._forest):
+                yield
+                return
+        lease = Lease(client, forest=self._forest, terms=LeaseTerms(wait_s=wait_s))
+        lease.acquire()
+        try:
+            yield
+        finally:
+            lease.release()
+
+    @property
+    def _to_do(self) -> Query:
+        enriched = [{"exists": {"field": self._present.root}}, {"terms": {"_index": sorted(self._prepared)}}]
+        return {"bool": {"filter": enriched, "must_not": {"exists": {"field": self.fields.root}}}}
+
+    def _changed(self, since_seq: int | None) -> Iterator[Hit]:
+        """Yield articles whose text or time is no longer what their new object was made of."""
+        present, new = self._present, self.fields
+        pairs = [(f"{present.dedup}.{each}", f"{new.dedup}.{each}") for each in ("page", "published")]
+        filters: list[Query] = [{"exists": {"field": new.root}}, {"exists": {"field": present.root}}]
+        if since_seq is not None:
+            filters.append({"range": {present.seq: {"gt": since_seq}}})
+        body: Query = {
+            "query": {"bool": {"filter": filters}},
+            "sort": [{present.seq: {"order": "asc", "unmapped_type": "long"}}],
+            "size": _COMPARED_AT_ONCE,
+            "_source": False,
+            "docvalue_fields": [present.seq, *itertools.chain.from_iterable(pairs)],
+            "track_total_hits": False,
+        }
+        for page in hit_pages(patient(self._client), self._index, body):
+            differing: dict[str, list[str]] = collections.defaultdict(list)
+            for hit in page:
+                values, key = hit["fields"], (hit["_index"], hit["_id"])
+                now = [values.get(name) for name, _ in pairs]
+                if now != [values.get(name) for _, name in pairs] and self._differing.get(key) != now:
+                    self._differing[key] = now
+                    differing[hit["_index"]].append(hit["_id"])
+            for name, ids in differing.items():
+                these = [{"term": {"_index": name}}, {"ids": {"values": ids}}]
+                yield from self._hits({"bool": {"filter": these}}, {present.seq: {"order": "asc"}})
+
+    def _action(self, hit: Hit) -> dict[str, Any]:
+        """Return an article's action, with the forest's time at its arrival in place of its own time."""
+        source = hit["_source"]
+        self._published[hit["_index"], hit["_id"]] = value_of(source, self._present.published)
+        seen = value_of(source, f"{self._present.dedup}.seen")
+        timed = source if seen is None else {**source, self.fields.time: seen}
+        return super()._action({**hit, "_source": timed})
+
+    def _added(self, action: dict[str, Any]) -> dict[str, Any]:
+        """Return the new object, in place of what it was before; the article keeps its place in time."""
+        published = self._published.pop((action["_index"], action["_id"]))
+        before = OPTIONAL if self.fields.dedup in action["_source"] else ()
+        return dict.fromkeys(before) | super()._added(action) | {"published": published}
+
+
+def _free_name(present: str, mappings: Iterable[dict[str, Any]]) -> str:
+    """Return a name for an object that no index has."""
+    stem, found = re.sub(r"_\d+$", "", present), list(mappings)
+    names = (f"{stem}_{number}" for number in itertools.count(2))
+    return next(name for name in names if not any(mapping_of(each, name) for each in found))

@@ -1,0 +1,336 @@
+"""Articles go over to another forest while others read them and feed the present one."""
+
+import dataclasses
+import subprocess
+import sys
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.cluster import Clustering
+from esdedup.ingest.files import FileArticle
+from esdedup.ingest.migrate import Migration
+
+from esdedup import (
+    CLASSIC,
+    Dedup,
+    Fields,
+    ForestBusy,
+    ForestMismatch,
+    IndexNotReady,
+    Maintenance,
+    Reader,
+    ServerError,
+    SettingError,
+)
+from esdedup.fingerprint.profile import DEFAULT
+from tests import sample
+from tests.support.forests import feed
+from tests.support.names import Names
+from tests.support.sidecar_process import ROOT, running
+
+ARTICLES = [
+    {"_id": each["id"], **{name: value for name, value in each.items() if name != "id"}}
+    for each in sample.articles(400)
+]
+NEXT = Fields(dedup="dedup_2")
+RETENTION = timedelta(days=20)
+DAYS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Old:
+    """Some indices behind an alias, and their forest."""
+
+    alias: str
+    days: list[str]
+    forest: str
+    to: str
+
+    def feed(self, es: Elasticsearch, articles: list[dict[str, Any]], **how: Any) -> None:
+        with Dedup(es, forest=self.forest, profile=CLASSIC, retention=RETENTION, wait_s=30) as dedup:
+            for at, day in enumerate(self.days):
+                dedup.setup(day, forest=self.forest)
+                feed(es, dedup, day, articles[at::DAYS], backfill=True, **how)
+        es.indices.put_alias(index=self.days, name=self.alias)
+
+    def migration(self, es: Elasticsearch) -> Migration:
+        return Migration(es, self.alias, forest=self.forest, to=self.to)
+
+    def dedup(self, es: Elasticsearch, migration: Migration) -> Dedup:
+        return Dedup(
+            es, forest=self.to, fields=migration.fields, retention=migration.retention, batch_size=50
+        )
+
+    def migrate(self, es: Elasticsearch, *, swap: bool = False) -> Migration:
+        migration = self.migration(es)
+        with self.dedup(es, migration) as dedup:
+            migration.run(dedup)
+            if swap:
+                migration.swap(dedup)
+        return migration
+
+
+@pytest.fixture
+def old(index_name: Names) -> Old:
+    days = [index_name(f"day-{number}") for number in range(DAYS)]
+    return Old(f"{days[0]}-alias", days, index_name("classic"), index_name("verified"))
+
+
+def sources(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
+    es.indices.refresh(index=index)
+    return {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=index)}
+
+
+def roots(es: Elasticsearch, index: str, name: str) -> dict[str, str]:
+    return {each: found[name]["root"] for each, found in sources(es, index).items()}
+
+
+def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
+    """Check that articles have the roots of a replay, in the order of the numbers in an object of theirs."""
+    found = sources(es, old.alias)
+    replay = Clustering(
+        profile=DEFAULT,
+        fields=Fields(time="dedup.seen", dedup="other"),
+        use_time=True,
+        retention=RETENTION,
+        on_rejected=lambda rejected: pytest.fail(str(rejected)),
+    )
+    in_order = sorted(found.items(), key=lambda item: item[1][of]["seq"])
+    articles = (FileArticle(place=name, id=name, article=each, size_bytes=0) for name, each in in_order)
+    expected = {each.id: each.root for each in replay.cluster(articles)}
+    assert {name: each["dedup_2"]["root"] for name, each in found.items()} == expected
+    for each in found.values():
+        assert each["dedup_2"]["published"] == each["dedup"]["published"]
+        assert each["dedup_2"]["page"] == each["dedup"]["page"]
+    assert not list(Maintenance(es, forest=old.to, fields=NEXT).verify([old.alias]))
+
+
+def test_articles_get_the_other_roots_in_the_order_in_which_they_came(es: Elasticsearch, old: Old) -> None:
+    old.feed(es, ARTICLES)
+    before, listed = sources(es, old.alias), Reader(es).list(old.alias, sort="similar-desc")
+    overview = Reader(es).overview(old.alias)
+    migration = old.migrate(es)
+    assert (migration.fields, migration.retention) == (NEXT, RETENTION)
+    assert (migration.summary.read, migration.summary.enriched) == (len(ARTICLES),) * 2
+    check(es, old)
+    for name, each in sources(es, old.alias).items():
+        assert {key: value for key, value in each.items() if key != "dedup_2"} == before[name]
+    # For readers nothing has changed, unless they ask for it.
+    assert Reader(es).list(old.alias, sort="similar-desc") == listed
+    assert Reader(es).overview(old.alias) == overview
+    assert Reader(es, fields=NEXT).list(old.alias, sort="similar-desc").total_rows != listed.total_rows
+    # There is nothing left to do.
+    again = old.migrate(es, swap=True)
+    assert again.summary.read == 0
+    after = Reader(es).list(old.alias, sort="similar-desc", size=100)
+    assert (after.total_articles, after.not_enriched) == (len(ARTICLES), 0)
+    assert after == Reader(es, fields=NEXT).list(old.alias, sort="similar-desc", size=100)
+    assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
+
+
+def test_the_former_root_of_a_story_still_finds_it(es: Elasticsearch, old: Old) -> None:
+    old.feed(es, ARTICLES)
+    old.migrate(es, swap=True)
+    reader, found = Reader(es), sources(es, old.alias)
+    changed = {each["dedup"]["root"] for each in found.values()} - {
+        each["dedup_2"]["root"] for each in found.values()
+    }
+    assert changed
+    for root in changed:
+        page = reader.cluster(old.alias, root, size=100)
+        assert page.root in {
+            each["dedup_2"]["root"] for each in found.values() if each["dedup"]["root"] == root
+        }
+        assert {row.id for row in page.rows} == {
+            name for name, each in found.items() if each["dedup_2"]["root"] == page.root
+        }
+    now = next(iter(found.values()))["dedup_2"]["root"]
+    assert reader.cluster(old.alias, now).root == now
+    assert reader.cluster(old.alias, "none").total == 0
+
+
+def test_the_present_forest_is_fed_meanwhile(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
+    """New articles, other texts, other dates and deletions, through a sidecar, until the swap."""
+    old.feed(es, ARTICLES[:300])
+    first = old.migrate(es)
+    migration = old.migration(es)
+    options = ("--profile", "classic")
+    with (
+        running(elasticsearch_url, *options, forest=old.forest) as sidecar,
+        Elasticsearch(sidecar.url) as live,
+    ):
+        where = {hit["_id"]: hit["_index"] for hit in helpers.scan(es, index=old.alias)}
+
+        def disturb() -> None:
+            actions = ({"_index": old.days[0], **each} for each in ARTICLES[300:])
+            for at, (ok, _) in enumerate(helpers.streaming_bulk(live, actions, chunk_size=5)):
+                assert ok
+                changed = ARTICLES[at]["_id"]
+                if at % 4 == 0:
+                    live.update(index=where[changed], id=changed, doc={"text": ARTICLES[299 - at]["text"]})
+                elif at % 4 == 1:
+                    live.update(
+                        index=where[changed], id=changed, doc={"published_at": "2026-10-01T08:00:00Z"}
+                    )
+                elif at % 4 == 2:
+                    whole = es.get(index=where[changed], id=changed)["_source"]
+                    live.index(
+                        index=where[changed], id=changed, document={**whole, "text": "A text, and no more."}
+                    )
+                else:
+                    live.delete(index=where[changed], id=changed)
+
+        feeder = threading.Thread(target=disturb)
+        feeder.start()
+        with old.dedup(es, migration) as dedup:
+            while feeder.is_alive():
+                migration.run(dedup)
+            feeder.join()
+            with pytest.raises(ForestBusy, match="in use"):
+                migration.swap(dedup)
+            migration.run(dedup)
+    assert first.summary.read == 300
+    with old.dedup(es, migration) as dedup:
+        migration.swap(dedup)
+    found = sources(es, old.alias)
+    assert len(found) == 400 - 25
+    replayed = {name: each["dedup_2"]["seq"] for name, each in found.items()}
+    assert len(set(replayed.values())) == len(found)
+    for each in found.values():
+        assert each["dedup_2"]["page"] == each["dedup"]["page"]
+        assert each["dedup_2"]["published"] == each["dedup"]["published"]
+    assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
+    # The former feeder is told where articles belong.
+    with Dedup(es, forest=old.forest, profile=CLASSIC) as dedup, pytest.raises(IndexNotReady, match=old.to):
+        dedup.require_ready(old.days[0])
+    with Dedup(es, forest=old.to) as dedup:
+        feed(es, dedup, old.days[0], [{**ARTICLES[5], "_id": "later"}])
+    later = sources(es, old.alias)["later"]
+    assert "dedup" not in later
+    assert later["dedup_2"]["root"] in {each["dedup_2"]["root"] for each in found.values()}
+
+
+def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
+    old.feed(es, ARTICLES)
+    command = [sys.executable, "-m", "esdedup", "migrate", old.alias, "--to", old.to, "--forest", old.forest]
+    command += ["--url", elasticsearch_url, "--wait", "60", "--json"]
+    with_root = {"exists": {"field": "dedup_2.root"}}
+    for least in (1, 201):
+        with subprocess.Popen([*command, "--rate", "100"], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+            deadline_s = time.monotonic() + 60
+            while es.count(index=old.alias, query=with_root)["count"] < least:
+                assert time.monotonic() < deadline_s
+                es.indices.refresh(index=old.alias)
+                time.sleep(0.02)
+            process.kill()
+    ended = subprocess.run(
+        [*command, "--swap"], check=False, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert f"belongs to the forest {old.to} now" in ended.stderr
+    check(es, old)
+
+
+def test_killed_in_the_middle_of_the_swap_it_goes_on(es: Elasticsearch, old: Old) -> None:
+    """Indices that keep something else each change over one after the other."""
+    old.feed(es, ARTICLES[:60])
+    for at, day in enumerate(old.days):
+        meta = es.indices.get_mapping(index=day)[day]["mappings"]["_meta"]
+        es.indices.put_mapping(index=day, meta=meta | {"of the user": at})
+    old.migrate(es)
+    migration = old.migration(es)
+    client = es.indices.put_mapping
+    swapped: list[str] = []
+
+    def killed(**given: Any) -> Any:
+        if swapped:
+            raise ServerError("killed")
+        swapped.append(given["index"])
+        return client(**given)
+
+    with old.dedup(es, migration) as dedup:
+        migration.run(dedup)
+        migration._client = es.options()
+        patched = type(es.indices)
+        original = patched.put_mapping
+        patched.put_mapping = lambda self, **given: killed(**given)  # type: ignore[method-assign]
+        try:
+            with pytest.raises(ServerError, match="killed"):
+                migration.swap(dedup)
+        finally:
+            patched.put_mapping = original  # type: ignore[method-assign]
+    old.migrate(es, swap=True)
+    check(es, old)
+    for day, each in es.indices.get_mapping(index=old.alias).items():
+        meta = each["mappings"]["_meta"]
+        assert meta["of the user"] == old.days.index(day)
+        assert (meta["esdedup"]["fields"]["dedup"], meta["esdedup"]["forest"]) == ("dedup_2", old.to)
+        assert (meta["esdedup"]["former"], meta["esdedup"]["next"]) == (["dedup"], None)
+    with pytest.raises(SettingError, match=r"belong to the forest .* already"):
+        old.migration(es)
+
+
+def test_indices_that_come_meanwhile_migrate_too(es: Elasticsearch, old: Old, index_name: Names) -> None:
+    old.feed(es, ARTICLES[:60])
+    template, tomorrow, after = f"{old.alias}-template", index_name("tomorrow"), index_name("after")
+    es.indices.put_index_template(name=template, index_patterns=[f"{old.days[0]}*", f"{after}*"])
+    try:
+        migration = old.migration(es)
+        assert migration.templates == (template,)
+        with old.dedup(es, migration) as dedup:
+            migration.run(dedup)
+            with Dedup(es, forest=old.forest, profile=CLASSIC) as present:
+                present.setup(tomorrow, forest=old.forest)
+                es.indices.put_alias(index=tomorrow, name=old.alias)
+                feed(es, present, tomorrow, ARTICLES[60:80])
+            migration.swap(dedup)
+        assert len(roots(es, old.alias, "dedup_2")) == 80
+        es.indices.create(index=after, aliases={old.alias: {}})
+        assert Dedup(es, forest=old.to).require_ready(after) == NEXT
+        assert Reader(es).list(old.alias).total_articles == 80
+    finally:
+        es.options(ignore_status=404).indices.delete(index=after)
+        es.indices.delete_index_template(name=template)
+
+
+def test_a_forest_of_an_earlier_format_goes_over_too(es: Elasticsearch, old: Old) -> None:
+    old.feed(es, ARTICLES[:60])
+    meta = es.indices.get_mapping(index=old.forest)[old.forest]["mappings"]["_meta"]["esdedup"]
+    es.indices.put_mapping(index=old.forest, meta={"esdedup": meta | {"format": 12}})
+    with Dedup(es, forest=old.forest) as dedup, pytest.raises(ForestMismatch, match="esdedup migrate"):
+        feed(es, dedup, old.days[0], ARTICLES[:1])
+    migration = old.migrate(es, swap=True)
+    assert (migration.retention, migration.summary.enriched) == (None, 60)
+    assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
+
+
+def test_it_can_be_done_once_more(es: Elasticsearch, old: Old, index_name: Names) -> None:
+    old.feed(es, ARTICLES[:60])
+    old.migrate(es, swap=True)
+    further = dataclasses.replace(old, forest=old.to, to=index_name("third"))
+    migration = further.migrate(es, swap=True)
+    assert migration.fields == Fields(dedup="dedup_3")
+    found, reader = sources(es, old.alias), Reader(es)
+    for each in found.values():
+        for name in ("dedup", "dedup_2", "dedup_3"):
+            assert reader.cluster(old.alias, each[name]["root"]).total > 0
+    assert reader.list(old.alias).not_enriched == 0
+
+
+def test_what_cannot_migrate_is_refused(es: Elasticsearch, old: Old, index_name: Names) -> None:
+    plain = index_name("plain")
+    es.indices.create(index=plain)
+    with pytest.raises(IndexNotReady, match="was set up"):
+        Migration(es, plain, forest=old.forest, to=old.to)
+    old.feed(es, ARTICLES[:3])
+    with pytest.raises(SettingError, match="both forests"):
+        Migration(es, old.alias, forest=old.forest, to=old.forest)
+    with pytest.raises(IndexNotReady, match=f"belongs to the forest '{old.forest}'"):
+        Migration(es, old.alias, forest=old.to, to="another")
+    old.migrate(es)
+    with pytest.raises(IndexNotReady, match="is being migrated to the forest"):
+        Migration(es, old.alias, forest=old.forest, to="another")

@@ -7,7 +7,7 @@ es = Elasticsearch("http://localhost:9200")
 with Dedup(es) as dedup:
     dedup.setup("news")
     helpers.bulk(es, dedup.enrich(actions))
-    page = dedup.list("news", sort="similar-desc")
+    page = dedup.reader.list("news", sort="similar-desc")
 
 The names are in `__init__.pyi`. What they take and return besides is public in these modules, and no more:
 

@@ -42,6 +42,7 @@ from esdedup.ingest.actions import BulkAction as BulkAction
 from esdedup.ingest.adopt import Adoption as Adoption
 from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
 from esdedup.ingest.dedup import Dedup as Dedup
+from esdedup.ingest.migrate import Migration as Migration
 from esdedup.maintenance import Maintenance as Maintenance
 from esdedup.reading.explanation import explain as explain
 from esdedup.reading.overview import Overview as Overview

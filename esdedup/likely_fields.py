@@ -55,7 +55,6 @@ def _names(article: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _longest(articles: list[Mapping[str, Any]], found: list[str]) -> list[str]:
-    """Return the field with the longest strings, if there is one."""
     lengths = {
         name: sum(len(text) for article in articles if isinstance(text := value_of(article, name), str))
         for name in found

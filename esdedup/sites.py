@@ -87,7 +87,6 @@ def _name_in(article: Mapping[str, Any], field: str) -> str | None:
 
 
 def _host(address: str) -> str | None:
-    """Return the host of an address; None if it names none."""
     for pattern in _ADDRESSES:
         if found := pattern.match(address):
             return _host_in(found[1])

@@ -322,7 +322,6 @@ def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
 
 
 def _dated_ms(document: Mapping[str, Any], fields: Fields) -> int | None:
-    """Return a document's own date, milliseconds since 1970; None if it has no valid one."""
     return time_ms(value_of(document, fields.time))
 
 
@@ -346,6 +345,5 @@ def forged_parts(update: Mapping[str, Any], fields: Fields) -> dict[str, None]:
 def _with_dedup(
     document: Mapping[str, Any], fields: Fields, values: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the document with the dedup object in place of whatever it has under that name."""
     own = {key: value for key, value in document.items() if not is_in_object(key, fields.dedup)}
     return own if values is None else own | {fields.dedup: values}

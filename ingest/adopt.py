@@ -107,11 +107,6 @@ class Adoption(InPlace):
             learn_first: Learn from 40,000 articles what is boilerplate before these are enriched.
             most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
             on_read: Called with the number of articles after each request.
-
-        Raises:
-            IndexNotReady: An index has fields that do not suit, or was deleted meanwhile.
-            ForestError: Another process owns the forest, or it has another profile.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         for each in self.found:
             if not each.is_set_up:

@@ -40,18 +40,6 @@ def _in_thread(
     return awaited
 
 
-def _shortcut(
-    method: Callable[Concatenate[AsyncReader, _Params], Coroutine[Any, Any, _Result]],
-) -> Callable[Concatenate["AsyncDedup", _Params], Coroutine[Any, Any, _Result]]:
-    """Turn a method of `AsyncReader` into one of `AsyncDedup` that calls it on `reader`."""
-
-    @functools.wraps(method)
-    async def shortcut(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return await method(self.reader, *args, **options)
-
-    return shortcut
-
-
 def _as_dedup(
     init: Callable[Concatenate[Dedup, Elasticsearch, _Params], None],
 ) -> Callable[Concatenate["AsyncDedup", AsyncElasticsearch, _Params], None]:
@@ -98,8 +86,6 @@ class AsyncDedup:
     require_ready = _in_thread(Dedup.require_ready)
     learn = _in_thread(Dedup.learn)
     expire = _in_thread(Dedup.expire)
-    list = _shortcut(AsyncReader.list)
-    similar = _shortcut(AsyncReader.similar)
 
     async def enrich(
         self,

@@ -2,10 +2,10 @@
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
@@ -36,21 +36,6 @@ from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
-_Params = ParamSpec("_Params")
-_Result = TypeVar("_Result")
-
-
-def _shortcut(
-    method: Callable[Concatenate[Reader, _Params], _Result],
-) -> Callable[Concatenate["Dedup", _Params], _Result]:
-    """Turn a method of `Reader` into one of `Dedup` that calls it on `reader`."""
-
-    @functools.wraps(method)
-    def shortcut(self: "Dedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return method(self.reader, *args, **options)
-
-    return shortcut
-
 
 class Dedup(Closing):
     """Assigns each article to a cluster before it is indexed.
@@ -60,13 +45,17 @@ class Dedup(Closing):
     other); processes may not, even by a fork: one process at a time feeds a forest. For several, run
     `esdedup sidecar`, and give each process a `Dedup` with its address.
 
+    Raises:
+        ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
+        ForestError: Another process owns the forest, or it has another profile, or is damaged, or its time is
+            in the future.
+        ServerError: Elasticsearch does not answer, or refuses a request.
+        SettingError: An argument is out of its range, or a name is invalid.
+
     Attributes:
         reader: Reads the same Elasticsearch; it never takes the lease. While this object owns the forest, it
             looks texts up in its memory.
     """
-
-    list = _shortcut(Reader.list)
-    similar = _shortcut(Reader.similar)
 
     @checked
     def __init__(
@@ -229,9 +218,7 @@ class Dedup(Closing):
                 of shards or another language, or is not routed by root as requested; or it has articles
                 that the forest does not know.
             FieldsNotFound: The index has articles, and their fields have other names than those given.
-            SettingError: The name or the number of shards is invalid, the name is the forest's, or there is
-                no such language, or no analyzer for it in Elasticsearch.
-            ServerError: Elasticsearch does not answer, or refuses the request.
+            SettingError: Also if Elasticsearch has no analyzer for the language.
         """
         self._check_process()
         if index in {self._forest_name, forest}:
@@ -249,8 +236,6 @@ class Dedup(Closing):
 
         Raises:
             IndexNotReady: There is no such template, or its mapping does not suit.
-            SettingError: A name is invalid.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
         self._articles.setup_template(name, forest=forest)
@@ -264,8 +249,6 @@ class Dedup(Closing):
         Raises:
             IndexNotReady: The index is missing, lacks the fields that `setup` adds, or belongs to another
                 forest.
-            SettingError: The name is invalid.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
         return self._check_index(index).fields
@@ -301,18 +284,13 @@ class Dedup(Closing):
                 ``flush_after_seconds``, since it waits too.
 
         Raises:
-            SettingError: `flush_interval_s` is not greater than 0.
             ClientForked: This is a forked process, and its parent has used the client, or has begun to read
                 what this call returned.
             IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
                 forest, or keeps other names of fields than those given; or it was deleted before all was
                 yielded. If it is deleted after that, while the last bulk request is written, only another
                 `require_ready` raises.
-            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-            ForestError: Another process owns the forest, or it has another profile, or its time is in the
-                future.
             SidecarError: No sidecar takes the articles, or one refuses them.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         check_flush_interval(flush_interval_s)
         enricher = self._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)
@@ -344,9 +322,6 @@ class Dedup(Closing):
 
         Raises:
             SettingError: The profile keeps boilerplate, or a sidecar owns the forest.
-            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-            ForestError: Another process owns the forest, or it has another profile, or is damaged.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
@@ -361,8 +336,6 @@ class Dedup(Closing):
 
         Raises:
             SettingError: A sidecar owns the forest, and does it by itself.
-            ForestError: Another process owns the forest, or it has another profile.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return self._own(
             "expire", "it deletes expired nodes by itself, every expire_every_s seconds"

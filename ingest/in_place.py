@@ -64,6 +64,11 @@ class InPlace:
     """Articles of some indices that are enriched where they are.
 
     What has been done is seen in the articles themselves: after a run that was killed, another one goes on.
+
+    Raises:
+        ForestError: Another process owns the forest that is written to, or it has another profile.
+        IndexNotReady: An index is missing or does not suit, or was deleted or changed meanwhile.
+        ServerError: Elasticsearch does not answer, or refuses a request.
     """
 
     # The names of the articles' fields, with the object that is written.
@@ -103,7 +108,6 @@ class InPlace:
         return found
 
     def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:
-        """Make sure that articles of indices can be updated."""
         for name, each in indices.items():
             blocks = each["settings"]["index"].get("blocks", {})
             if block := next((block for block in _BLOCKS if blocks.get(block) == "true"), None):
@@ -120,7 +124,6 @@ class InPlace:
                 )
 
     def _look(self, indices: Collection[str], *, set_up: Collection[str]) -> tuple[FoundIndex, ...]:
-        """Count what is to be done."""
         client = patient(self._client)
         by_index = {
             "terms": {"field": "_index", "size": _MOST_INDICES},
@@ -205,7 +208,6 @@ class InPlace:
     def _updates(
         self, dedup: Dedup, hits: Iterable[Hit], outcomes: dict[tuple[str, str], str], backfill: bool
     ) -> Iterator[dict[str, Any]]:
-        """Yield the updates of articles, and note what was decided for each."""
         decided: collections.deque[str] = collections.deque()
 
         def assigned(_: ArticleAction, assignment: Assignment) -> None:

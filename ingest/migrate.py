@@ -128,11 +128,6 @@ class Migration(InPlace):
             dedup: Made with `fields` and the other forest.
             most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
             on_read: Called with the number of articles after each request.
-
-        Raises:
-            IndexNotReady: An index was deleted or changed meanwhile.
-            ForestError: Another process owns the other forest, or it has another profile.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         while self._pass(dedup, since_seq=None, most_per_s=most_per_s, on_read=on_read) > _FEW:
             pass
@@ -152,9 +147,6 @@ class Migration(InPlace):
 
         Raises:
             ForestBusy: Another process owns the present forest, and still did after waiting.
-            ForestError: Another process owns the other forest.
-            IndexNotReady: An index was deleted or changed meanwhile.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         client = patient(self._client)
         with self._nobody_feeding(wait_s):
@@ -296,7 +288,6 @@ class Migration(InPlace):
 
 
 def _free_name(present: str, mappings: Iterable[dict[str, Any]]) -> str:
-    """Return a name for an object that no index has."""
     stem, found = re.sub(r"_\d+$", "", present), list(mappings)
     names = (f"{stem}_{number}" for number in itertools.count(2))
     return next(name for name in names if not any(mapping_of(each, name) for each in found))

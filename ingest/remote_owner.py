@@ -108,7 +108,6 @@ class SidecarConnection:
         self._nodes = []
 
     def _ask_all(self, path: str, body: bytes, content_type: str, end_s: float) -> bytes:
-        """Ask one after the other, beginning with the one that answered last."""
         # A forked process must not read from the connections of its parent.
         if not self._nodes or self._process != os.getpid():
             self._process = os.getpid()

@@ -152,7 +152,6 @@ def _clipped(text: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file, without white space around them."""
     return [line.strip() for line in _text(path).split("\n")]
 
 

@@ -91,7 +91,6 @@ def stop_sidecar(data: Path) -> None:
 
 
 def _announcing(data: Path) -> list[str]:
-    """Return the arguments by which the process is known."""
     return ["--announce", str((data / _ANNOUNCED).resolve())]
 
 

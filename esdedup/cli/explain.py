@@ -98,7 +98,6 @@ def _print_explanation(found: Explanation) -> None:
 
 
 def _print_verdict(found: IndexedExplanation) -> None:
-    """Print the comparison of the texts, the state of both articles, and the outcome."""
     _print_explanation(found.comparison)
     for name, article in (("A", found.one), ("B", found.other)):
         print_stage(
@@ -115,7 +114,6 @@ def _print_verdict(found: IndexedExplanation) -> None:
 
 
 def _measured(whole_texts: WholeTextComparison) -> str:
-    """Return how much two texts resemble each other, in words."""
     exact = whole_texts.exact_resemblance
     counted = "" if exact is None else f" ({exact:.2f} exactly)"
     return f"{whole_texts.resemblance:.2f} by estimate{counted}"

@@ -1,8 +1,6 @@
 """`esdedup setup`, `index` and `learn`: preparing an index, filling it, and teaching a forest beforehand."""
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +13,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
-from esdedup.errors import FieldsNotFound, SettingError
-from esdedup.fingerprint.fingerprinter import WORKERS
+from esdedup.errors import SettingError
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import Learning, check_two_looks, looks, refuse_to_keep, texts_of
@@ -85,12 +82,9 @@ def index(
     index: options.Index,
     backfill: bool = False,
     learn_first: options.LearnFirst = False,
-    workers: options.Workers = WORKERS,
     flush_interval_s: Annotated[float, typer.Option("--flush-interval", min=0.1, max=3_600)] = 5.0,
-    retention_days: options.RetentionDays = None,
-    lookup: options.Lookup = None,
     json: options.Json = False,
-    forest: options.WritableForest,
+    forest: options.FedForest,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
@@ -119,19 +113,10 @@ def index(
 
     interrupted = "unacknowledged articles count as failed; run the command again, nothing is indexed twice"
     with server.connect() as client:
-        dedup = Dedup(
-            client,
-            profile=profile,
-            overrides=overrides,
-            fields=field_names.fields_of(client, index),
-            forest=forest.name,
-            retention=options.retention(retention_days),
-            lookup=lookup,
-            wait_s=forest.wait_s,
-            workers=workers,
-        )
+        fields = field_names.fields_of(client, index)
+        dedup = forest.dedup(client, profile, overrides=overrides, fields=fields)
         fields = dedup.require_ready(index)
-        with _reported(report, index=index, interrupted=interrupted):
+        with output.reported(report, index=index, interrupted=interrupted):
             bytes_read = total_bytes(files * (1 + learn_first))
             with dedup, output.file_progress("indexing", bytes_read) as on_bytes:
                 read = functools.partial(
@@ -152,23 +137,6 @@ def index(
         raise typer.Exit(1)
 
 
-@contextlib.contextmanager
-def _reported(report: Callable[[], None], *, index: str, interrupted: str) -> Iterator[None]:
-    """Report a run however it ends; if its articles lack fields, it has not begun."""
-    has_begun = True
-    try:
-        yield
-    except FieldsNotFound as error:
-        error.index, has_begun = index, False
-        raise
-    except KeyboardInterrupt:
-        say(f"interrupted: {interrupted}")
-        raise
-    finally:
-        if has_begun:
-            report()
-
-
 @command("learn", example="esdedup learn --index news")
 def learn(
     files: Annotated[list[Path], typer.Argument(metavar="[FILE...]", show_default=False)] = [],  # noqa: B006 - typer's way
@@ -184,7 +152,7 @@ def learn(
         ),
     ] = None,
     json: options.Json = False,
-    forest: options.WritableForest,
+    forest: options.FedForest,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
@@ -212,16 +180,9 @@ def learn(
     interrupted = "what was learned is kept; run the command again, nothing teaches twice"
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        dedup = Dedup(
-            client,
-            profile=profile,
-            overrides=overrides,
-            fields=fields,
-            forest=forest.name,
-            wait_s=forest.wait_s,
-        )
+        dedup = forest.dedup(client, profile, overrides=overrides, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
-        with _reported(report, index=index, interrupted=interrupted), dedup:
+        with output.reported(report, index=index, interrupted=interrupted), dedup:
             if files:
                 with output.file_progress("learning", total_bytes(files)) as on_bytes:
                     articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)

@@ -84,7 +84,6 @@ class _Description(pydantic.BaseModel):
 
 
 def _described(text: str, site: str | None, explainer: Explainer) -> _Description:
-    """Describe a raw text, from some site, without what is to be left out of it."""
     profile, representatives = explainer.profile, explainer.representatives(text, site)
     values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
     keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))

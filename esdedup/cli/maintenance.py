@@ -149,10 +149,8 @@ def rebuild(
     *,
     index: Indices,
     replace: bool = False,
-    retention_days: options.RetentionDays = None,
-    lookup: options.Lookup = None,
     json: options.Json = False,
-    forest: options.WritableForest,
+    forest: options.NewForest,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
@@ -169,8 +167,8 @@ def rebuild(
             nodes = maintenance.rebuild(
                 index,
                 replace=replace,
-                retention=options.retention(retention_days),
-                lookup=lookup,
+                retention=forest.retention,
+                lookup=forest.lookup,
                 on_progress=on_progress,
             )
     if json:

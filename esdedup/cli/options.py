@@ -15,6 +15,7 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import (
     DEFAULT,
     LEAST_RESEMBLANCE,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
     from esdedup.boilerplate.overrides import Overrides
+    from esdedup.ingest.dedup import Dedup
     from esdedup.text.segmenters import Segmenter
 
 FIELD_NAMES = "Field names"
@@ -68,21 +70,6 @@ Workers = Annotated[
         max=256,
         help="How many threads fingerprint texts, with the same results. They cut no words, as classic and "
         "keywords do.",
-    ),
-]
-RetentionDays = Annotated[
-    float | None,
-    typer.Option(
-        min=0.001,
-        help="How many days a cluster accepts articles after its last one. Default: the forest's "
-        "retention, 30 in a new forest.",
-    ),
-]
-Lookup = Annotated[
-    Literal["memory", "search"] | None,
-    typer.Option(
-        help="How a new forest finds nodes: all are in the memory of its owner, or they are searched for "
-        "in Elasticsearch, for more than memory holds. Default: memory."
     ),
 ]
 
@@ -309,6 +296,41 @@ class WritableForest(Forest):
     wait_s: Annotated[
         float, typer.Option("--wait", min=0, help="Seconds to wait while another process owns the forest.")
     ] = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NewForest(WritableForest):
+    """The forest that is written to, and how it is made if there is none.
+
+    Options:
+        retention_days: How many days a cluster accepts articles after its last one. Default: the forest's
+            retention, 30 in a new forest.
+        lookup: How a new forest finds nodes: all are in the memory of its owner, or they are searched for in
+            Elasticsearch, for more than memory holds. Default: memory.
+    """
+
+    retention_days: Annotated[float | None, typer.Option(min=0.001)] = None
+    lookup: Annotated[Literal["memory", "search"] | None, typer.Option()] = None
+
+    @property
+    def retention(self) -> timedelta | None:
+        """The retention as a duration, None if none is given."""
+        return retention(self.retention_days)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedForest(NewForest):
+    """The forest that articles are fed to."""
+
+    workers: Workers = WORKERS
+
+    def dedup(self, client: "Elasticsearch", profile: Profile, **others: Any) -> "Dedup":
+        """Return what feeds it; others are those of `Dedup`."""
+        from esdedup.ingest.dedup import Dedup
+
+        settings = {"retention": self.retention, "lookup": self.lookup, "wait_s": self.wait_s}
+        given = {"profile": profile, "forest": self.name, "workers": self.workers, **settings, **others}
+        return Dedup(client, **given)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

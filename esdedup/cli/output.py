@@ -29,6 +29,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from esdedup.cli.messages import say, visible
+from esdedup.errors import FieldsNotFound
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage, StoryPage
 from esdedup.text.left_out import LeftOut
 from esdedup.times import time_ms
@@ -91,7 +92,6 @@ def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterato
 
 
 def _shown(*columns: ProgressColumn) -> Progress:
-    """Return what is shown on standard error, if that is a terminal."""
     return Progress(*columns, console=console(stderr=True), disable=not sys.stderr.isatty())
 
 
@@ -132,6 +132,23 @@ def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **other
         print_json(others | counts.model_dump())
     else:
         print_counts(title, counts.model_dump())
+
+
+@contextlib.contextmanager
+def reported(report: Callable[[], None], *, index: str, interrupted: str) -> Iterator[None]:
+    """Report a run however it ends; if its articles lack fields, it has not begun."""
+    has_begun = True
+    try:
+        yield
+    except FieldsNotFound as error:
+        error.index, has_begun = index, False
+        raise
+    except KeyboardInterrupt:
+        say(f"interrupted: {interrupted}")
+        raise
+    finally:
+        if has_begun:
+            report()
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
@@ -298,7 +315,6 @@ def _print_found(
     cursor: str | None = None,
     justify: Literal["left", "right"] = "right",
 ) -> None:
-    """Print articles after a cell each, if there are any, then lines."""
     if rows:
         _print_rows(name, rows, justify=justify)
     _print_doubts([article for _, article in rows])

@@ -95,7 +95,6 @@ def _for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
 
 
 def _print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
-    """Print a plan, and the costs of that name that it was calculated from."""
     workload = plan.workload
     output.show(
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "

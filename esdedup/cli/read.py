@@ -190,7 +190,6 @@ def show(
 
 
 def _node(maintenance: Maintenance, node_id: str | None) -> tuple[ForestNode | None, str | None]:
-    """Return a node, or why there is none."""
     if node_id is None:
         return None, "none, since the text has no fingerprint"
     try:

@@ -27,7 +27,6 @@ def _options() -> type[OptionGroup]:
 
 
 def _option(setting: "Setting") -> tuple[str, Any, Any]:
-    """Return an option as a field of a dataclass."""
     is_switch = setting.kind is bool
     kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
     # Whether a value is allowed is for the settings to say, wherever it comes from.

@@ -64,14 +64,8 @@ class Articles:
         """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
         The index keeps the names of its articles' fields, for those who read it or write to it. Of these
-        fields, one that is mapped keeps its mapping, the others get one. Arguments are those of
+        fields, one that is mapped keeps its mapping, the others get one. Arguments and errors are those of
         `Dedup.setup`; returns whether the index was created.
-
-        Raises:
-            IndexNotReady: Its mapping, or that of the templates for it, does not suit; it is a forest, or
-                closed; or it exists, and differs from what was asked.
-            FieldsNotFound: The index has articles, and these have other names of fields.
-            SettingError: An argument is not valid, or Elasticsearch lacks an analyzer.
         """
         check_index_name(index)
         if forest is not None:
@@ -122,11 +116,7 @@ class Articles:
     def setup_template(self, name: str, *, forest: str | None = None) -> None:
         """Add to an index template, or else a component template, what `setup` adds to an index.
 
-        All else in it stays.
-
-        Raises:
-            IndexNotReady: There is no such template, or its mapping does not suit.
-            SettingError: A name is invalid.
+        All else in it stays. Errors are those of `Dedup.setup_template`.
         """
         check_index_name(name)
         if forest is not None:
@@ -241,7 +231,6 @@ class Articles:
         )
 
     def _indices(self, index: str) -> dict[str, dict[str, Any]]:
-        """Return the mappings and settings of each index behind a name; none if there is no such index."""
         try:
             return dict(self._client.indices.get(index=index))
         except NotFoundError:

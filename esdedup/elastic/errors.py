@@ -114,7 +114,6 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
 
 
 def _cause(answer: object) -> Any:
-    """Return what an answer, or an item of one, says of its error; None if it says nothing."""
     return answer.get("error") if isinstance(answer, dict) else None
 
 

@@ -255,7 +255,6 @@ def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
 
 
 def _answer(request: ServerRequest, response: Any, known: ServerCache | None) -> Any:
-    """Return the answer that the operation is sent for a response."""
     match request:
         case Search():
             return [response] if len(request.bodies) == 1 else _checked(request, response["responses"])

@@ -194,7 +194,6 @@ def dedup_properties(object_name: str) -> dict[str, Any]:
 
 
 def _own_properties(fields: Fields, language: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return the mapping of the articles' own fields that esdedup reads."""
     words = {"type": "text"} if language is None else {"type": "text", "analyzer": analyzer_of(language)}
     return {
         fields.text: words,
@@ -210,14 +209,7 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
     own = _own_properties(fields, kept_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
-    wanted = dedup_properties(fields.dedup)
-    properties = wanted[fields.dedup]["properties"]
-    for name, each in properties.items():
-        found = mapping_of(mapping, f"{fields.dedup}.{name}")
-        if found.get("type") == each["type"] and each.get("doc_values") is False:
-            # Elasticsearch takes no doc values away: those of signatures, which version 0.2.0 set up.
-            properties[name] = found
-    return missing | wanted
+    return missing | dedup_properties(fields.dedup)
 
 
 def article_index(
@@ -321,7 +313,6 @@ def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> 
 
 
 def _is_left_out(name: str, source: dict[str, Any]) -> bool:
-    """Return whether a mapping's ``_source`` leaves out a field."""
     if source.get("enabled") is False:
         return True
     # A pattern that matches an object also matches what is in it.

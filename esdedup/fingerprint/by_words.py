@@ -106,7 +106,6 @@ class ByWords:
         return passages, np.frombuffer(alphanumerics, np.int64), faults
 
     def _features(self, passages: list[str], alphanumerics: Ints) -> _WeighedWords:
-        """Return the words that decide the simhashes of texts."""
         words = self._weighed_words(passages, alphanumerics)
         return self._heaviest(words) if self._is_whole_text else words
 

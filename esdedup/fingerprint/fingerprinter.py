@@ -116,7 +116,6 @@ class Fingerprinter:
         return self._method.passages(*self._one(text, passage_filter))
 
     def _one(self, text: str, passage_filter: PassageFilter | None) -> tuple[ParsedTexts, Bools]:
-        """Return a text, and which of its passages to leave out."""
         parsed = self._parsed([text], keep_text=True)
         return parsed, parsed.left_out(self._allowed(passage_filter))
 

@@ -15,7 +15,7 @@ from esdedup.elastic.forest.stored import (
     is_page_id,
     recreate_root,
 )
-from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.records import LONE, Record, Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind, repairable
@@ -68,7 +68,6 @@ class ArticleAudit:
             yield _repairable([*map(_invalid, batch.invalid), *self._against_nodes(batch)])
 
     def _batches(self) -> Iterator[_Batch]:
-        """Yield the articles, some at a time, with the nodes of their texts and roots."""
         for records in self.records.batches():
             # Nodes are written before articles: after a refresh all nodes of this batch are visible.
             self.index.refresh_if_allowed()
@@ -212,15 +211,12 @@ class ArticleAudit:
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:
         profile = self.index.meta.profile
         wrong = [record for record in batch if record.fingerprint is not None and record.profile == profile]
-        # Version 0.2.0 wrote the keys of nodes into articles.
-        for layout in (ARTICLES, NODES):
-            wrong = list(self._with_other_bands(wrong, layout))
-        for record in wrong:
+        for record in self._with_other_bands(wrong):
             detail = "index it again, so that its bands find it"
             yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
 
-    def _with_other_bands(self, records: list[Record], layout: Layout) -> Iterator[Record]:
-        bands = keys_of(records, self.index.relation, layout)
+    def _with_other_bands(self, records: list[Record]) -> Iterator[Record]:
+        bands = keys_of(records, self.index.relation, ARTICLES)
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
         # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
@@ -229,7 +225,6 @@ class ArticleAudit:
             yield from (record for record, _ in group if (record.index, record.id) not in correct)
 
     def _is_valid(self, record: Record) -> bool:
-        """Return whether esdedup could have written a record."""
         if record.several or not (record.page is None or is_page_id(record.page)):
             return False
         if record.fingerprint is None:

@@ -220,7 +220,6 @@ def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:
 
 
 def _trees(nodes: Iterable[StoredNode]) -> Iterator[Tree]:
-    """Group nodes that come sorted by root, then by seq."""
     for root, own in itertools.groupby(nodes, key=lambda node: node.root):
         yield Tree(root=root, nodes=list(own))
 

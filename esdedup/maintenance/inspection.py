@@ -42,7 +42,10 @@ PASSAGES_SHOWN = 10
 
 
 class Inspection:
-    """Reads one forest and its articles; needs no lease. `Maintenance` is constructed with the options."""
+    """Reads one forest and its articles; needs no lease.
+
+    `Maintenance` is constructed with the options, and has the errors.
+    """
 
     _client: Elasticsearch
     _forest: str
@@ -51,24 +54,13 @@ class Inspection:
     _audit_batch: int
 
     def count(self, indices: Sequence[str] = ()) -> int:
-        """Count the nodes and the articles that `verify` checks.
-
-        Raises:
-            ForestError: There is no such forest.
-            IndexNotReady: An index is missing.
-            SettingError: `indices` is a string, or contains an empty name.
-        """
+        """Count the nodes and the articles that `verify` checks."""
         check_index_names(indices)
         index = self._found()
         return index.run(index.nodes.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
     def count_articles(self, indices: Sequence[str]) -> int:
-        """Count the articles that have a root.
-
-        Raises:
-            IndexNotReady: An index is missing.
-            SettingError: `indices` is a string, or empty, or contains an empty name.
-        """
+        """Count the articles that have a root."""
         return self._records(indices).count()
 
     def explain(
@@ -95,9 +87,8 @@ class Inspection:
         Raises:
             ArticleNotFound: No article has that id.
             ArticleRejected: An article has no text.
-            IndexNotReady: The index is missing, or lacks the fields.
-            SettingError: The articles' profile is unknown, or the name of the index or an id is empty; or the
-                profile keeps boilerplate, so overrides would have no effect.
+            SettingError: The articles' profile is unknown, or an id is empty; or the profile keeps
+                boilerplate, so overrides would have no effect.
         """
         check_index_names([index])
         scope = ForestScope(fields=self._fields, forest=self._forest, overrides=overrides)
@@ -116,11 +107,7 @@ class Inspection:
         return found
 
     def node(self, node_id: str) -> ForestNode | None:
-        """Return the node with an id, which is the fingerprint of its articles; None if there is none.
-
-        Raises:
-            ForestError: There is no such forest.
-        """
+        """Return the node with an id, which is the fingerprint of its articles; None if there is none."""
         return node_of(self._found(), node_id)
 
     def texts(
@@ -137,10 +124,6 @@ class Inspection:
             indices: Their indices.
             latest: Of how many arrivals in the forest. What was learned from some 160,000 pages ago and not
                 seen since is forgotten again.
-
-        Raises:
-            IndexNotReady: An index is missing, or lacks the fields.
-            SettingError: `indices` is a string, or empty, or contains an empty name; or `latest` is below 1.
         """
         return self._stored_texts(indices, latest).texts(latest)
 
@@ -154,12 +137,6 @@ class Inspection:
         Args:
             indices: The indices of its articles, to show the sentences that many nodes share, and to count
                 the articles that are not enriched.
-
-        Raises:
-            ForestError: There is no such forest.
-            ForestMismatch: Articles belong to another forest.
-            IndexNotReady: An index is missing, or lacks the fields.
-            SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
         index = self._found()
@@ -186,10 +163,7 @@ class Inspection:
             passages: The most passages to return for a site; further ones are counted.
 
         Raises:
-            ForestError: There is no such forest, or what it has learned cannot be read.
-            ForestMismatch: Articles belong to another forest.
-            IndexNotReady: An index is missing, or lacks the fields.
-            SettingError: `indices` is a string, or empty, or contains an empty name; or a number is below 1.
+            ForestDamaged: What it has learned cannot be read.
         """
         _check_named(indices)
         check_at_least_1(articles=articles, passages=passages)
@@ -214,13 +188,6 @@ class Inspection:
         Args:
             indices: Indices of articles that this forest assigned. Empty: only the forest is checked.
             on_progress: Called with the number of nodes or articles in each step.
-
-        Raises:
-            ForestError: There is no such forest.
-            ForestMismatch: Articles belong to another forest.
-            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-            IndexNotReady: An index is missing.
-            SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
         index = self._found()

@@ -29,7 +29,16 @@ _MOST_PASSES = 10
 
 
 class Maintenance(Inspection):
-    """Maintains one forest. Methods that change it hold its lease until they return."""
+    """Maintains one forest. Methods that change it hold its lease until they return.
+
+    Raises:
+        ForestError: There is no such forest; or, where it is changed, another process owns it.
+        ForestMismatch: Articles belong to another forest.
+        ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
+        IndexNotReady: An index is missing, or lacks the fields.
+        SettingError: `indices` is a string, or contains an empty name, or is empty where it is needed; or a
+            number is below 1.
+    """
 
     @checked
     def __init__(
@@ -80,8 +89,7 @@ class Maintenance(Inspection):
             on_progress: Called with the number of nodes in each step.
 
         Raises:
-            ForestError: There is no such forest, or another process owns it, or its time is in the future.
-            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
+            ForestAhead: Its time is in the future.
         """
         index = ForestIndex.find(self._client, self._forest)
         Clock(index).check(index.status().state)
@@ -107,11 +115,7 @@ class Maintenance(Inspection):
             How many violations of each kind were repaired, as a `collections.Counter`.
 
         Raises:
-            ForestError: There is no such forest, or another process owns it, or there was something to repair
-                still after many passes.
-            ForestMismatch: Articles belong to another forest.
-            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-            SettingError: `indices` is a string, or contains an empty name.
+            ForestError: Also if there was something to repair still after many passes.
         """
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
@@ -163,11 +167,9 @@ class Maintenance(Inspection):
             How many nodes the forest has.
 
         Raises:
-            ForestError: There is a forest already and `replace` is false, or another process owns it.
-            ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
-                forest than the one that is replaced.
-            IndexNotReady: An index is missing, or none of the articles was indexed through esdedup.
-            SettingError: `indices` is a string, or empty, or contains an empty name.
+            ForestExists: There is a forest already and `replace` is false.
+            ForestMismatch: Also if the articles are of several profiles, or of an unknown one.
+            IndexNotReady: Also if none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
         return Rebuild(

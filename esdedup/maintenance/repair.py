@@ -165,7 +165,6 @@ class Repair:
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:
-    """Follow the joins from one root to the last one."""
     # Each join leads to an earlier root, except in damaged forests, where they may form a cycle.
     target, passed = joins[later], {later}
     while target in joins and target not in passed:
@@ -279,7 +278,6 @@ class Rebuild:
         return ForestIndex(self.client, name=f"{self.name}-kept", meta=meta)
 
     def _meta(self) -> Meta:
-        """Return the metadata of a forest of these articles."""
         former = execute(self.client, read_meta(self.name)) or execute(
             self.client, read_meta(f"{self.name}-kept")
         )

@@ -227,7 +227,6 @@ def stats(
 
 
 def _days(made: Mapping[int, int], last_needed: Mapping[int, int]) -> tuple[Day, ...]:
-    """Return the latest days, from counts by the time at which a day begins."""
     return tuple(
         Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
         for day in sorted(made.keys() | last_needed.keys())[-_DAYS_SHOWN:]

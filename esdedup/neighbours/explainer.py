@@ -141,7 +141,6 @@ class Explainer:
         return self._relation.ids(one) == self._relation.ids(other)
 
     def _compare_whole_texts(self, one: _ComparedText, other: _ComparedText) -> WholeTextComparison | None:
-        """Compare whole texts if both have a fingerprint and the profile compares whole texts."""
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None
@@ -173,7 +172,6 @@ class Explainer:
         )
 
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
-        """Return the representatives by which a text is compared."""
         if text.is_todays:
             return self._representatives(text.text, text.passage_filter)
         # What they were made from may be in the text still.
@@ -236,7 +234,6 @@ def compare_whole_texts(
 
 
 def _pairs(one: Text, other: Text, relation: Relation) -> list[Pair]:
-    """Return all pairs of representatives, the nearest first."""
     ours, theirs = (
         np.array([int(each.simhash, 16) for each in text.representatives], np.uint64) for text in (one, other)
     )

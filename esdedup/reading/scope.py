@@ -175,13 +175,11 @@ class Scope:
         return fields_of(self._set_up((yield from _mappings(index))), given=self.fields)
 
     def _set_up(self, mappings: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return the indices that were set up; all of them if none was, whose fields are then missed."""
         ready = {name: each for name, each in mappings.items() if is_set_up(each, given=self.fields)}
         return ready or mappings
 
 
 def _mappings(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
-    """Read the mappings behind a name; there is at least one, and none is a forest's."""
     if not isinstance(index, str):
         raise SettingError(
             f"the index is a {type(index).__name__}, not a string; separate several names by commas"

@@ -249,7 +249,6 @@ class _Ranking:
 
 
 def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Requests[_RankedRoots]:
-    """Rank the clusters with a match by all their articles, matching or not."""
     if total_articles > ranking.tuning.few_articles:
         ranked = yield from _sifted(ranking, depth)
         if ranked is not None:

@@ -243,7 +243,6 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
 
 
 def _login(settings: Settings) -> dict[str, Any]:
-    """Return the sidecar's own credentials, and whom it trusts."""
     password = _shown(settings.password)
     user = None if settings.user is None or password is None else (settings.user, password)
     return {"user": user, "api_key": _shown(settings.api_key), "ca_certs": settings.ca_certs}

@@ -80,7 +80,6 @@ async def unpacked(body: bytes, *, scope: Scope, most_bytes: int) -> bytes:
 
 
 def _inflated(packed: bytes, most_bytes: int) -> bytes:
-    """Return what is in a body of the encoding `deflate`, with the header of zlib or, as some send, none."""
     for window_bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
         stream = zlib.decompressobj(window_bits)
         try:

@@ -162,12 +162,10 @@ class BulkRoute(Proxy):
 
 
 def _header(scope: Scope, name: str) -> str | None:
-    """Return the last header of a name; None if there is none."""
     return next(reversed(Headers(scope=scope).getlist(name)), None)
 
 
 def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, str]) -> Scope:
-    """Return a request with one header instead of others."""
     kept = [each for each in scope["headers"] if each[0].lower() not in dropped]
     return {**scope, "headers": [*kept, tuple(each.encode("latin-1") for each in added)]}
 

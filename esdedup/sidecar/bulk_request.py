@@ -157,7 +157,6 @@ def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
 
 
 def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
-    """Return the operation of an action line, and its parameters."""
 
     def refuse(what: str) -> NoReturn:
         raise RequestRefused(400, _ILLEGAL, f"Malformed action/metadata line [{number}], {what}")
@@ -183,7 +182,6 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
 
 
 def _replaced(value: Any) -> Any:
-    """Return a value without lone surrogates."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, list):
@@ -207,7 +205,6 @@ def _with_object(source: bytes, old: Mapping[str, Any], values: Mapping[str, Any
 
 
 def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, name: str) -> bytes:
-    """Return an update with the object in its parts."""
     parts = {each.key: source[each.value : each.end] for each in members(source)}
     is_written_out = writes_out_upsert(added, old)
     if is_written_out:

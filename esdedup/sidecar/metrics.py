@@ -150,7 +150,6 @@ class Metrics:
 
 
 def _status(status: int | None) -> _Status:
-    """Return under which label a status is counted."""
     if status is None:
         return "none"
     return _EXACT.get(status) or _CLASSES.get(status // 100, "5xx")

@@ -82,7 +82,6 @@ def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
 
 
 def _connection(settings: Settings) -> type[asyncio.Protocol]:
-    """Return the kind of connection that has the bounds of the settings."""
 
     class Connection(BoundedConnection):
         max_connections = settings.max_connections

@@ -8,7 +8,6 @@ import difflib
 import functools
 import itertools
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ import annotated_types
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import NoDecode
-from pydantic_settings.sources import TomlConfigSettingsSource
 
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import SettingError
@@ -196,12 +194,8 @@ def messages(model: type[BaseModel], error: ValidationError, options: Mapping[st
             yield f"{names_of(model, name)}{given}: {reason or f'it must be {setting.allowed}'}"
 
 
-log = logging.getLogger("esdedup")
 # Shorter ones can be guessed.
 _MIN_TOKEN_LENGTH = 16
-_GONE = frozenset(
-    ("batch_wait_ms", "forest_by", "forest_values", "layout", "peer_ca_certs", "standby_refuses")
-)
 
 
 def checked_index(name: str) -> str:
@@ -239,19 +233,3 @@ def _split(given: object) -> object:
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(origin_of)], ...], NoDecode, BeforeValidator(_split)]
-
-
-class SettingsFile(TomlConfigSettingsSource):
-    """A file of settings, without those of earlier versions that are gone."""
-
-    def __call__(self) -> dict[str, Any]:
-        """Read it."""
-        given = super().__call__()
-        if given.get("forest_by") is not None:
-            raise SettingError(
-                "the file of settings has 'forest_by', but a sidecar has one forest now: take it out, and "
-                "start a sidecar for each of the forests, which 'forest' names"
-            )
-        if gone := sorted(_GONE & given.keys()):
-            log.warning("the file of settings names settings that are gone: %s", ", ".join(gone))
-        return {name: value for name, value in given.items() if name not in _GONE}

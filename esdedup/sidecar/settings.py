@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pydantic import AfterValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
-from pydantic_settings.sources import PydanticBaseSettingsSource
+from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSettingsSource
 
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
@@ -42,7 +42,6 @@ from esdedup.sidecar.setting_names import (
     Names,
     Naming,
     Origins,
-    SettingsFile,
     checked_address,
     checked_index,
     checked_token,
@@ -261,7 +260,7 @@ class Settings(BaseSettings):
             init_settings,
             env_settings,
             InitSettingsSource(settings_cls, others),
-            SettingsFile(cls, config),
+            TomlConfigSettingsSource(cls, config),
         )
 
     @model_validator(mode="before")
@@ -372,7 +371,6 @@ def load(options: Mapping[str, Any]) -> Settings:
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
-    """Yield what settings contradict each other or what there is, and what to do."""
     called = functools.partial(names_of, Settings)
     if (settings.password is None) != (settings.user is None):
         yield f"{called('user', 'password_file')} go together: give a user and a password"

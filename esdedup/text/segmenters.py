@@ -157,20 +157,17 @@ class Jieba:
         return word if word in self._never and all(map(_HAN.fullmatch, word)) else (word,)
 
     def _parts(self, word: str) -> Sequence[str]:
-        """Cut a compound as jieba does."""
         if word in self._whole or not _COMPOUND.search(word):
             return (word,)
         return _PARTS.split(word)
 
     @functools.cached_property
     def _whole(self) -> frozenset[str]:
-        """Compounds that stay whole."""
         own = () if self.dictionary is None else self.dictionary.entries
         return _WHOLE.union(word for word, _ in own) - self._never
 
     @functools.cached_property
     def _never(self) -> frozenset[str]:
-        """Words of the frequency 0."""
         own = () if self.dictionary is None else self.dictionary.entries
         return frozenset(word for word, frequency in dict(own).items() if frequency == 0)
 

@@ -216,7 +216,6 @@ def _first(moment: datetime) -> str:
 
 
 def _last(moment: datetime) -> str:
-    """Write the last moment of a period: a day lasts to its end."""
     return str(moment.date()) if _is_midnight(moment + _MS) else moment.strftime("%Y-%m-%dT%H:%M:%S.999Z")
 
 

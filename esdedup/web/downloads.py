@@ -185,7 +185,6 @@ def _cell(value: Any) -> Any:
 
 
 def _time(value: object) -> object:
-    """Return an article's time as ISO 8601 if it can be read, else as it is."""
     milliseconds = time_ms(value)
     return value if milliseconds is None else iso(milliseconds)
 

@@ -150,7 +150,6 @@ def _tag(start: Message, bodies: list[Message], known: str) -> None:
 
 
 async def _collected(app: ASGIApp, scope: Scope, receive: Receive) -> list[Message]:
-    """Return all that an application sends."""
     messages: list[Message] = []
 
     async def collect(message: Message) -> None:

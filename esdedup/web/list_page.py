@@ -182,7 +182,6 @@ def _heading_of(field: str, language: Language) -> str:
 
 
 def _label_of(field: str, value: str, language: Language) -> str:
-    """Return what a value is called: a language by its name."""
     return language.name_of(value) if is_language(field) else value
 
 

@@ -58,7 +58,6 @@ def _comparison_of(site: Site, one: Article, other: Article, **parameters: objec
 
 @functools.cache
 def _environment(code: str) -> jinja2.Environment:
-    """Return the environment of the templates in a language."""
     language = languages.language(code)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("esdedup.web"),

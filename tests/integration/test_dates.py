@@ -54,20 +54,20 @@ def test_neither_head_nor_original(es: Elasticsearch, index: str, capsys: pytest
         ("newest", None, "undated"),
     ]
     for sort, head, shown in rules:
-        page = dedup.list(index, sort=sort, head=head)
+        page = dedup.reader.list(index, sort=sort, head=head)
         row = next(each for each in page.rows if each.similar)
         assert row.id == shown
         assert row.first == PUBLISHED
         # Nothing was published after it arrived.
         assert (row.last or "") < "2099"
-    similar = {each.id: each for each in dedup.similar(index, "original").rows}
+    similar = {each.id: each for each in dedup.reader.similar(index, "original").rows}
     assert list(similar) == ["undated", "unset", "future", "reprint"]
     assert {each for each, article in similar.items() if article.arrived_at} == {"undated", "unset", "future"}
     assert (similar["future"].published_at, similar["reprint"].arrived_at) == (ARTICLES["future"], None)
     timeline = dedup.reader.timeline(index, row.root or "")
     assert timeline.steps[-1].start < "2099"
     capsys.readouterr()
-    output.print_similar(dedup.similar(index, "original"))
+    output.print_similar(dedup.reader.similar(index, "original"))
     printed = capsys.readouterr().out
     assert "2099-01-01 00:00?" in printed
     assert printed.count("?") == 3
@@ -96,7 +96,7 @@ def test_a_backfill_may_bring_old_articles(es: Elasticsearch, index_name: Names)
             for each, date in reversed(dates.items())
         ]
         helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
-        page = dedup.list(name, sort="oldest", dedup=False)
+        page = dedup.reader.list(name, sort="oldest", dedup=False)
     assert [(row.id, row.arrived_at) for row in page.rows] == [(each, None) for each in dates]
 
 

@@ -45,8 +45,8 @@ def test_the_lines_of_the_readme(es: Elasticsearch, index_name: Names) -> None:
         assert dedup.setup(index)
         indexed, _ = helpers.bulk(es, dedup.enrich(actions(index)))
         es.indices.refresh(index=index)
-        page = dedup.list(index, query={"match_phrase": {"title": title}}, sort="newest", size=20)
-        similar = dedup.similar(index, page.rows[0].id)
+        page = dedup.reader.list(index, query={"match_phrase": {"title": title}}, sort="newest", size=20)
+        similar = dedup.reader.similar(index, page.rows[0].id)
     assert indexed == len(ARTICLES)
     assert page.rows[0].similar == similar.total > 0
     assert len(set(roots(es, index).values())) < 100
@@ -184,7 +184,7 @@ def test_one_of_several_servers_is_enough(elasticsearch_url: str) -> None:
 
 def test_a_server_that_is_not_there(index_name: Names) -> None:
     with pytest.raises(ServerUnavailable, match="cannot read the mapping"):
-        Dedup(Elasticsearch("http://127.0.0.1:9")).list("news")
+        Dedup(Elasticsearch("http://127.0.0.1:9")).reader.list("news")
 
 
 @pytest.mark.parametrize(
@@ -230,11 +230,11 @@ def test_an_article_cannot_bring_a_root_of_its_own(es: Elasticsearch, index_name
             es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT, "dedup.root": "x", "dedup": 5}])
         )
         es.indices.refresh(index=index)
-        assert dedup.list(index).rows[0].root != "x"
+        assert dedup.reader.list(index).rows[0].root != "x"
         update = {"doc": {"text": TEXT, "dedup.root": "x"}, "upsert": {"text": TEXT, "dedup.seq": 1}}
         helpers.bulk(es, dedup.enrich([{"_op_type": "update", "_index": index, "_id": "2", **update}]))
         es.indices.refresh(index=index)
-        assert dedup.list(index).total_articles == 2
+        assert dedup.reader.list(index).total_articles == 2
 
 
 def test_an_update_whose_upsert_alone_carries_the_text(es: Elasticsearch, index_name: Names) -> None:
@@ -295,8 +295,8 @@ def test_an_update_to_another_kind_of_text_leaves_no_fingerprint_behind(
             assert bare == (set() if has_fingerprint else {"fingerprint", "signature", "bands", "page"})
             assert stored["root"].startswith("~") is not has_fingerprint
             assert list(Maintenance(es, forest=forest).verify([index])) == []
-            assert dedup.list(index).rows[0].root == stored["root"]
-            assert dedup.similar(index, "1").total == 0
+            assert dedup.reader.list(index).rows[0].root == stored["root"]
+            assert dedup.reader.similar(index, "1").total == 0
 
 
 def test_an_index_that_is_deleted_meanwhile_is_not_written_to(es: Elasticsearch, index_name: Names) -> None:

@@ -41,9 +41,9 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
                 "esdedup": dataclasses.asdict(Meta.of(VERIFIED))
                 | {"profile": "verified-3", "agreement": {"least_resemblance": 0.53, "root_slack": 0.15}}
             },
-            "'verified-3', whose rules .* does not have: use the version .* or index the articles anew",
+            "another version of esdedup .*profile verified-3.*`esdedup migrate`",
         ),
-        ({"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"layout": "4x16"}}, "layout '4x16'"),
+        ({"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"layout": "4x16"}}, "`esdedup migrate`"),
     ],
 )
 def test_an_index_that_is_not_a_forest_is_refused(

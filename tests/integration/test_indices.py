@@ -26,13 +26,13 @@ def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> Non
     with pytest.raises(IndexNotReady, match="lacks fields"):
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     with pytest.raises(IndexNotReady, match="lacks fields"):
-        dedup.list(index)
+        dedup.reader.list(index)
     assert not es.indices.exists(index=forest)
     es.index(index=index, id="1", document={"text": TEXT, "dedup": {"root": "x"}}, refresh=True)
     with pytest.raises(IndexNotReady, match="root"):
         dedup.setup(index)
     with pytest.raises(IndexNotReady, match="there is no index"):
-        dedup.similar(index_name("none"), "1")
+        dedup.reader.similar(index_name("none"), "1")
 
 
 def test_an_index_that_exists_gets_the_fields(es: Elasticsearch, index_name: Names) -> None:
@@ -74,7 +74,7 @@ _UNUSABLE: dict[str, dict[str, Any]] = {
 def test_a_mapping_that_cannot_be_mended_is_refused(es: Elasticsearch, index_name: Names, says: str) -> None:
     index, dedup = index_name("unusable"), Dedup(es, forest=index_name("forest"))
     es.indices.create(index=index, mappings=_UNUSABLE[says])
-    for refused in (dedup.setup, dedup.require_ready, dedup.list):
+    for refused in (dedup.setup, dedup.require_ready, dedup.reader.list):
         with pytest.raises(IndexNotReady, match=says):
             refused(index)
 
@@ -129,9 +129,9 @@ def test_an_index_without_subobjects(es: Elasticsearch, index_name: Names) -> No
         dedup.setup(index)
         actions = [{"_index": index, "_id": each, "text": TEXT, "source": each} for each in "ab"]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        (row,) = dedup.list(index, sort="similar-desc").rows
+        (row,) = dedup.reader.list(index, sort="similar-desc").rows
         assert (row.similar, row.sources) == (1, 2)
-        assert dedup.similar(index, "a").total == 1
+        assert dedup.reader.similar(index, "a").total == 1
     assert not list(Maintenance(es, forest=forest).verify([index]))
 
 
@@ -153,7 +153,7 @@ def test_one_article_keeps_no_other_out(es: Elasticsearch, index_name: Names) ->
         for number, article in enumerate(strange):
             action = {"_index": index, "_id": str(number), "text": TEXT, **article}
             helpers.bulk(es, dedup.enrich([action]), refresh=True)
-        (row,) = dedup.list(index).rows
+        (row,) = dedup.reader.list(index).rows
     assert row.similar == len(strange) - 1
     with pytest.raises(BadRequestError, match="seq"):
         es.index(index=index, document={"dedup": {"root": "r", "seq": "many"}})
@@ -190,7 +190,7 @@ def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> No
             dedup.require_ready(index)
             helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
             es.indices.refresh(index=index)
-            assert dedup.list(index).total_rows == 1
+            assert dedup.reader.list(index).total_rows == 1
     finally:
         es.indices.delete_index_template(name=name)
         es.cluster.delete_component_template(name=name)
@@ -349,17 +349,17 @@ def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:
             helpers.bulk(es, dedup.enrich(run))
             es.indices.refresh(index=index)
         both = f"{one},{other}"
-        (row,) = dedup.list(both).rows
-        assert row.similar == dedup.similar(both, "0").total == 5
-        assert {article.index for article in dedup.similar(both, "0", size=10).rows} == {one, other}
+        (row,) = dedup.reader.list(both).rows
+        assert row.similar == dedup.reader.similar(both, "0").total == 5
+        assert {article.index for article in dedup.reader.similar(both, "0", size=10).rows} == {one, other}
         plain = index_name("several-plain")
         es.indices.create(index=plain)
         for sort in ("newest", "similar-desc"):
-            assert dedup.list(f"{one},{plain}", sort=sort).not_set_up == (plain,)
+            assert dedup.reader.list(f"{one},{plain}", sort=sort).not_set_up == (plain,)
         with pytest.raises(IndexNotReady, match="there is no index"):
-            dedup.list("test-no-such-*")
+            dedup.reader.list("test-no-such-*")
         with pytest.raises(SettingError, match="empty"):
-            dedup.list("")
+            dedup.reader.list("")
         with pytest.raises(SettingError, match="one index"):
             dedup.require_ready("test-several-*")
 

@@ -173,7 +173,7 @@ def test_a_run_counts_dates_that_only_a_backfill_believes(
     assert (load.summary.indexed, load.summary.too_old) == (14, 1)
     es.indices.refresh(index=index)
     old = dedup.reader.search_query(index, until="1990-01-01")
-    (row,) = dedup.list(index, query=old, dedup=False).rows
+    (row,) = dedup.reader.list(index, query=old, dedup=False).rows
     assert row.id == "0"
 
 

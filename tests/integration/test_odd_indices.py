@@ -337,7 +337,7 @@ def test_the_pages_hide_what_is_not_compared(
         dedup.setup(index)
         actions = [{"_index": index, "_id": each, "_source": {"text": text}} for each, text in texts.items()]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        similar = dedup.similar(index, "1").rows
+        similar = dedup.reader.similar(index, "1").rows
     assert [(each.id, each.resemblance) for each in similar] == [("2", 1.0)]
     pages: list[tuple[str, dict[str, Any]]] = [
         ("/article", {"id": "2"}),

@@ -264,7 +264,7 @@ def test_a_second_writer_is_refused_with_the_owner(es: Elasticsearch, index_name
         assert (refused.value.forest, refused.value.owner.pid) == (forest, os.getpid())
         # Reading never needs the forest.
         with pytest.raises(IndexNotReady):
-            Dedup(es, forest=forest).list(index_name("none"))
+            Dedup(es, forest=forest).reader.list(index_name("none"))
     with Dedup(es, forest=forest) as second:
         assert len(list(second.enrich([{"_id": "2", "text": TEXT}]))) == 1
 

@@ -253,7 +253,7 @@ def test_an_index_without_any_enriched_article(
     dedup = Dedup(es, forest=index_name("forest"))
     dedup.setup(index)
     helpers.bulk(es, [{"_index": index, "_id": each, "text": TEXT} for each, _ in OTHERS], refresh=True)
-    output.print_page(dedup.list(index))
+    output.print_page(dedup.reader.list(index))
     printed = " ".join(capsys.readouterr().out.split())
     assert "0 rows for 0 articles" in printed
     assert "3 more articles match, but are not enriched yet and in no row: index them again" in printed

@@ -127,13 +127,6 @@ def test_texts_are_explained_by_the_default_profile() -> None:
     assert esdedup.explain(text, text) == esdedup.explain(text, text, esdedup.VERIFIED)
 
 
-def test_shortcuts_of_a_feeder_are_methods_of_its_reader() -> None:
-    for name in ("list", "similar"):
-        assert inspect.signature(getattr(Dedup, name)) == inspect.signature(getattr(Reader, name))
-        assert getattr(Dedup, name).__doc__ == getattr(Reader, name).__doc__
-    assert not issubclass(Dedup, Reader)
-
-
 @pytest.mark.parametrize("name", PUBLIC)
 def test_signatures_need_no_name_that_is_not_public(name: str) -> None:
     public = [value for value in PUBLIC.values() if inspect.isclass(value)]
@@ -173,7 +166,7 @@ def _types_in(hint: Any) -> Iterator[type]:
 async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: Dedup) -> None:
     """Is never called: mypy checks it."""
     assert_type(reader.list("news", sort="newest", size=3), Page)
-    assert_type(dedup.list("news"), Page)
+    assert_type(dedup.reader.list("news"), Page)
     assert_type(dedup.reader.source_names("news"), tuple[str, ...])
     assert_type(await awaited.similar("news", "1"), SimilarPage)
     reader.list("news", sort="upwards")  # type: ignore[arg-type]

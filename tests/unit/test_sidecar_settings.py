@@ -204,16 +204,6 @@ def test_a_file_in_another_encoding_is_refused(loaded: Load, tmp_path: Path) -> 
         loaded({"config": str(tmp_path / "sidecar.toml")})
 
 
-def test_a_file_of_an_earlier_version_is_read_unless_it_names_several_forests(
-    loaded: Load, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert loaded(file="port = 1\nforest_values = []\nbatch_wait_ms = 5").port == 1
-    gone = "batch_wait_ms, forest_values"
-    assert caplog.messages == [f"the file of settings names settings that are gone: {gone}"]
-    with pytest.raises(SettingError, match="a sidecar has one forest now"):
-        loaded(file='forest_by = "lang"\nforest_values = ["zh"]\n')
-
-
 def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Load) -> None:
     with pytest.raises(SettingError, match="enableServiceLinks: false"):
         loaded(ESDEDUP_SIDECAR_PORT="tcp://10.0.0.1:9500")

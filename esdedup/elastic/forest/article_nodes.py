@@ -4,6 +4,7 @@ Readers use it for a forest whose nodes are in its owner's memory. It is an appr
 been deleted, or stand in an index that nobody named, and of very many candidates it reads the best.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fields import Fields, signature_of
-from esdedup.fingerprint.bands import ARTICLES, NODES
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
@@ -41,13 +42,9 @@ class ArticleNodes:
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             representatives = self.relation.representatives(signatures[at : at + 1])[0]
-            # Articles of version 0.2.0 have the keys of nodes.
-            keys = [
-                key
-                for layout in (ARTICLES, NODES)
-                for asked in self.relation.terms_of(representatives, layout, asked=True)
-                for key in asked
-            ]
+            keys = list(
+                itertools.chain.from_iterable(self.relation.terms_of(representatives, ARTICLES, asked=True))
+            )
             # Articles are ranked by the keys that they have in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}

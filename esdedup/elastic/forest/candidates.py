@@ -117,7 +117,6 @@ class CandidateSearch:
         return stored_of(hits, self._relation), len(hits) >= size
 
     def _queries(self, targets: _Targets, filters: list[Query]) -> Iterator[Query]:
-        """Yield queries that together match every candidate."""
         clauses = (
             *((len(ids), {"ids": {"values": ids}}) for ids in chunks(targets.ids, self._limits.max_hits)),
             *self._terms("page", targets.pages),
@@ -129,7 +128,6 @@ class CandidateSearch:
                 yield {"bool": {"filter": [{"bool": {"should": several}}, *filters]}}
 
     def _packed(self, clauses: Iterable[_Clause]) -> Iterator[list[Query]]:
-        """Group clauses, so that those of a query together have no more terms than a query should."""
         group: list[Query] = []
         total = 0
         for terms, clause in clauses:

@@ -140,7 +140,6 @@ def _count(packed: Iterable[bytes], packing: Codec) -> Expired:
 
 
 def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]:
-    """Delete expired documents, those of leaves before their roots."""
     index, done = writer.index, Expired()
     for name, query in _IN_ORDER.items():
         for hits in _hits(index, _expired(query, live_since_ms)):

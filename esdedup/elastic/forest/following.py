@@ -252,7 +252,6 @@ def _read(index: ForestIndex, copy: LogCopy) -> bool:
 
 
 def _versions(index: ForestIndex, before: int, live_since_ms: int) -> dict[int, tuple[int, int]]:
-    """Return the versions, by number, of the documents before a number in which something lives."""
     body: Query = {
         "query": {"bool": {"filter": [{"range": {FIELD: {"lt": before}}}, *live_filter(live_since_ms)]}},
         "sort": [FIELD],

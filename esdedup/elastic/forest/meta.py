@@ -79,28 +79,16 @@ def read_meta(name: str) -> Requests[Meta | None]:
         raise ForestMismatch(
             f"the index {name!r} is not a forest of esdedup; name another one", forest=name, supported=FORMAT
         )
-    if found["format"] != FORMAT:
+    rules = found.get("agreement")
+    is_known = rules is None or rules.keys() == {field.name for field in dataclasses.fields(Agreement)}
+    if (found["format"], found.get("layout")) != (FORMAT, NODES.name) or not is_known:
         raise ForestMismatch(
-            f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
-            f"format {FORMAT}: `esdedup migrate` takes its articles over to another forest",
+            f"the forest {name!r} was made by another version of esdedup (format {found['format']}, profile "
+            f"{found.get('profile')}; this one reads format {FORMAT}): `esdedup migrate` takes its articles "
+            "over to another forest",
             forest=name,
             found=found["format"],
             supported=FORMAT,
-        )
-    if found["layout"] != NODES.name:
-        raise ForestMismatch(
-            f"the forest {name!r} finds nodes by keys of the layout {found['layout']!r}, and this version of "
-            f"esdedup by {NODES.name!r} alone: `esdedup migrate` takes its articles over to another forest",
-            forest=name,
-            found=found["profile"],
-        )
-    rules = found["agreement"]
-    if rules is not None and rules.keys() != {field.name for field in dataclasses.fields(Agreement)}:
-        raise ForestMismatch(
-            f"the forest {name!r} was made with profile {found['profile']!r}, whose rules this version of "
-            "esdedup does not have: `esdedup migrate` takes its articles over to another forest",
-            forest=name,
-            found=found["profile"],
         )
     return Meta.read(found)
 

@@ -112,6 +112,5 @@ def state_of(aggregations: dict[str, Any]) -> State:
 
 
 def _read(forest: str, document_id: str) -> Requests[dict[str, int]]:
-    """Read the numbers in one of the forest's own documents; empty if it does not exist."""
     source: dict[str, Any] | None = yield ReadDocument(index=forest, id=document_id)
     return {} if source is None else dict(source["state"])

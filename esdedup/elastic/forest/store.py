@@ -226,7 +226,6 @@ class ElasticStore(Closing):
         return written
 
     def _settle_aging(self, status: ForestStatus, requested: Aging | None) -> Aging:
-        """Return how long nodes live from now on, and store it in the forest."""
         before, aging = status.stored_aging, requested or status.aging
         dead_before_ms = status.dead_before_ms
         if before is not None and before.retention_ms < aging.retention_ms:
@@ -268,7 +267,6 @@ class ElasticStore(Closing):
         return any(plan.log and plan.log in log for plan in plans for log in logs)
 
     def _load_again(self, nodes: Nodes, plans: Sequence[Plan]) -> None:
-        """Load what the index has of these plans."""
         ids = {each.document_id for plan in plans for each in self._unpacked(plan.written)}
         search, since_ms = self._index.search, self._live_since_ms()
         # Without what has expired, as in `gather`.

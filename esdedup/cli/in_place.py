@@ -1,5 +1,6 @@
-"""`esdedup adopt`: an index that is full already."""
+"""`esdedup adopt` and `migrate`: articles get roots in the indices that have them already."""
 
+import contextlib
 from typing import Annotated
 
 import typer
@@ -8,10 +9,10 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_rejected
 from esdedup.errors import SettingError
-from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.ingest.adopt import Adoption
-from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.in_place import InPlace
 from esdedup.ingest.learn import refuse_to_keep
+from esdedup.ingest.migrate import Migration
 
 
 @command("adopt", example="esdedup adopt 'news-*' --dry-run")
@@ -26,11 +27,8 @@ def adopt(
         str | None,
         typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; best in the environment."),
     ] = None,
-    workers: options.Workers = WORKERS,
-    retention_days: options.RetentionDays = None,
-    lookup: options.Lookup = None,
     json: options.Json = False,
-    forest: options.WritableForest,
+    forest: options.FedForest,
     fingerprinting: options.Fingerprinting,
     field_names: options.FieldNames,
     server: options.Server,
@@ -65,37 +63,37 @@ def adopt(
                 _print_found(adoption)
                 output.show(f"of the latest {latest:,} without a root, {repeated:,} repeat an earlier one")
             return
-        dedup = Dedup(
+        dedup = forest.dedup(
             client,
-            profile=profile,
+            profile,
             overrides=overrides,
             fields=adoption.fields,
-            forest=forest.name,
-            retention=options.retention(retention_days),
-            lookup=lookup,
-            wait_s=forest.wait_s,
-            workers=workers,
             sidecar=sidecar,
             sidecar_token=sidecar_token,
             sidecar_ca_certs=server.ca_certs if sidecar is not None else None,
         )
         total = sum(each.without_root for each in adoption.found)
-        try:
-            with dedup, output.count_progress("adopting", total) as on_read:
-                adoption.run(
-                    dedup,
-                    backfill=sidecar is None,
-                    learn_first=learn_first,
-                    most_per_s=most_per_s,
-                    on_read=on_read,
-                )
-        except KeyboardInterrupt:
-            say("interrupted: run the command again, it goes on with what has no root")
-            raise
-        finally:
-            output.print_summary(f"adopted in {index}", adoption.summary, json=json)
+        with (
+            _reported("adopted", adoption, index, json),
+            dedup,
+            output.count_progress("adopting", total) as on_read,
+        ):
+            adoption.run(
+                dedup,
+                backfill=sidecar is None,
+                learn_first=learn_first,
+                most_per_s=most_per_s,
+                on_read=on_read,
+            )
     if adoption.summary.failed:
         raise typer.Exit(1)
+
+
+def _reported(done: str, run: InPlace, index: str, json: bool) -> contextlib.AbstractContextManager[None]:
+    def report() -> None:
+        output.print_summary(f"{done} in {index}", run.summary, json=json)
+
+    return output.reported(report, index=index, interrupted="run the command again, it goes on")
 
 
 def _print_found(adoption: Adoption) -> None:
@@ -107,3 +105,56 @@ def _print_found(adoption: Adoption) -> None:
     output.print_table("nothing was written", names, rows, numbers=(1, 2, 3))
     facts = {f"{role} field": name for role, name in vars(adoption.fields).items() if name}
     output.print_facts(facts | {"templates": ", ".join(adoption.templates) or "none"})
+
+
+@command("migrate", example="esdedup migrate news --to news-forest-2")
+def migrate(
+    index: Annotated[str, typer.Argument(metavar="INDEX", show_default=False)],
+    *,
+    to: Annotated[str, typer.Option(metavar="NAME", show_default=False)],
+    swap: bool = False,
+    most_per_s: Annotated[float | None, typer.Option("--rate", min=0.1)] = None,
+    json: options.Json = False,
+    forest: options.FedForest,
+    fingerprinting: options.Fingerprinting,
+    server: options.Server,
+) -> None:
+    """Give articles the roots of another forest, of another profile or of this version's format.
+
+    Each article gets a second object of fields beside the first, which readers and feeders go on with until
+    --swap changes the indices over. After an interruption, run the command again: it goes on.
+
+    Options:
+        index: All indices of the forest: names, an alias or a pattern.
+        to: The other forest, which is made if there is none.
+        swap: At last, change the indices and their templates over. First stop what feeds --forest; --wait
+            waits for that. Then feed the other forest.
+        most_per_s: How many articles a second, at most.
+    """
+    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    with server.connect() as client:
+        migration = Migration(client, index, forest=forest.name, to=to, on_rejected=say_rejected)
+        dedup = forest.dedup(
+            client,
+            profile,
+            overrides=overrides,
+            fields=migration.fields,
+            forest=to,
+            retention=forest.retention or migration.retention,
+            wait_s=0.0,
+        )
+        total = sum(each.without_root for each in migration.found)
+        with (
+            _reported("migrated", migration, index, json),
+            dedup,
+            output.count_progress("migrating", total) as on_read,
+        ):
+            migration.run(dedup, most_per_s=most_per_s, on_read=on_read)
+            if swap:
+                migration.swap(dedup, wait_s=forest.wait_s, on_read=on_read)
+    if swap:
+        say(f"{index} belongs to the forest {to} now: feed that; nothing needs {forest.name} any more")
+    else:
+        say(f"readers see no change yet: stop what feeds {forest.name}, and run this again with --swap")
+    if migration.summary.failed:
+        raise typer.Exit(1)

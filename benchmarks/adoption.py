@@ -37,31 +37,31 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3)
     options = parser.parse_args()
     with client(lifetime_s=4 * 3600, heap="4g") as es:
-        given = dict(_archive(options.articles))
+        given = dict(archive(options.articles))
         _load(es, given)
         plain = _plain_per_s(es, given, min(len(given), 100_000))
-        _say(f"plain reading and updating: {plain:,.0f} articles a second")
+        say(f"plain reading and updating: {plain:,.0f} articles a second")
         with running(url_of(es), "--memory-bytes", "6GiB", forest=_FOREST) as sidecar:
             # The index of the articles that arrive meanwhile, with the fields.
-            _esdedup("setup", _LIVE, es=es)
+            esdedup_command("setup", _LIVE, es=es)
             es.indices.put_alias(index=_LIVE, name=_ALIAS)
-            feeding = _Feeding(sidecar)
+            feeding = Feeding(sidecar, index=_LIVE)
             feeding.start()
             took_s = _adopt(es, sidecar, kills=options.kills, total=len(given))
             feeding.stop()
-        _say(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
-        _say(f"{len(feeding.fed):,} articles were fed meanwhile")
+        say(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+        say(f"{len(feeding.fed):,} articles were fed meanwhile")
         page = Reader(es).list(_ALIAS, sort="similar-desc")
-        _say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
-        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), tell=_say)
+        say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
+        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), tell=say)
     for what, count in outcome.figures.items():
-        _say(f"{count:>10,}  {what}")
+        say(f"{count:>10,}  {what}")
     for fault in outcome.faults:
-        _say(f"FAULT: {fault}")
+        say(f"FAULT: {fault}")
     sys.exit(1 if outcome.faults else 0)
 
 
-def _archive(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def archive(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield articles by id, each with a time; that of most is later than the one before."""
     started = dt.datetime.now(dt.UTC) - dt.timedelta(days=_DAYS)
     for number, article in enumerate(articles(count, seed=_SEED)):
@@ -74,8 +74,8 @@ def _load(es: Elasticsearch, given: Articles) -> None:
     days = sorted({_index(each) for each in given.values()})
     for day in days:
         es.indices.create(index=day, aliases={_ALIAS: {}})
-    _bulk(es, ({"_index": _index(each), **each} for each in given.values()))
-    _say(f"{len(given):,} articles in {len(days)} indices")
+    bulk(es, ({"_index": _index(each), **each} for each in given.values()))
+    say(f"{len(given):,} articles in {len(days)} indices")
 
 
 def _index(article: dict[str, Any]) -> str:
@@ -86,14 +86,14 @@ def _plain_per_s(es: Elasticsearch, given: Articles, count: int) -> float:
     """Return how many articles a second are read in order, and updated with an object as large as ours."""
     chance = random.Random(_SEED)
     taken = list(given.values())[:count]
-    _bulk(es, ({"_index": _PLAIN, **each} for each in taken))
+    bulk(es, ({"_index": _PLAIN, **each} for each in taken))
     mapping = {"properties": {"object": {"enabled": False}}}
     es.indices.put_mapping(index=_PLAIN, body=mapping)
     started_s = time.monotonic()
     hits = helpers.scan(
         es, index=_PLAIN, size=_AT_ONCE, query={"sort": [{"published_at": "asc"}]}, preserve_order=True
     )
-    _bulk(
+    bulk(
         es,
         (
             {
@@ -110,8 +110,8 @@ def _plain_per_s(es: Elasticsearch, given: Articles, count: int) -> float:
     return count / took_s
 
 
-def _bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
-    for _ in helpers.streaming_bulk(es, actions, chunk_size=_AT_ONCE, refresh=False):
+def bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
+    for _ in helpers.streamingbulk(es, actions, chunk_size=_AT_ONCE, refresh=False):
         pass
     es.indices.refresh(index=f"{_ALIAS}*")
 
@@ -121,13 +121,13 @@ def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int
     started_s = time.monotonic()
     command = ("adopt", _ALIAS, "--forest", _FOREST, "--sidecar", sidecar.url)
     for number in range(1, kills + 1):
-        process = subprocess.Popen(_command(*command, es=es), stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command_of(*command, es=es), stderr=subprocess.DEVNULL)
         while process.poll() is None and _adopted(es) < total * number / (kills + 1):
             time.sleep(1.0)
         process.kill()
         process.wait()
-        _say(f"killed at {_adopted(es):,} after {time.monotonic() - started_s:,.0f} s")
-    _esdedup(*command, es=es)
+        say(f"killed at {_adopted(es):,} after {time.monotonic() - started_s:,.0f} s")
+    esdedup_command(*command, es=es)
     return time.monotonic() - started_s
 
 
@@ -138,21 +138,22 @@ def _adopted(es: Elasticsearch) -> int:
     return int(found.get("count", 0))
 
 
-def _esdedup(*arguments: str, es: Elasticsearch) -> None:
-    subprocess.run(_command(*arguments, es=es), check=True)
+def esdedup_command(*arguments: str, es: Elasticsearch) -> None:
+    subprocess.run(command_of(*arguments, es=es), check=True)
 
 
-def _command(*arguments: str, es: Elasticsearch) -> list[str]:
+def command_of(*arguments: str, es: Elasticsearch) -> list[str]:
     return [sys.executable, "-m", "esdedup", *arguments, "--url", url_of(es)]
 
 
-class _Feeding(threading.Thread):
+class Feeding(threading.Thread):
     """Feeds articles through the sidecar until it is stopped, and keeps what was taken."""
 
-    def __init__(self, sidecar: SidecarProcess) -> None:
+    def __init__(self, sidecar: SidecarProcess, *, index: str) -> None:
         super().__init__()
         self.fed: Articles = {}
         self._sidecar = sidecar
+        self._index = index
         self._stopped = threading.Event()
 
     def run(self) -> None:
@@ -160,7 +161,9 @@ class _Feeding(threading.Thread):
             stream = articles(10_000_000, seed=_LIVE_SEED)
             while not self._stopped.wait(_LIVE_EVERY_S):
                 now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-                batch = [{**next(stream), "published_at": now, "_index": _LIVE} for _ in range(_LIVE_AT_ONCE)]
+                batch = [
+                    {**next(stream), "published_at": now, "_index": self._index} for _ in range(_LIVE_AT_ONCE)
+                ]
                 for each in batch:
                     each["_id"] = f"live-{each['_id']}"
                 helpers.bulk(es, batch)
@@ -173,7 +176,7 @@ class _Feeding(threading.Thread):
         self.join()
 
 
-def _say(what: str) -> None:
+def say(what: str) -> None:
     sys.stdout.write(f"{dt.datetime.now():%H:%M:%S} {what}\n")
     sys.stdout.flush()
 

@@ -44,19 +44,6 @@ def test_an_index_that_exists_gets_the_fields(es: Elasticsearch, index_name: Nam
     dedup.require_ready(index)
 
 
-def test_doc_values_that_an_earlier_version_set_up_stay(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("earlier")
-    signature = {"type": "binary", "doc_values": True}
-    es.indices.create(
-        index=index, mappings={"properties": {"dedup": {"properties": {"signature": signature}}}}
-    )
-    dedup = Dedup(es, forest=index_name("forest"))
-    assert not dedup.setup(index)
-    dedup.require_ready(index)
-    mapping = es.indices.get_mapping(index=index)[index]["mappings"]
-    assert mapping["properties"]["dedup"]["properties"]["signature"] == signature
-
-
 _UNUSABLE: dict[str, dict[str, Any]] = {
     "`enabled: false`": {"enabled": False},
     "`enabled: false`, so": {"properties": {"dedup": {"enabled": False}}},

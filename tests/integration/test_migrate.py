@@ -132,6 +132,35 @@ def test_articles_get_the_other_roots_in_the_order_in_which_they_came(es: Elasti
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
 
 
+def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: Old) -> None:
+    """Whoever reads while all indices change over, each time anew or with mappings that he holds."""
+    old.feed(es, ARTICLES)
+    holding, former = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
+    migration = old.migrate(es)
+    present = Reader(es, fields=NEXT).list(old.alias, sort="similar-desc")
+    assert former != present == Reader(es, fields=migration.fields).list(old.alias, sort="similar-desc")
+    pages: list[list[Any]] = [[], []]
+    over = threading.Event()
+
+    def read(found: list[Any], reader: Reader | None) -> None:
+        while not over.is_set():
+            found.append((reader or Reader(es)).list(old.alias, sort="similar-desc"))
+
+    threads = [threading.Thread(target=read, args=each) for each in zip(pages, (None, holding), strict=True)]
+    for each in threads:
+        each.start()
+    with old.dedup(es, migration) as dedup:
+        migration.swap(dedup)
+    time.sleep(0.5)
+    over.set()
+    for each in threads:
+        each.join()
+    for found in pages:
+        assert len(found) > 5
+        assert all(page in (former, present) for page in found)
+    assert pages[0][-1] == present
+
+
 def test_the_former_root_of_a_story_still_finds_it(es: Elasticsearch, old: Old) -> None:
     old.feed(es, ARTICLES)
     old.migrate(es, swap=True)

@@ -27,6 +27,8 @@ class Indices:
 
     articles: str = "soak"
     forest: str = "soak-forest"
+    # The object of the articles that the forest's roots are in.
+    dedup: str = "dedup"
     # Of a replay: an index that stays empty, and its forest.
     replayed: str = "soak-replayed"
     replay: str = "soak-replay"
@@ -53,9 +55,10 @@ def outcome_of(
     """
     tell("reading the articles")
     es.indices.refresh(index=indices.articles)
-    hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", "dedup", "dedup.*"])
+    name = indices.dedup
+    hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", name, f"{name}.*"])
     found = {hit["_id"]: hit["_source"] for hit in hits}
-    dedups = {id_: each.get("dedup", {}) for id_, each in found.items()}
+    dedups = {id_: each.get(name, {}) for id_, each in found.items()}
     numbers = Counter(each.get("seq") for each in dedups.values())
     roots = {id_: each.get("root") for id_, each in dedups.items()}
     order = _order(es, dedups, indices.forest) if found.keys() <= given.keys() else []
@@ -70,7 +73,7 @@ def outcome_of(
             id_ for id_ in given.keys() & found.keys() if found[id_]["text"] != given[id_]["text"]
         ],
         "with something of a dedup object beside it": [
-            id_ for id_, each in found.items() if each.keys() > {"text", "dedup"}
+            id_ for id_, each in found.items() if each.keys() > {"text", name}
         ],
         "whose number another has": [str(each) for each, count in numbers.items() if count > 1],
         "with another root than in the replay": [

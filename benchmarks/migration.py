@@ -1,0 +1,153 @@
+"""Migration of daily indices from `classic` to the default profile: `python -m benchmarks.migration`.
+
+Beside live feeding and reading, and killed. It is run once for a release, not with the other benchmarks. It
+prints what it measured, what readers met, and what became of the articles, compared with a replay.
+"""
+
+import argparse
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+from elasticsearch import Elasticsearch
+
+from benchmarks.adoption import Feeding, archive, bulk, command_of, esdedup_command, say
+from benchmarks.server import client, url_of
+from esdedup import CLASSIC, Dedup, EsdedupError, Fields, Reader
+from tests.soak.outcome import Articles, Indices, outcome_of
+from tests.support.sidecar_process import running
+
+_ALIAS, _LIVE = "migration", "migration-live"
+_FORMER, _FOREST = "migration-former", "migration-forest"
+_DEDUP = "dedup_2"
+_HELD_S = 11.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--articles", type=int, default=200_000)
+    parser.add_argument("--kills", type=int, default=3)
+    options = parser.parse_args()
+    with client(lifetime_s=4 * 3600, heap="4g") as es:
+        given = dict(archive(options.articles))
+        _feed(es, given)
+        readers = [_Reading(es, is_new=is_new) for is_new in (True, False)]
+        with running(url_of(es), "--profile", "classic", forest=_FORMER) as sidecar:
+            feeding = Feeding(sidecar, index=_LIVE)
+            for each in (feeding, *readers):
+                each.start()
+            took_s = _fill(es, kills=options.kills, total=len(given))
+            say(f"filled in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+            swap = subprocess.Popen(_migrate(es, "--swap", "--wait", "60"), stdout=subprocess.DEVNULL)
+            time.sleep(5.0)
+            feeding.stop()
+            stopped_s = time.monotonic()
+        code = swap.wait()
+        pause_s = time.monotonic() - stopped_s
+        say(f"changed over {pause_s:,.1f} s after the feeder was stopped, exit code {code}")
+        time.sleep(_HELD_S)
+        for reader in readers:
+            reader.stop()
+            met = ", ".join(f"{count:,} {what}" for what, count in reader.met.most_common())
+            say(f"a reader, {'each time anew' if reader.is_new else 'the same all along'}: {met}")
+        say(f"{len(feeding.fed):,} articles were fed meanwhile")
+        own = Fields(dedup=_DEDUP)
+        page = Reader(es).list(_ALIAS, sort="similar-desc")
+        say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
+        wrong = page != Reader(es, fields=own).list(_ALIAS, sort="similar-desc")
+        outcome = outcome_of(
+            es,
+            given | feeding.fed,
+            Indices(articles=_ALIAS, forest=_FOREST, dedup=_DEDUP),
+            tell=say,
+        )
+    for what, count in outcome.figures.items():
+        say(f"{count:>10,}  {what}")
+    for fault in outcome.faults:
+        say(f"FAULT: {fault}")
+    is_mixed = any(reader.met.keys() - {"former", "present"} for reader in readers)
+    sys.exit(1 if outcome.faults or wrong or is_mixed or code else 0)
+
+
+def _feed(es: Elasticsearch, given: Articles) -> None:
+    """Feed the former forest with articles of daily indices, whose roots are in the usual object."""
+    with Dedup(es, forest=_FORMER, profile=CLASSIC) as dedup:
+        days = sorted({_index(each["published_at"]) for each in given.values()})
+        for day in [*days, _LIVE]:
+            dedup.setup(day, forest=_FORMER)
+            es.indices.put_alias(index=day, name=_ALIAS)
+        actions = ({"_index": _index(each["published_at"]), **each} for each in given.values())
+        bulk(es, dedup.enrich(actions, backfill=True))
+    say(f"{len(given):,} articles in {len(days)} indices, fed with the profile classic")
+
+
+def _index(published_at: str) -> str:
+    return f"{_ALIAS}-{published_at[:10]}"
+
+
+def _migrate(es: Elasticsearch, *options: str) -> list[str]:
+    return command_of("migrate", _ALIAS, "--forest", _FORMER, "--to", _FOREST, *options, es=es)
+
+
+def _fill(es: Elasticsearch, *, kills: int, total: int) -> float:
+    """Run the command until it ends by itself; kill it some times before, evenly over the work."""
+    started_s = time.monotonic()
+    for number in range(1, kills + 1):
+        process = subprocess.Popen(_migrate(es), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and _filled(es) < total * number / (kills + 1):
+            time.sleep(1.0)
+        process.kill()
+        process.wait()
+        say(f"killed at {_filled(es):,} after {time.monotonic() - started_s:,.0f} s")
+    esdedup_command("migrate", _ALIAS, "--forest", _FORMER, "--to", _FOREST, "--wait", "60", es=es)
+    return time.monotonic() - started_s
+
+
+def _filled(es: Elasticsearch) -> int:
+    return int(es.count(index=_ALIAS, query={"exists": {"field": f"{_DEDUP}.root"}})["count"])
+
+
+class _Reading(threading.Thread):
+    """Reads the first page again and again: it is the former or the present one, never both."""
+
+    def __init__(self, es: Elasticsearch, *, is_new: bool) -> None:
+        super().__init__()
+        self.is_new = is_new
+        self.met: Counter[str] = Counter()
+        self._es = es
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        reader = Reader(self._es)
+        while not self._stopped.wait(0.05):
+            try:
+                page = (Reader(self._es) if self.is_new else reader).list(_ALIAS, sort="newest", size=20)
+            except EsdedupError as error:
+                self.met[f"refused ({error})"] += 1
+                continue
+            ids = [row.id for row in page.rows]
+            roots = [row.root for row in page.rows]
+            self.met[_which(self._es, ids, roots) if not page.not_enriched else "without roots"] += 1
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+
+def _which(es: Elasticsearch, ids: list[str], roots: list[str | None]) -> str:
+    """Return in which object these articles have these roots, all of them."""
+    found = es.search(index=_ALIAS, query={"ids": {"values": ids}}, size=len(ids), source=["*.root"])
+    by_id = {hit["_id"]: hit["_source"] for hit in found["hits"]["hits"]}
+    for which, name in (("former", "dedup"), ("present", _DEDUP)):
+        if all(
+            by_id.get(each, {}).get(name, {}).get("root") == root
+            for each, root in zip(ids, roots, strict=True)
+        ):
+            return which
+    return "both, or none"
+
+
+if __name__ == "__main__":
+    main()

@@ -111,7 +111,7 @@ def _plain_per_s(es: Elasticsearch, given: Articles, count: int) -> float:
 
 
 def bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
-    for _ in helpers.streamingbulk(es, actions, chunk_size=_AT_ONCE, refresh=False):
+    for _ in helpers.streaming_bulk(es, actions, chunk_size=_AT_ONCE, refresh=False):
         pass
     es.indices.refresh(index=f"{_ALIAS}*")
 

@@ -137,6 +137,7 @@ def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: 
     old.feed(es, ARTICLES)
     holding, former = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)
+    es.indices.refresh(index=old.alias)
     present = Reader(es, fields=NEXT).list(old.alias, sort="similar-desc")
     assert former != present == Reader(es, fields=migration.fields).list(old.alias, sort="similar-desc")
     pages: list[list[Any]] = [[], []]

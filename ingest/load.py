@@ -53,7 +53,8 @@ class Load:
     """One run of articles into an index; accounts for every one.
 
     `on_cut` is called with the name of each article that has a longer text than is fingerprinted, and
-    `on_undated` once in a backfill, with a message about the first date that cannot be right.
+    `on_undated` once in a backfill, with a message about the first date that cannot be right. `on_refused`
+    gets each article that was read and is not indexed.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class Load:
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
+        on_refused: Callable[[FileArticle], None] = lambda _: None,
     ) -> None:
         self._on_rejected = on_rejected
+        self._on_refused = on_refused
         self._on_cut = on_cut
         self._undated = DateCheck(on_undated)
         # By the fields of `Summary`.
@@ -151,7 +154,9 @@ class Load:
                 self._on_cut(article.name)
 
     def _reject_by_id(self, rejected: ArticleRejected) -> None:
-        self._on_rejected(ArticleRejected(self._articles.pop(rejected.article).name, rejected.reason))
+        article = self._articles.pop(rejected.article)
+        self._on_rejected(ArticleRejected(article.name, rejected.reason))
+        self._on_refused(article)
 
 
 def _size(article: ReadArticle) -> int:

@@ -8,6 +8,7 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.files import refused_file
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
@@ -83,6 +84,7 @@ def index(
     backfill: bool = False,
     learn_first: options.LearnFirst = False,
     flush_interval_s: Annotated[float, typer.Option("--flush-interval", min=0.1, max=3_600)] = 5.0,
+    refused: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     json: options.Json = False,
     forest: options.FedForest,
     fingerprinting: options.Fingerprinting,
@@ -96,12 +98,13 @@ def index(
         backfill: Take the forest's time from the articles' publication times instead of the clock.
         flush_interval_s: Seconds after which articles that come slowly are indexed, though a batch is not
             full.
+        refused: Write the articles that are not indexed, such as those that Elasticsearch refuses, into this
+            new file: `esdedup index` takes it when the reason is gone.
     """
     profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     check_readable(files)
     if learn_first:
         check_two_looks(files, profile)
-    load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say)
 
     def report() -> None:
         output.print_summary(f"into {index}", load.summary, json=json)
@@ -112,7 +115,8 @@ def index(
             )
 
     interrupted = "unacknowledged articles count as failed; run the command again, nothing is indexed twice"
-    with server.connect() as client:
+    with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
+        load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say, on_refused=on_refused)
         fields = field_names.fields_of(client, index)
         dedup = forest.dedup(client, profile, overrides=overrides, fields=fields)
         fields = dedup.require_ready(index)

@@ -5,12 +5,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
+from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, name_of
 from esdedup.sites import RawPage, site_of
 
@@ -94,3 +95,29 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
         if scratch != path:
             scratch.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[[FileArticle], None]]:
+    """Yield what writes an article into a new file of JSON Lines; without any, there is no file in the end.
+
+    Raises `SettingError` if there is one of that name: its articles may still have to be indexed.
+    """
+    if path is None:
+        yield lambda _: None
+        return
+    try:
+        target = path.open("x", encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"cannot make {path} for what is refused: {error.strerror}") from error
+    with target:
+
+        def write(article: FileArticle) -> None:
+            # Whatever ends this process, the line is there.
+            print(json.dumps({id_field: article.id, **article.article}), file=target, flush=True)
+
+        try:
+            yield write
+        finally:
+            if not target.tell():
+                path.unlink()

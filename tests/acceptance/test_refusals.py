@@ -1,8 +1,10 @@
 """Input, servers, indices and forests that are none or do not fit, as a user meets them."""
 
+import json
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,3 +203,33 @@ def test_nothing_that_an_article_or_a_server_says_steers_the_terminal(
     listed = run("list", "--index", index, "--json", url=elasticsearch_url)
     assert listed.json["rows"][0]["title"] == hostile
     assert not [each for each in (done, *shown, listed) if {*"\x1b\x07\x9b\u202e"} & {*each.out, *each.err}]
+
+
+def test_what_is_refused_is_indexed_when_the_reason_is_gone(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
+) -> None:
+    index, forest, refused = index_name("refusing"), index_name("forest"), tmp_path / "refused.jsonl"
+    es.indices.create(index=index, mappings={"properties": {"priority": {"type": "integer"}}})
+    run("setup", index, url=elasticsearch_url)
+    articles = [
+        {"id": "none", "text": LONG, "priority": "none \ud83d".encode(errors="replace").decode()},
+        {"id": "one", "text": LONG, "priority": 1},
+        {"id": "empty"},
+    ]
+    command = ("index", "--index", index, "--forest", forest, "--json", "--refused", refused)
+    first = run(*command, "-", stdin=lines(*articles), url=elasticsearch_url)
+    assert (first.code, first.json["read"], first.json["failed"]) == (1, 3, 2)
+    kept = [json.loads(line) for line in refused.read_text().splitlines()]
+    assert sorted(kept, key=lambda each: str(each["id"])) == [articles[2], articles[0]]
+    # What may still have to be indexed is not written over.
+    again = run(*command, "-", stdin=lines(*articles), url=elasticsearch_url)
+    assert (again.code, "cannot make" in again.err) == (2, True)
+    corrected = tmp_path / "corrected.jsonl"
+    corrected.write_bytes(refused.read_bytes().replace(b'"none ?"', b"2"))
+    refused.unlink()
+    second = run(*command, corrected, url=elasticsearch_url)
+    assert (second.code, second.json["read"], second.json["indexed"]) == (1, 2, 1)
+    assert [json.loads(line) for line in refused.read_text().splitlines()] == [{"id": "empty"}]
+    refused.unlink()
+    last = run(*command, "-", stdin=lines(articles[1]), url=elasticsearch_url)
+    assert (last.code, last.json["known"], refused.exists()) == (0, 1, False)

@@ -21,6 +21,7 @@ from elasticsearch import Elasticsearch
 
 from benchmarks.server import client
 from esdedup import Dedup, Reader
+from esdedup.elastic.patience import patient
 from esdedup.fields import partition_of
 
 _ALIAS = "years"
@@ -42,7 +43,7 @@ def main() -> None:
     for indices in options.indices:
         with client(lifetime_s=6 * 3600, heap=options.heap) as es:
             _fill(es, articles=options.articles, indices=indices)
-            _measure(es)
+            _measure(es, articles=options.articles)
 
 
 def _fill(es: Elasticsearch, *, articles: int, indices: int) -> None:
@@ -74,7 +75,8 @@ def _fill(es: Elasticsearch, *, articles: int, indices: int) -> None:
 
 
 def _write(es: Elasticsearch, body: list[str]) -> None:
-    answer = es.options(request_timeout=300).bulk(operations=body, filter_path="errors")
+    # A server whose memory is full for a moment refuses.
+    answer = patient(es).bulk(operations=body, filter_path="errors")
     if answer["errors"]:
         raise RuntimeError("articles were refused")
 
@@ -114,7 +116,7 @@ def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
         yield body
 
 
-def _measure(es: Elasticsearch) -> None:
+def _measure(es: Elasticsearch, *, articles: int) -> None:
     reader, chance = Reader(es), random.Random(2)
 
     def words() -> dict[str, Any]:
@@ -125,7 +127,7 @@ def _measure(es: Elasticsearch) -> None:
         es.search(index=_ALIAS, size=20, sort=[{"dedup.published": "desc"}], track_total_hits=True)
 
     def similar() -> None:
-        reader.similar(_ALIAS, str(chance.randrange(10_000_000)), size=20)
+        reader.similar(_ALIAS, str(chance.randrange(articles)), size=20)
 
     cases: dict[str, Callable[[], Any]] = {
         "plain search, newest, counted": plain,

@@ -2,6 +2,8 @@
 
 from esdedup.boilerplate.overrides import Override as Override
 from esdedup.boilerplate.overrides import Overrides as Overrides
+from esdedup.elastic.client import connect as connect
+from esdedup.elastic.client import connect_async as connect_async
 from esdedup.elastic.requests import Query as Query
 from esdedup.errors import ArticleNotFound as ArticleNotFound
 from esdedup.errors import ArticleRejected as ArticleRejected

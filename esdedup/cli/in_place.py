@@ -9,10 +9,15 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_rejected
 from esdedup.errors import SettingError
+from esdedup.fingerprint.profile import Profile
 from esdedup.ingest.adopt import Adoption
 from esdedup.ingest.in_place import InPlace
 from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration
+from esdedup.plan.costs import SHIPPED, shipped
+
+# By `python -m benchmarks.adoption`, on two cores.
+_ADOPTED_A_SECOND = 3_500
 
 
 @command("adopt", example="esdedup adopt 'news-*' --dry-run")
@@ -55,13 +60,15 @@ def adopt(
         adoption = Adoption(client, index, fields=fields, on_rejected=say_rejected)
         if dry_run:
             latest, repeated = adoption.repeated_of_latest(profile)
+            estimated = _estimated(adoption, profile, new=1 - repeated / latest if latest else 1)
             if json:
                 found = [each.model_dump() for each in adoption.found]
                 looked = {"fields": vars(adoption.fields), "indices": found, "templates": adoption.templates}
-                output.print_json(looked | {"latest": latest, "repeated": repeated})
+                output.print_json(looked | {"latest": latest, "repeated": repeated, **estimated})
             else:
                 _print_found(adoption)
                 output.show(f"of the latest {latest:,} without a root, {repeated:,} repeat an earlier one")
+                output.print_counts("estimated", estimated)
             return
         dedup = forest.dedup(
             client,
@@ -94,6 +101,17 @@ def _reported(done: str, run: InPlace, index: str, json: bool) -> contextlib.Abs
         output.print_summary(f"{done} in {index}", run.summary, json=json)
 
     return output.reported(report, index=index, interrupted="run the command again, it goes on")
+
+
+def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str, int]:
+    """Return what adoption takes at most, by the share of articles that make a node, and measured costs."""
+    to_do = sum(each.without_root for each in adoption.found)
+    estimated = {"seconds": round(to_do / _ADOPTED_A_SECOND)}
+    with contextlib.suppress(SettingError):  # the costs of this profile were not measured
+        server = shipped().of(profile, name=SHIPPED).server
+        added = to_do * server.article_bytes, to_do * new * server.node_bytes
+        estimated |= dict(zip(("bytes_of_articles", "bytes_of_the_forest"), map(round, added), strict=True))
+    return estimated
 
 
 def _print_found(adoption: Adoption) -> None:

@@ -1,5 +1,6 @@
 """Clients: made for the command line; those that programs pass must not have been used before a fork."""
 
+import functools
 import importlib.util
 import os
 import re
@@ -12,6 +13,7 @@ import elastic_transport
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
+from esdedup.elastic.opensearch import Asked, Engine
 from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
@@ -34,22 +36,50 @@ def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Transport(elastic_transport.Transport):
+    @functools.cached_property
+    def _engine(self) -> Engine:
+        return Engine()
+
     def perform_request(  # type: ignore[override] # its parameters differ between versions
-        self, method: str, target: str, *, headers: Mapping[str, str], **others: Any
+        self, method: str, target: str, *, headers: Mapping[str, str], body: Any = None, **others: Any
     ) -> elastic_transport.TransportApiResponse:
-        return super().perform_request(method, target, headers=_of_version_8(headers), **others)
+        requests = self._engine.requests(Asked(method, target, _of_version_8(headers), body))
+        asked = next(requests)
+        while True:
+            sent = {"headers": asked.headers, "body": asked.body, **others}
+            answer = super().perform_request(asked.method, asked.target, **sent)
+            try:
+                asked = requests.send(answer)
+            except StopIteration as end:
+                result: elastic_transport.TransportApiResponse = end.value
+                return result
 
 
 class _AsyncTransport(elastic_transport.AsyncTransport):
+    @functools.cached_property
+    def _engine(self) -> Engine:
+        return Engine()
+
     # The client looks whether this is a coroutine.
     async def perform_request(  # type: ignore[override] # its parameters differ between versions
-        self, method: str, target: str, *, headers: Mapping[str, str], **others: Any
+        self, method: str, target: str, *, headers: Mapping[str, str], body: Any = None, **others: Any
     ) -> elastic_transport.TransportApiResponse:
-        return await super().perform_request(method, target, headers=_of_version_8(headers), **others)
+        requests = self._engine.requests(Asked(method, target, _of_version_8(headers), body))
+        asked = next(requests)
+        while True:
+            sent = {"headers": asked.headers, "body": asked.body, **others}
+            answer = await super().perform_request(asked.method, asked.target, **sent)
+            try:
+                asked = requests.send(answer)
+            except StopIteration as end:
+                result: elastic_transport.TransportApiResponse = end.value
+                return result
 
 
 def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = None) -> Elasticsearch:
     """Return a client of the server at `url`, after checking that the server answers.
+
+    That may be an OpenSearch, of version 3: the client is one of Elasticsearch's, whose requests are changed.
 
     Args:
         url: May contain a user and a password. Several servers of one cluster are separated by commas;

@@ -36,7 +36,9 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
         yield
     except UnsupportedProductError as error:
         raise ServerUnavailable(
-            f"cannot {task}: the server that answers is not Elasticsearch", index=index
+            f"cannot {task}: the server that answers is not Elasticsearch; `esdedup.connect` makes a client "
+            "for OpenSearch",
+            index=index,
         ) from error
     except ApiError as error:
         raise _refused(task, reason(error), error.body, error.meta.status, index) from error

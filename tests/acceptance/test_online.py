@@ -42,6 +42,27 @@ def test_learn_from_what_an_alias_has(
     assert "there is no index" in missing.err
 
 
+def test_what_adoption_would_take_is_estimated(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index = index_name("full")
+    for article in sample.articles(60):
+        es.index(index=index, id=article["id"], document=article)
+    es.indices.refresh(index=index)
+    before = es.indices.get(index=index)
+    looked = run("adopt", index, "--dry-run", "--json", url=elasticsearch_url)
+    assert looked.code == 0, looked.err
+    assert es.indices.get(index=index) == before
+    assert looked.json["latest"] == 60
+    assert looked.json["repeated"] > 0
+    new = 60 - looked.json["repeated"]
+    assert 0 < looked.json["bytes_of_the_forest"] / new < looked.json["bytes_of_articles"] / 60 < 2_000
+    other = run(
+        "adopt", index, "--dry-run", "--json", "--profile", "keywords", "--keywords", 7, url=elasticsearch_url
+    )
+    assert other.json.keys() == looked.json.keys() - {"bytes_of_articles", "bytes_of_the_forest"}
+
+
 def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     articles = list(sample.articles(300))

@@ -1,0 +1,141 @@
+"""OpenSearch 3 in the place of Elasticsearch: stores, feeding, adopting, migrating and reading."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import (
+    Adoption,
+    AsyncReader,
+    Dedup,
+    Maintenance,
+    Migration,
+    Reader,
+    ServerUnavailable,
+    connect,
+    connect_async,
+)
+from tests import sample
+from tests.acceptance.conftest import Run, lines
+from tests.support import opensearch, server
+from tests.support.forests import ARTICLES
+from tests.support.names import Names, new_names
+from tests.support.sidecar_process import ROOT, running
+
+# Those that make no client of their own, and use nothing that only Elasticsearch has.
+THE_SAME = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with opensearch.running() as url:
+        yield url
+
+
+@pytest.fixture
+def es(url: str) -> Iterator[Elasticsearch]:
+    with connect(url) as client:
+        yield client
+
+
+@pytest.fixture
+def index_name(es: Elasticsearch) -> Iterator[Names]:
+    with new_names(es) as name:
+        yield name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_tests_of_elasticsearch_pass_on_it(url: str) -> None:
+    paths = [f"tests/{each}" for each in THE_SAME]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {server.URL_VARIABLE: url},
+    )
+    assert done.returncode == 0, done.stdout[-3_000:]
+    assert " passed" in done.stdout
+
+
+def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str, index_name: Names) -> None:
+    index, plain, forest = index_name("fed"), index_name("plain"), index_name("forest")
+    half = len(ARTICLES) // 2
+    helpers.bulk(es, ({"_index": plain, **article} for article in ARTICLES[half:]), refresh=True)
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        helpers.bulk(es, dedup.enrich({"_index": index, **each} for each in ARTICLES[:half]), refresh=True)
+        adoption = Adoption(es, plain)
+        adoption.run(dedup)
+    assert adoption.summary.enriched == len(ARTICLES) - half
+    both = f"{index},{plain}"
+    es.indices.refresh(index=both)
+    assert not list(Maintenance(es, forest=forest).verify([both]))
+    reader = Reader(es, forest=forest)
+    page = reader.list(both, sort="similar-desc")
+    assert page.total_articles == len(ARTICLES)
+
+    async def awaited() -> tuple[Any, ...]:
+        async with connect_async(url) as client:
+            other = AsyncReader(client, forest=forest)
+            return await other.list(both, sort="similar-desc"), await other.similar(both, page.rows[0].id)
+
+    assert asyncio.run(awaited()) == (page, reader.similar(both, page.rows[0].id))
+    assert reader.similar_to_text(both, str(ARTICLES[0]["text"])).root is not None
+    migration = Migration(es, both, forest=forest, to=index_name("next"))
+    with Dedup(es, forest=migration._to, fields=migration.fields) as dedup:
+        migration.run(dedup)
+        migration.swap(dedup)
+    assert migration.summary.enriched == len(ARTICLES)
+    assert not list(Maintenance(es, forest=migration._to).verify([both]))
+    after = Reader(es).list(both, sort="similar-desc")
+    assert (after.total_articles, after.not_enriched) == (len(ARTICLES), 0)
+    assert reader.overview(both) == Reader(es).overview(both)
+
+
+def test_a_sidecar_takes_articles_for_it(es: Elasticsearch, url: str, index_name: Names) -> None:
+    """From a feeder that speaks to OpenSearch: in plain JSON."""
+    index, forest = index_name("through"), index_name("forest")
+    Dedup(es, forest=forest).setup(index)
+    with running(url, forest=forest) as sidecar:
+        body = []
+        for each in ARTICLES[:50]:
+            source = {name: value for name, value in each.items() if name != "_id"}
+            body += [json.dumps({"index": {"_index": index, "_id": each["_id"]}}), json.dumps(source)]
+        asked = urllib.request.Request(f"{sidecar.url}/_bulk?refresh=true", "\n".join([*body, ""]).encode())
+        asked.add_header("Content-Type", "application/x-ndjson")
+        with urllib.request.urlopen(asked) as answer:
+            assert not json.load(answer)["errors"]
+        found = sidecar.get(f"/api/v1/list?index={index}")
+    assert found["total_articles"] == 50
+    assert not list(Maintenance(es, forest=forest).verify([index]))
+
+
+def test_the_command_line_asks_the_server_what_it_is(run: Run, url: str, index_name: Names) -> None:
+    index, forest = index_name("commands"), index_name("forest")
+    assert run("setup", index, url=url).code == 0
+    articles = list(sample.articles(60))
+    given = ("index", "-", "--index", index, "--forest", forest, "--json")
+    summary = run(*given, stdin=lines(*articles), url=url).json
+    assert summary["indexed"] == len(articles)
+    page = run("list", "--index", index, "--sort", "similar-desc", "--json", url=url).json
+    assert page["total_rows"] == summary["new_roots"]
+    checked = run("verify", "--index", index, "--forest", forest, "--json", url=url)
+    assert (checked.code, checked.json["violations"]) == (0, {})
+
+
+def test_another_client_is_told_which_one_to_take(es: Elasticsearch, url: str, index_name: Names) -> None:
+    index = index_name("other")
+    Dedup(es).setup(index)
+    with Elasticsearch(url) as client, pytest.raises(ServerUnavailable, match=r"esdedup\.connect"):
+        Reader(client).list(index)

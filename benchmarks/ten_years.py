@@ -8,12 +8,10 @@ import argparse
 import concurrent.futures
 import datetime as dt
 import itertools
-import json
 import random
 import statistics
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,9 +23,9 @@ from esdedup.elastic.patience import patient
 from esdedup.fields import partition_of
 
 _ALIAS = "years"
-_ROUNDS = 15
-# Of articles, those that begin a cluster; most reprints come within so many new stories.
-_NEW, _WITHIN = 0.6, 2_000
+_ROUNDS = 8
+# Of articles, those that begin a cluster; the others repeat one of so many latest ones: large clusters grow.
+_NEW, _LATEST = 0.6, 20_000
 _SOURCES, _WORDS = 500, 3_000
 _SECONDS_A_DAY = 86_400
 _AT_ONCE = 5_000
@@ -85,16 +83,18 @@ def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
     """Yield the lines of bulk requests, the oldest articles first, each day into its index."""
     chance = random.Random(1)
     words = [f"w{number}" for number in range(_WORDS)]
+    # Of the latest articles, each in the place of an older one.
     roots: list[str] = []
     step_s = len(names) * _SECONDS_A_DAY / count if len(names) > 1 else 30 * _SECONDS_A_DAY / count
     start_ms = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
     body: list[str] = []
     for number in range(count):
-        if not roots or chance.random() < _NEW:
-            roots.append(uuid.UUID(int=chance.getrandbits(128)).hex)
-            root = roots[-1]
+        is_new = not roots or chance.random() < _NEW
+        root = f"{chance.getrandbits(128):032x}" if is_new else chance.choice(roots)
+        if len(roots) < _LATEST:
+            roots.append(root)
         else:
-            root = roots[-min(len(roots), 1 + int(chance.expovariate(1 / _WITHIN)))]
+            roots[number % _LATEST] = root
         at_ms = start_ms + int(number * step_s * 1000)
         title = " ".join(chance.choices(words, k=6))
         dedup = (
@@ -110,8 +110,6 @@ def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
         if len(body) >= 2 * _AT_ONCE:
             yield body
             body = []
-        if len(roots) > 20 * _WITHIN:
-            del roots[: 10 * _WITHIN]
     if body:
         yield body
 
@@ -151,18 +149,14 @@ def _measure(es: Elasticsearch, *, articles: int) -> None:
     refreshed_s = []
     last = max(es.indices.get(index=_ALIAS))
     for number in range(5):
-        root = uuid.UUID(int=chance.getrandbits(128)).hex
+        root = f"{chance.getrandbits(128):032x}"
         document = {"published_at": 1_800_000_000_000 + number, "title": "x", "dedup": {"root": root}}
         es.index(index=last, document=document)
         refreshed_s.append(_timed(lambda: es.indices.refresh(index=last)))
     _say(f"a refresh after one article: {statistics.median(refreshed_s) * 1e3:,.0f} ms")
-    stats = es.nodes.stats(metric="jvm")["nodes"].values()
-    used = sum(each["jvm"]["mem"]["heap_used_in_bytes"] for each in stats)
-    ordinals = es.indices.stats(index=_ALIAS, metric="fielddata", fielddata_fields="*")["_all"]["primaries"]
-    _say(
-        f"heap used {used / 1e9:,.2f} GB, of it {json.dumps(ordinals['fielddata']['memory_size_in_bytes'])} "
-        "bytes of ordinals"
-    )
+    for sort in ("similar-desc", "similar-asc"):
+        rows = reader.list(_ALIAS, sort=sort).rows
+        _say(f"{sort}: the first have {rows[0].similar:,} similar articles, the last {rows[-1].similar:,}")
 
 
 def _timed(call: Callable[[], object]) -> float:

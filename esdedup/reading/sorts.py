@@ -172,6 +172,8 @@ class _RankedRoots:
     is_exact: bool
     # Whether no other roots exist.
     is_complete: bool
+    # How many roots from each shard may prove the order, if these do not; None if none can.
+    next_from_shard: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -191,9 +193,9 @@ class _Ranking:
         from_shard = depth
         while True:
             ranked = yield from self._from_shards(depth, from_shard)
-            if ranked.is_exact or from_shard >= self.tuning.max_roots:
+            if ranked.is_exact or ranked.next_from_shard is None or from_shard >= self.tuning.max_roots:
                 return ranked
-            from_shard = min(self.tuning.max_roots, max(8 * from_shard, self.tuning.first_roots))
+            from_shard = min(self.tuning.max_roots, ranked.next_from_shard)
 
     def _from_shards(self, depth: int, from_shard: int) -> Requests[_RankedRoots]:
         """Rank clusters from the first `from_shard` roots of each shard."""
@@ -203,7 +205,8 @@ class _Ranking:
         is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
         # If no shard left out a root, the sums are exact.
         is_exact = is_on_one_shard or sent["doc_count_error_upper_bound"] == 0
-        is_complete = is_exact and not sent["sum_other_doc_count"] and len(buckets) <= depth
+        others = sent["sum_other_doc_count"]
+        is_complete = is_exact and not others and len(buckets) <= depth
         if not is_exact and self._is_descending and buckets:
             buckets, is_exact = yield from self._recounted(sent, depth, is_cut=len(buckets) == from_shard)
         roots = [
@@ -211,7 +214,16 @@ class _Ranking:
             for bucket in buckets[:depth]
             if self.required is None or bucket["required"]["doc_count"]
         ]
-        return _RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete)
+        most = max((bucket["doc_count"] for bucket in buckets), default=1)
+        least = buckets[-1]["doc_count"] if buckets and self._is_descending else 0
+        if answer["_shards"]["total"] < least:
+            following: int | None = max(8 * from_shard, self.tuning.first_roots)
+        else:
+            # A root that no shard sends may have one article on each, unless the shards send all their roots.
+            following = self.tuning.max_roots if others <= self.tuning.max_roots * most else None
+        return _RankedRoots(
+            roots=roots, is_exact=is_exact, is_complete=is_complete, next_from_shard=following
+        )
 
     def _recounted(
         self, sent: dict[str, Any], depth: int, *, is_cut: bool

@@ -15,8 +15,8 @@ _USUAL_NAMES = {
     "title": "title headline heading name subject 标题",
     "time": "publishedat published publishdate publishedon datepublished pubdate publicationdate date "
     "datetime time timestamp createdat created 时间 日期",
-    "source": "source publisher sourcename outlet site website domain feed media 来源",
-    "link": "url link href permalink weburl sourceurl canonicalurl articleurl",
+    "source": "source publisher sourcename outlet site website domain feed media medium 来源",
+    "link": "url link href permalink weburl sourceurl canonicalurl articleurl web",
 }
 _NO_LETTER = re.compile(r"[\W_]+")
 

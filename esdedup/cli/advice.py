@@ -48,6 +48,8 @@ def advice(error: EsdedupError) -> Iterator[str]:
             f"`esdedup setup {error.index}{_dedup_field(error)}` adds the fields, and creates the index "
             "if it does not exist"
         )
+        if error.missing_fields:
+            yield f"`esdedup adopt {error.index}` gives roots to the articles that it has already"
 
 
 def _field_options(error: FieldsNotFound) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
+import dataclasses
 import operator
 from collections.abc import Callable, Collection
 from typing import Any
@@ -19,6 +20,7 @@ from esdedup.elastic.mappings import (
     fields_of,
     is_routed_by_root,
     is_set_up,
+    kept_fields,
     kept_forest,
     kept_language,
     meta_with_fields,
@@ -137,6 +139,11 @@ class Articles:
             fields = fields_of({name: mapping}, given=self._fields)
             refuse_unusable({name: mapping}, fields)
             refuse_unusable_own({name: mapping}, fields)
+            if (kept := kept_fields(mapping)) and dataclasses.replace(kept, dedup=fields.dedup) != fields:
+                raise IndexNotReady(
+                    f"the template {name!r} was set up with other names of fields: leave the names out. Its "
+                    "indices would not be read together with those that it has made"
+                )
             own = template.setdefault("template", {}).setdefault("mappings", {})
             own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields)
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)

@@ -250,8 +250,10 @@ def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: 
         dedup = Dedup(es, fields=Fields(text="body", time="date"), forest="a-forest")
         for _ in range(2):
             dedup.setup_template(name, forest="a-forest")
-        # Others, who give no names, do not change them.
+        # Others, who give no names, do not change them, and nobody gives it other ones.
         Dedup(es).setup_template(name)
+        with pytest.raises(IndexNotReady, match="set up with other names of fields"):
+            Dedup(es, fields=Fields(text="content")).setup_template(name)
         es.index(index=index, id="1", document={"body": "A fox", "date": "2026-11-01", "desk": "Sport"})
         found = es.indices.get(index=index)[index]
         assert found["settings"]["index"]["number_of_shards"] == "1"

@@ -59,27 +59,28 @@ def _once_ms(arguments: Sequence[str]) -> float:
 _MILLION = 1_000_000
 _FILLED_AT_ONCE = 5_000
 _LEASE_TTL_S = 3
-_MEMORY_BYTES = 2**31
+_MEMORY_BYTES = 2**33
 _LOOK_S = 0.05
+OPTIONS = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL_S))
+"""Of the sidecars that take it."""
 
 
 def takeover(run: Run) -> list[Row]:
     """Start a sidecar before a forest that nobody owns; then end or kill the owner beside a standby."""
     count = run.size(_MILLION)
-    options = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL_S))
     with server.client(run, lifetime_s=4 * 3_600) as client:
-        _fill(client, count)
+        fill(client, count)
         url = server.url_of(client)
         started_s = time.perf_counter()
-        with running(url, *options, forest=FOREST):
+        with running(url, *OPTIONS, forest=FOREST):
             cold_s = time.perf_counter() - started_s
-        opened_s, loaded_s = _opened_s(client, count)
+        owned_s, loaded_s = opened_s(client, count)
         found = {
             "a new process owns it": cold_s,
-            "without the start of the process": opened_s,
+            "without the start of the process": owned_s,
             "all nodes are in memory": loaded_s,
-            "a standby owns it after its owner ended": _handed_over_s(url, options, signal.SIGTERM),
-            "the same after it was killed, on one machine": _handed_over_s(url, options, signal.SIGKILL),
+            "a standby owns it after its owner ended": handed_over_s(url, OPTIONS, signal.SIGTERM),
+            "the same after it was killed, on one machine": handed_over_s(url, OPTIONS, signal.SIGKILL),
         }
         client.indices.delete(index=FOREST)
     return [
@@ -88,7 +89,7 @@ def takeover(run: Run) -> list[Row]:
     ]
 
 
-def _opened_s(client: Elasticsearch, count: int) -> tuple[float, float]:
+def opened_s(client: Elasticsearch, count: int) -> tuple[float, float]:
     """Return how long it takes to own the forest, and until its nodes are in memory."""
     started_s = time.perf_counter()
     with ElasticStore(client, forest=FOREST, profile=VERIFIED, memory_bytes=_MEMORY_BYTES) as store:
@@ -98,7 +99,7 @@ def _opened_s(client: Elasticsearch, count: int) -> tuple[float, float]:
         return opened_s, time.perf_counter() - started_s
 
 
-def _handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> float:
+def handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> float:
     with contextlib.ExitStack() as stack:
         owner = stack.enter_context(running(url, *options, forest=FOREST))
         standby = SidecarProcess(url, "--forest", FOREST, *options)
@@ -110,10 +111,15 @@ def _handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> f
         return time.perf_counter() - started_s
 
 
-def _fill(client: Elasticsearch, count: int) -> None:
+def fill(
+    client: Elasticsearch,
+    count: int,
+    *,
+    retention: timedelta = timedelta(days=30),
+) -> None:
     client.options(ignore_status=404).indices.delete(index=FOREST)
     held = Held.random(VERIFIED, count, np.random.default_rng(count))
-    aging = Aging.of(retention=timedelta(days=30))
+    aging = Aging.of(retention=retention)
     with ElasticStore(
         client, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=_MEMORY_BYTES
     ) as store:

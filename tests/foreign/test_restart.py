@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.load import Load
 
-from esdedup import VERIFIED, Dedup, Maintenance
+from esdedup import VERIFIED, Adoption, Dedup, Maintenance, Migration, Reader
 from esdedup.elastic.client import connect
 from tests.soak.stage import Server, free_port
 from tests.support import stream
@@ -103,3 +103,36 @@ def test_a_program_and_what_checks_its_forest_go_on(server: Server, es: Elastics
     )
     again.end()
     assert maintenance.stats([index]).nodes == len(stream.nodes(es, forest))
+
+
+def test_what_is_enriched_in_place_goes_on(server: Server, es: Elasticsearch) -> None:
+    """An adoption, and then a migration, which end though the server was away in the middle."""
+    index, forest = "in-place", "in-place-forest"
+    never = Restart(server, away_s=0.0)
+    helpers.bulk(es, articles(index, never, at=-1), refresh=True)
+
+    def away(dedup: Dedup, restart: Restart) -> Dedup:
+        enrich = dedup.enrich
+
+        def enriched(*given: Any, **options: Any) -> Iterator[dict[str, Any]]:
+            for number, action in enumerate(enrich(*given, **options)):
+                if number == ARTICLES // 2:
+                    restart.begin()
+                yield action
+
+        dedup.enrich = enriched  # type: ignore[method-assign]
+        return dedup
+
+    adoption, restart = Adoption(es, index), Restart(server, away_s=15.0)
+    with away(Dedup(es, forest=forest, batch_size=20), restart) as dedup:
+        adoption.run(dedup)
+    restart.end()
+    assert (adoption.summary.enriched, adoption.summary.failed) == (ARTICLES, 0)
+    migration, again = Migration(es, index, forest=forest, to=f"{forest}-2"), Restart(server, away_s=15.0)
+    with away(Dedup(es, forest=f"{forest}-2", fields=migration.fields, batch_size=20), again) as dedup:
+        migration.run(dedup)
+        again.end()
+        migration.swap(dedup)
+    assert (migration.summary.enriched, migration.summary.failed) == (ARTICLES, 0)
+    assert not list(Maintenance(es, forest=f"{forest}-2").verify([index]))
+    assert Reader(es).list(index).total_articles == ARTICLES

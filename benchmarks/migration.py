@@ -60,8 +60,9 @@ def main() -> None:
         outcome = outcome_of(
             es,
             given | feeding.fed,
-            Indices(articles=_ALIAS, forest=_FOREST, dedup=_DEDUP),
+            Indices(articles=_ALIAS, forest=_FOREST),
             tell=say,
+            name=_DEDUP,
         )
     for what, count in outcome.figures.items():
         say(f"{count:>10,}  {what}")

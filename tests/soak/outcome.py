@@ -27,8 +27,6 @@ class Indices:
 
     articles: str = "soak"
     forest: str = "soak-forest"
-    # The object of the articles that the forest's roots are in.
-    dedup: str = "dedup"
     # Of a replay: an index that stays empty, and its forest.
     replayed: str = "soak-replayed"
     replay: str = "soak-replay"
@@ -43,7 +41,12 @@ class Outcome:
 
 
 def outcome_of(
-    es: Elasticsearch, given: Articles, indices: Indices, *, tell: Callable[[str], None]
+    es: Elasticsearch,
+    given: Articles,
+    indices: Indices,
+    *,
+    tell: Callable[[str], None],
+    name: str = "dedup",
 ) -> Outcome:
     """Compare an index with the articles that were fed, and its forest with a replay of them.
 
@@ -52,10 +55,10 @@ def outcome_of(
         given: The articles, by id.
         indices: Where they are, and what the replay makes.
         tell: Called with what is done now.
+        name: Of the object that the roots are in.
     """
     tell("reading the articles")
     es.indices.refresh(index=indices.articles)
-    name = indices.dedup
     hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", name, f"{name}.*"])
     found = {hit["_id"]: hit["_source"] for hit in hits}
     dedups = {id_: each.get(name, {}) for id_, each in found.items()}

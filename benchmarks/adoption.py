@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
@@ -117,16 +117,20 @@ def bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
 
 
 def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int) -> float:
-    """Run the command until it ends by itself; kill it some times before, evenly over the work."""
-    started_s = time.monotonic()
     command = ("adopt", _ALIAS, "--forest", _FOREST, "--sidecar", sidecar.url)
+    return killed_s(*command, es=es, kills=kills, total=total, done=lambda: _adopted(es))
+
+
+def killed_s(*command: str, es: Elasticsearch, kills: int, total: int, done: Callable[[], int]) -> float:
+    """Run a command until it ends by itself; kill it some times before, evenly over the work that is done."""
+    started_s = time.monotonic()
     for number in range(1, kills + 1):
         process = subprocess.Popen(command_of(*command, es=es), stderr=subprocess.DEVNULL)
-        while process.poll() is None and _adopted(es) < total * number / (kills + 1):
+        while process.poll() is None and done() < total * number / (kills + 1):
             time.sleep(1.0)
         process.kill()
         process.wait()
-        say(f"killed at {_adopted(es):,} after {time.monotonic() - started_s:,.0f} s")
+        say(f"killed at {done():,} after {time.monotonic() - started_s:,.0f} s")
     esdedup_command(*command, es=es)
     return time.monotonic() - started_s
 

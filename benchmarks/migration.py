@@ -13,7 +13,7 @@ from collections import Counter
 
 from elasticsearch import Elasticsearch
 
-from benchmarks.adoption import Feeding, archive, bulk, command_of, esdedup_command, say
+from benchmarks.adoption import Feeding, archive, bulk, command_of, killed_s, say
 from benchmarks.server import client, url_of
 from esdedup import CLASSIC, Dedup, EsdedupError, Fields, Reader
 from tests.soak.outcome import Articles, Indices, outcome_of
@@ -21,6 +21,7 @@ from tests.support.sidecar_process import running
 
 _ALIAS, _LIVE = "migration", "migration-live"
 _FORMER, _FOREST = "migration-former", "migration-forest"
+_MIGRATE = ("migrate", _ALIAS, "--forest", _FORMER, "--to", _FOREST)
 _DEDUP = "dedup_2"
 _HELD_S = 11.0
 
@@ -38,9 +39,10 @@ def main() -> None:
             feeding = Feeding(sidecar, index=_LIVE)
             for each in (feeding, *readers):
                 each.start()
-            took_s = _fill(es, kills=options.kills, total=len(given))
+            filled = {"kills": options.kills, "total": len(given), "done": lambda: _filled(es)}
+            took_s = killed_s(*_MIGRATE, "--wait", "60", es=es, **filled)
             say(f"filled in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
-            swap = subprocess.Popen(_migrate(es, "--swap", "--wait", "60"), stdout=subprocess.DEVNULL)
+            swap = subprocess.Popen(command_of(*_MIGRATE, "--swap", "--wait", "60", es=es))
             time.sleep(5.0)
             feeding.stop()
             stopped_s = time.monotonic()
@@ -86,24 +88,6 @@ def _feed(es: Elasticsearch, given: Articles) -> None:
 
 def _index(published_at: str) -> str:
     return f"{_ALIAS}-{published_at[:10]}"
-
-
-def _migrate(es: Elasticsearch, *options: str) -> list[str]:
-    return command_of("migrate", _ALIAS, "--forest", _FORMER, "--to", _FOREST, *options, es=es)
-
-
-def _fill(es: Elasticsearch, *, kills: int, total: int) -> float:
-    """Run the command until it ends by itself; kill it some times before, evenly over the work."""
-    started_s = time.monotonic()
-    for number in range(1, kills + 1):
-        process = subprocess.Popen(_migrate(es), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and _filled(es) < total * number / (kills + 1):
-            time.sleep(1.0)
-        process.kill()
-        process.wait()
-        say(f"killed at {_filled(es):,} after {time.monotonic() - started_s:,.0f} s")
-    esdedup_command("migrate", _ALIAS, "--forest", _FORMER, "--to", _FOREST, "--wait", "60", es=es)
-    return time.monotonic() - started_s
 
 
 def _filled(es: Elasticsearch) -> int:

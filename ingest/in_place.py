@@ -73,6 +73,8 @@ class InPlace:
 
     # The names of the articles' fields, with the object that is written.
     fields: Fields
+    # When the indices were looked at.
+    found: tuple[FoundIndex, ...]
 
     def __init__(
         self, client: Elasticsearch, index: str, *, on_rejected: Callable[[ArticleRejected], None]
@@ -93,6 +95,11 @@ class InPlace:
         counts = {name: self._counts[name] for name in InPlaceSummary.model_fields}
         counts["failed"] = counts["read"] - counts["enriched"] - counts["changed"]
         return InPlaceSummary.model_validate(counts | {"seconds": round(self._seconds, 3)})
+
+    @property
+    def total(self) -> int:
+        """How many articles were to be enriched when the indices were looked at."""
+        return sum(each.without_root for each in self.found)
 
     @property
     def _to_do(self) -> Query:

@@ -85,7 +85,7 @@ class Migration(InPlace):
         if to == forest:
             raise SettingError(f"both forests have the name {to!r}: the articles migrate to another one")
         self._forest, self._to = forest, to
-        indices = self._set_up()
+        indices = self._set_up(self._indices())
         self._refuse_unwritable(indices)
         # What was not changed over.
         mappings = {name: each["mappings"] for name, each in indices.items()}
@@ -155,10 +155,12 @@ class Migration(InPlace):
             for template in self.templates:
                 Articles(client, fields=self.fields).setup_template(template, forest=self._to)
             by_meta: dict[str, list[str]] = collections.defaultdict(list)
-            for name, each in self._set_up().items():
+            indices = self._indices()
+            ready = self._set_up(indices)
+            for name, each in ready.items():
                 meta = meta_with_fields(each["mappings"], self.fields, forest=self._to)
                 by_meta[json.dumps(meta, sort_keys=True)].append(name)
-            are_alike = len(by_meta) == 1 and len(self._indices()) == len(self._set_up())
+            are_alike = len(by_meta) == 1 and len(indices) == len(ready)
             with translated(f"change {self._index!r} over", index=self._index):
                 # Those that keep the same change in one step of the server's, if a request has their names.
                 for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
@@ -188,7 +190,7 @@ class Migration(InPlace):
 
     def _prepare(self) -> None:
         """Add the object to indices that lack it, such as those that have come since."""
-        for name, each in self._set_up().items():
+        for name, each in self._set_up(self._indices()).items():
             mapping = each["mappings"]
             if next_object(mapping) is None and (kept_fields(mapping) or Fields()).dedup != self.fields.dedup:
                 refuse_unusable({name: mapping}, self.fields)
@@ -200,8 +202,7 @@ class Migration(InPlace):
                     )
             self._prepared.add(name)
 
-    def _set_up(self) -> dict[str, dict[str, Any]]:
-        indices = self._indices()
+    def _set_up(self, indices: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         found = {name: each for name, each in indices.items() if is_set_up(each["mappings"], given=None)}
         if not found:
             raise IndexNotReady(f"no index {self._index!r} was set up: there is nothing to migrate")
@@ -258,7 +259,7 @@ class Migration(InPlace):
             "sort": [{present.seq: {"order": "asc", "unmapped_type": "long"}}],
             "size": _COMPARED_AT_ONCE,
             "_source": False,
-            "docvalue_fields": [present.seq, *itertools.chain.from_iterable(pairs)],
+            "docvalue_fields": [*itertools.chain.from_iterable(pairs)],
             "track_total_hits": False,
         }
         for page in hit_pages(patient(self._client), self._index, body):

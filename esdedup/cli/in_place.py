@@ -1,6 +1,7 @@
 """`esdedup adopt` and `migrate`: articles get roots in the indices that have them already."""
 
 import contextlib
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
@@ -79,12 +80,7 @@ def adopt(
             sidecar_token=sidecar_token,
             sidecar_ca_certs=server.ca_certs if sidecar is not None else None,
         )
-        total = sum(each.without_root for each in adoption.found)
-        with (
-            _reported("adopted", adoption, index, json),
-            dedup,
-            output.count_progress("adopting", total) as on_read,
-        ):
+        with _reported("adopted", "adopting", adoption, index, json) as on_read, dedup:
             adoption.run(
                 dedup,
                 backfill=sidecar is None,
@@ -96,20 +92,25 @@ def adopt(
         raise typer.Exit(1)
 
 
-def _reported(done: str, run: InPlace, index: str, json: bool) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> Iterator[Callable[[int], None]]:
     def report() -> None:
         output.print_summary(f"{done} in {index}", run.summary, json=json)
 
-    return output.reported(report, index=index, interrupted="run the command again, it goes on")
+    again = "run the command again, it goes on"
+    with (
+        output.reported(report, index=index, interrupted=again),
+        output.count_progress(doing, run.total) as on_read,
+    ):
+        yield on_read
 
 
 def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str, int]:
     """Return what adoption takes at most, by the share of articles that make a node, and measured costs."""
-    to_do = sum(each.without_root for each in adoption.found)
-    estimated = {"seconds": round(to_do / _ADOPTED_A_SECOND)}
+    estimated = {"seconds": round(adoption.total / _ADOPTED_A_SECOND)}
     with contextlib.suppress(SettingError):  # the costs of this profile were not measured
         server = shipped().of(profile, name=SHIPPED).server
-        added = to_do * server.article_bytes, to_do * new * server.node_bytes
+        added = adoption.total * server.article_bytes, adoption.total * new * server.node_bytes
         estimated |= dict(zip(("bytes_of_articles", "bytes_of_the_forest"), map(round, added), strict=True))
     return estimated
 
@@ -161,12 +162,7 @@ def migrate(
             retention=forest.retention or migration.retention,
             wait_s=0.0,
         )
-        total = sum(each.without_root for each in migration.found)
-        with (
-            _reported("migrated", migration, index, json),
-            dedup,
-            output.count_progress("migrating", total) as on_read,
-        ):
+        with _reported("migrated", "migrating", migration, index, json) as on_read, dedup:
             migration.run(dedup, most_per_s=most_per_s, on_read=on_read)
             if swap:
                 migration.swap(dedup, wait_s=forest.wait_s, on_read=on_read)

@@ -54,14 +54,15 @@ class Engine:
             answer = yield asked
             if _PRODUCT in answer.meta.headers:
                 self._is_opensearch = False
-            elif not _is_opensearch((yield asked.about_the_server())):
                 return answer
-            else:
-                self._is_opensearch = True
-            if answer.meta.status not in _NOT_TAKEN or not self._is_opensearch:
+            if not _is_opensearch((yield asked.about_the_server())):
+                return answer
+            self._is_opensearch = True
+            if answer.meta.status not in _NOT_TAKEN:
                 return _as_elasticsearch(answer)
-        answer = yield (asked.for_opensearch() if self._is_opensearch else asked)
-        return _as_elasticsearch(answer) if self._is_opensearch else answer
+        if not self._is_opensearch:
+            return (yield asked)
+        return _as_elasticsearch((yield asked.for_opensearch()))
 
 
 def _is_opensearch(answer: TransportApiResponse) -> bool:

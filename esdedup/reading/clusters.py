@@ -133,7 +133,7 @@ def cluster(
     check_term("root", root)
     ready = yield from scope.ready(index)
     identity = [index, root]
-    if ready.former_roots:
+    if ready.former_objects:
         root = yield from _present_root(ready, root)
     query = others(root, fields=ready.fields)
     return (yield from _page_of(ready, query, paging, source_includes, root=root, identity=identity))
@@ -141,7 +141,7 @@ def cluster(
 
 def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
     """Return the root that most articles have which have a root, or had it before a migration."""
-    for field in (ready.fields.root, *ready.former_roots):
+    for field in (ready.fields.root, *(f"{each}.root" for each in ready.former_objects)):
         most = {"terms": {"field": ready.fields.root, "size": 1}}
         found = yield from aggregate(ready.index, {"term": {field: root}}, {"most": most})
         if buckets := found["most"]["buckets"]:

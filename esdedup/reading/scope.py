@@ -94,16 +94,15 @@ class ReadyIndex:
         return source + _languages_first(some.difference(self.keyword_fields))
 
     @property
-    def former_roots(self) -> list[str]:
-        """The fields with the roots that articles had before migrations, the latest first."""
+    def former_objects(self) -> list[str]:
+        """The objects with the roots that articles had before migrations, the latest first."""
         former = dict.fromkeys(each for mapping in self.mappings.values() for each in former_objects(mapping))
-        return [f"{each}.root" for each in reversed(former)]
+        return [*reversed(former)]
 
     def _keyword_fields_of_each(self) -> list[set[str]]:
         fields = self.fields
         following = [found.dedup for each in self.mappings.values() if (found := next_object(each))]
-        former = [each for mapping in self.mappings.values() for each in former_objects(mapping)]
-        written = tuple(f"{each}." for each in (fields.dedup, *following, *former))
+        written = tuple(f"{each}." for each in (fields.dedup, *following, *self.former_objects))
         own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
         return [
             {

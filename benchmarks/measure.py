@@ -52,7 +52,8 @@ class Sizes:
     stored_nodes: int = 40_000
     stored_batches: int = 20
     stored_pages: int = 20_000
-    stored_articles: int = 3_000
+    stored_articles: int = 12_000
+    stored_roots: int = 500_000
     # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind. Every 30
     # seconds it finds out whether any has; merges then drop it: half of a node's bytes.
     kept_for_recovery_s: float = 35.0

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 from unittest import mock
 
@@ -38,6 +39,7 @@ from esdedup.plan.costs import (
     LearnedCosts,
     Measured,
     ServerCosts,
+    ServerWork,
     UnitCosts,
     costs_key,
     shipped,
@@ -52,12 +54,13 @@ _FILLED_AT_ONCE = 5_000
 _LAST = "last"
 _ALL_MEMORY = 2**62
 _MERGE_TIMEOUT_S = 1_800
+_REFRESHES = 9
 
 
 def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes: Sizes) -> ServerCosts:
     """Measure with a server; `deciding` was measured on this machine before, in memory."""
-    with connect() as client, _indices(client) as (forest, pages, articles, plain):
-        us, arrivals_a_second, requests, node_count = in_new_process(
+    with connect() as client, _indices(client) as (forest, pages, articles, plain, warm, roots):
+        us, server_us, arrivals_a_second, requests, node_count = in_new_process(
             _assigning, connect, forest, profile, sizes
         )
         _write_pages(client, pages, profile, sizes.stored_pages)
@@ -65,10 +68,16 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
             client.indices.flush(index=[forest, pages])
         written_s = time.monotonic()
         with Dedup(client, profile=profile, forest=f"{forest}-of-articles") as dedup:
-            actions = _actions(articles, sizes.stored_articles)
-            article_bytes = _article_bytes(client, dedup, articles, dedup.enrich(actions))
-            actions = _actions(plain, sizes.stored_articles)
-            plain_bytes = _article_bytes(client, dedup, plain, actions)
+            dedup.setup(articles)
+            enriched = list(dedup.enrich(_actions(articles, sizes.stored_articles)))
+            # The first is slower, whatever it is.
+            _article_costs(client, dedup, warm, list(_actions(warm, sizes.stored_articles)))
+            article_us, article_bytes = _article_costs(client, dedup, articles, enriched)
+            plain_us, plain_bytes = _article_costs(
+                client, dedup, plain, list(_actions(plain, sizes.stored_articles))
+            )
+            dedup.setup(roots)
+        refresh_us, heap_bytes = _of_roots(client, roots, sizes.stored_roots)
         time.sleep(max(0.0, written_s + sizes.kept_for_recovery_s - time.monotonic()))
         return ServerCosts(
             node_bytes=bytes_of(client, forest) / node_count,
@@ -77,6 +86,15 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
             us_a_commit=max(0.0, us - deciding.us(sizes.stored_nodes)),
             arrivals_a_second=arrivals_a_second,
             requests_a_batch=requests,
+            work=ServerWork(
+                us_an_arrival=server_us,
+                us_an_article=max(0.0, article_us - plain_us),
+                refresh_us_a_root=refresh_us,
+                heap_bytes_a_root=heap_bytes,
+                measured_nodes=sizes.stored_nodes,
+                measured_articles=sizes.stored_articles,
+                measured_roots=sizes.stored_roots,
+            ),
         )
 
 
@@ -84,7 +102,7 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
 def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
     """Yield names of indices, which are deleted at the end."""
     prefix = f"esdedup-plan-{uuid.uuid4().hex[:12]}"
-    names = [f"{prefix}-{each}" for each in ("forest", "pages", "articles", "plain")]
+    names = [f"{prefix}-{each}" for each in ("forest", "pages", "articles", "plain", "warm", "roots")]
     try:
         yield names
     finally:
@@ -95,11 +113,12 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
 
 def _assigning(
     connect: Connect, name: str, profile: Profile, sizes: Sizes
-) -> tuple[float, float, float, int]:
+) -> tuple[float, float, float, float, int]:
     """Assign batches by the whole protocol.
 
     Returns:
-        Microseconds of the processor an arrival, arrivals a second, requests a batch, and nodes.
+        Microseconds of the processor an arrival, here and of the server; arrivals a second, requests a batch,
+        and nodes.
     """
     random = np.random.default_rng(3)
     held = Held.random(profile, sizes.stored_nodes, random)
@@ -115,14 +134,25 @@ def _assigning(
             held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
         ]
         with _counted(client) as counted:
-            wall_s, processor_s = time.perf_counter(), time.process_time()
+            wall_s, processor_s, server_us = time.perf_counter(), time.process_time(), _server_us(client)
             for batch in batches:
                 forest.assign(batch, now_ms=NOW_MS)
             wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+        client.indices.forcemerge(index=name, max_num_segments=10)
+        server_us = _server_us(client) - server_us
         node_count = store.contents().nodes
     arrivals = BATCH * len(batches)
     requests = counted.call_count / len(batches)
-    return processor_s / arrivals * 1e6, arrivals / wall_s, requests, node_count
+    us = processor_s / arrivals * 1e6, server_us / arrivals
+    return *us, arrivals / wall_s, requests, node_count
+
+
+def _server_us(client: Elasticsearch) -> float:
+    """Return the processor time that the server has taken, which is one node, since it began."""
+    # It reads its clock once a second.
+    time.sleep(1.1)
+    (node,) = client.nodes.stats(metric="process")["nodes"].values()
+    return float(node["process"]["cpu"]["total_in_millis"]) * 1_000
 
 
 @contextlib.contextmanager
@@ -148,12 +178,42 @@ def _write_pages(client: Elasticsearch, name: str, profile: Profile, count: int)
             store.writer.write([packing.pack(each) for each in stored[at : at + BATCH]])
 
 
-def _article_bytes(
-    client: Elasticsearch, dedup: Dedup, name: str, actions: Iterable[dict[str, Any]]
-) -> float:
+def _article_costs(
+    client: Elasticsearch, dedup: Dedup, name: str, actions: Sequence[dict[str, Any]]
+) -> tuple[float, float]:
+    """Return the server's processor time in microseconds to index and merge an article, and its bytes."""
     dedup.setup(name)
+    before_us = _server_us(client)
     _bulk(client, name, actions)
-    return bytes_a_document(client, name)
+    size_bytes = bytes_a_document(client, name)
+    return (_server_us(client) - before_us) / len(actions), size_bytes
+
+
+def _of_roots(client: Elasticsearch, name: str, count: int) -> tuple[float, float]:
+    """Return microseconds of a refresh, and bytes of heap, for each of so many roots in an index."""
+    random = np.random.default_rng(5)
+
+    def roots(count: int) -> Iterator[dict[str, Any]]:
+        for _ in range(count):
+            yield {"_index": name, "_source": {"dedup": {"root": random.bytes(16).hex()}}}
+
+    def refresh_us() -> float:
+        took_us = []
+        for _ in range(_REFRESHES):
+            _bulk(client, name, roots(1))
+            started_s = time.perf_counter()
+            client.indices.refresh(index=name)
+            took_us.append((time.perf_counter() - started_s) * 1e6)
+        return median(took_us)
+
+    # Most refreshes are those that are asked for.
+    client.indices.put_settings(index=name, settings={"refresh_interval": "1h"})
+    few_us = refresh_us()
+    _bulk(client, name, roots(count))
+    client.indices.refresh(index=name)
+    many_us = refresh_us()
+    stats = client.indices.stats(index=name, metric="fielddata", fields="dedup.root")["_all"]["primaries"]
+    return max(0.0, many_us - few_us) / count, stats["fielddata"]["memory_size_in_bytes"] / count
 
 
 def _bulk(client: Elasticsearch, name: str, actions: Iterable[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
 from esdedup.ingest.load import OUTCOMES
 
-from esdedup.elastic.bulk import ArticleBulk, Written
+from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.mappings import is_routed_by_root, refuse_forests
@@ -28,7 +28,7 @@ Hit = dict[str, Any]
 _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
 # Of an update: the article was written or deleted since it was read.
-_CHANGED_STATUSES = frozenset({404, 409})
+_CHANGED_STATUSES = frozenset({404, CONFLICT})
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
 
 

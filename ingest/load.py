@@ -15,17 +15,19 @@ from esdedup.ingest.enricher import check_again
 from esdedup.ingest.files import FileArticle, ReadArticle
 from esdedup.ingest.learn import first_look
 
-from esdedup.elastic.bulk import ArticleBulk, Written
+from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, value_of
 from esdedup.forest import Assignment, Kind
 
 
 class Summary(pydantic.BaseModel, frozen=True):
-    """The outcome of a run: each article that was read was either indexed or failed."""
+    """The outcome of a run: each article that was read was indexed, was there already, or failed."""
 
     read: int
     indexed: int
+    # With `create`: the index has their ids, and keeps what it has.
+    existed: int
     failed: int
     # The indexed ones, by what the forest decided.
     new_roots: int
@@ -82,7 +84,7 @@ class Load:
     def summary(self) -> Summary:
         """The run so far; after an error, unacknowledged articles count as failed."""
         counts = {name: self._counts[name] for name in Summary.model_fields}
-        counts["failed"] = counts["read"] - counts["indexed"]
+        counts["failed"] = counts["read"] - counts["indexed"] - counts["existed"]
         return Summary.model_validate(counts | {"seconds": round(self._seconds, 3)})
 
     def run(
@@ -92,6 +94,7 @@ class Load:
         articles: Iterable[ReadArticle],
         *,
         index: str,
+        create: bool = False,
         backfill: bool = False,
         batch_size: int = BATCH_SIZE,
         flush_interval_s: float | None = None,
@@ -99,6 +102,7 @@ class Load:
     ) -> None:
         """Index articles. May be called several times, with one part after the other.
 
+        With `create`, an article that is there already stays as it is; a data stream takes nothing else.
         `learned_from` are the same articles, read once more: before the first is indexed, these teach what is
         boilerplate. The other parameters are those of `Dedup` and `Dedup.enrich`.
         """
@@ -110,7 +114,7 @@ class Load:
                 first_look(dedup, learned_from, dedup.require_ready(index))
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
-                    self._actions(batch, index),
+                    self._actions(batch, {"_index": index, "_op_type": "create" if create else "index"}),
                     backfill=backfill,
                     on_rejected=self._reject_by_id,
                     on_assigned=self._assigned,
@@ -121,14 +125,14 @@ class Load:
         finally:
             self._seconds += time.monotonic() - started
 
-    def _actions(self, batch: Iterable[ReadArticle], index: str) -> Iterator[dict[str, Any]]:
+    def _actions(self, batch: Iterable[ReadArticle], target: dict[str, str]) -> Iterator[dict[str, Any]]:
         for article in batch:
             self._counts["read"] += 1
             if isinstance(article, ArticleRejected):
                 self._on_rejected(article)
                 continue
             self._articles[article.id] = article
-            yield {"_index": index, "_id": article.id, "_source": article.article}
+            yield target | {"_id": article.id, "_source": article.article}
 
     def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
         outcomes = ["indexed", OUTCOMES[assignment.kind]]
@@ -145,6 +149,10 @@ class Load:
     def _acknowledge(self, written: list[Written]) -> None:
         for each in written:
             outcomes = self._decided.pop(each.id)
+            if each.status == CONFLICT:
+                self._counts["existed"] += 1
+                del self._articles[each.id]
+                continue
             if each.refusal is not None:
                 self._reject_by_id(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
                 continue

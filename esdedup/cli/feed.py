@@ -81,6 +81,7 @@ def index(
     files: options.Files,
     *,
     index: options.Index,
+    create: bool = False,
     backfill: bool = False,
     learn_first: options.LearnFirst = False,
     flush_interval_s: Annotated[float, typer.Option("--flush-interval", min=0.1, max=3_600)] = 5.0,
@@ -95,6 +96,7 @@ def index(
     """Index articles, each with its fingerprint and the root of its cluster.
 
     Options:
+        create: Leave an article that is there already as it is. A data stream takes no others.
         backfill: Take the forest's time from the articles' publication times instead of the clock.
         flush_interval_s: Seconds after which articles that come slowly are indexed, though a batch is not
             full.
@@ -132,6 +134,7 @@ def index(
                         dedup,
                         articles,
                         index=index,
+                        create=create,
                         backfill=backfill,
                         flush_interval_s=flush_interval_s,
                         learned_from=first,

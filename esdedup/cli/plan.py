@@ -137,6 +137,19 @@ def _costs(plan: Plan) -> list[tuple[str, ...]]:
         ),
         ("requests a batch", f"{server.requests_a_batch:,.1f}"),
     ]
+    if work := server.work:
+        rows += [
+            (
+                "Elasticsearch, an arrival and an article's dedup",
+                f"{work.us_an_arrival:,.0f} and {work.us_an_article:,.0f} µs, "
+                f"of {work.measured_nodes:,} nodes and {work.measured_articles:,} articles",
+            ),
+            (
+                "Elasticsearch, a root",
+                f"{work.refresh_us_a_root:,.2f} µs a refresh, {work.heap_bytes_a_root:,.1f} bytes of heap; "
+                f"{work.measured_roots:,} roots",
+            ),
+        ]
     if not plan.profile.keep_boilerplate:
         omitting = costs.omitting
         rows[1:1] = [

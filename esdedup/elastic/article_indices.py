@@ -91,6 +91,13 @@ class Articles:
                     self._client.indices.create(index=index, **body)
                 except ApiError as error:
                     _refuse_missing_analyzer(error, language)
+                    if "data stream" in reason(error):
+                        raise IndexNotReady(
+                            f"{index!r} will be a data stream, by its template: set that up, with --template "
+                            "or `Dedup.setup_template`; the first article then makes the stream",
+                            index=index,
+                            status=400,
+                        ) from error
                     if error.error != "resource_already_exists_exception":
                         raise
                     # Another process was faster: check what it made.

@@ -30,6 +30,8 @@ _MOST_REFUSALS = 10
 _LARGE_BYTES = 1_000_000
 _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
+CONFLICT = 409
+"""The status of an article to create that is there already, and of an update of one that has changed."""
 # About any article: none can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
@@ -145,8 +147,9 @@ class ArticleBulk:
         """Write articles, and yield what became of them, a request at a time.
 
         Args:
-            actions: To index or to update, each with an index and an id; as ``elasticsearch.helpers.bulk``
-                takes them. An update of an article that has changed (`if_seq_no`), or is gone, is refused.
+            actions: To index, create or update, each with an index and an id, in the form of
+                ``elasticsearch.helpers.bulk``. An update of an article that has changed (`if_seq_no`), or is
+                gone, is refused.
 
         Raises:
             IndexBlocked: The disk is full, or the index has a block.

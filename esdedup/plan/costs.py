@@ -58,6 +58,22 @@ class Deciding(_Model, frozen=True):
         return self.us_at_first + self.us_a_doubling * max(0.0, math.log2(max(1, nodes) / self.first_nodes))
 
 
+class ServerWork(_Model, frozen=True):
+    """What Elasticsearch computes and holds in its heap for it."""
+
+    # Processor time for what an arrival writes to the forest, merges included.
+    us_an_arrival: _Cost
+    # Processor time for what the dedup object adds to an article.
+    us_an_article: _Cost
+    # A refresh numbers the roots of a shard anew: so long, and in so much heap, for each.
+    refresh_us_a_root: _Cost
+    heap_bytes_a_root: _Cost
+    # How many nodes, articles and roots there were.
+    measured_nodes: int
+    measured_articles: int
+    measured_roots: int
+
+
 class ServerCosts(_Model, frozen=True):
     """What Elasticsearch stores, and what it takes to write that."""
 
@@ -72,6 +88,8 @@ class ServerCosts(_Model, frozen=True):
     arrivals_a_second: _Positive
     # Of the forest, for a batch of 1,000 arrivals.
     requests_a_batch: _Positive
+    # None in files of earlier versions.
+    work: ServerWork | None = None
 
 
 def costs_key(profile: Profile) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from esdedup.plan.costs import ServerWork
 from esdedup.plan.model import BATCH, MAX_DOCUMENTS, MOST_BUSY, SHARD_BYTES, Plan
 
 _GB = 1e9
@@ -25,6 +26,8 @@ def figures(plan: Plan) -> Iterator[Figure]:
     yield from _arrivals(plan)
     yield from _owners(plan)
     yield from _disk(plan)
+    if plan.costs.server.work is not None:
+        yield from _server(plan, plan.costs.server.work)
 
 
 def _arrivals(plan: Plan) -> Iterator[Figure]:
@@ -92,3 +95,15 @@ def _disk(plan: Plan) -> Iterator[Figure]:
     basis = f"at most; one owner wrote {server.arrivals_a_second:,.0f} arrivals/s, waiting for each batch"
     title = "documents of forests written, at the peak"
     yield Figure("documents_a_second", title, plan.documents_a_second, "/s", basis)
+
+
+def _server(plan: Plan, work: ServerWork) -> Iterator[Figure]:
+    us = work.us_an_arrival + work.us_an_article
+    basis = f"{work.us_an_arrival:,.0f} µs for the forest and {work.us_an_article:,.0f} for the dedup object"
+    title = "cores of Elasticsearch that this adds, at the peak"
+    yield Figure("server_cores_peak", title, plan.peak_a_second * us / 1e6, "cores", basis)
+    basis = f"{plan.roots:,.0f} roots in one shard; with daily indices, only those of the day"
+    title = "what a refresh of the articles takes longer"
+    yield Figure("refresh_s", title, plan.roots * work.refresh_us_a_root / 1e6, "s", basis)
+    title, basis = "heap of Elasticsearch for roots", "their numbers, as long as they are searched"
+    yield Figure("heap_mb", title, plan.roots * work.heap_bytes_a_root / _MB, "MB", basis)

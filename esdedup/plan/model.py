@@ -218,6 +218,11 @@ class Plan:
         return max(1, math.ceil(self.articles_bytes / SHARD_BYTES))
 
     @property
+    def roots(self) -> float:
+        """The roots of the articles that come within a retention."""
+        return self.articles * (1 - self.workload.reprints)
+
+    @property
     def requests_a_second(self) -> float:
         """Requests to Elasticsearch at the peak: of full batches, those of their articles, and deletions."""
         of_batches = self.peak_a_second / BATCH * (self.costs.server.requests_a_batch + 1)

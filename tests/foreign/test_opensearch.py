@@ -1,6 +1,7 @@
 """OpenSearch 3 in the place of Elasticsearch: stores, feeding, adopting, migrating and reading."""
 
 import asyncio
+import functools
 import json
 import os
 import subprocess
@@ -32,6 +33,8 @@ from tests.support.sidecar_process import ROOT, running
 
 # Those that make no client of their own, and use nothing that only Elasticsearch has.
 THE_SAME = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
+
+JSON = {"accept": "application/json", "content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +104,52 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
     after = Reader(es).list(both, sort="similar-desc")
     assert (after.total_articles, after.not_enriched) == (len(ARTICLES), 0)
     assert reader.overview(both) == Reader(es).overview(both)
+
+
+def test_a_data_stream_is_set_up_fed_adopted_and_migrated(
+    run: Run, es: Elasticsearch, url: str, index_name: Names
+) -> None:
+    """Elasticsearch's own module for data streams is not among its published jars; OpenSearch has one."""
+    stream, template = index_name("stream"), index_name("template")
+    forest, following = index_name("forest"), index_name("following")
+    articles = [{**each, "@timestamp": each["published_at"]} for each in ARTICLES]
+    ask = functools.partial(es.perform_request, headers=JSON)
+    mappings = {"properties": {"@timestamp": {"type": "date"}}}
+    body = {"index_patterns": [f"{stream}*"], "data_stream": {}, "template": {"mappings": mappings}}
+    ask("PUT", f"/_index_template/{template}", body=body)
+    try:
+        creating = [{"_op_type": "create", "_index": stream, **each} for each in articles]
+        refused = run("setup", f"{stream}-2", url=url)
+        assert refused.code == 3
+        assert "will be a data stream" in refused.err
+        helpers.bulk(es, creating[:50], refresh=True)
+        ask("POST", f"/{stream}/_rollover", body={})
+        adopted = run("adopt", stream, "--forest", forest, "--json", url=url).json
+        assert adopted["enriched"] == 50
+        with running(url, forest=forest) as sidecar, connect(sidecar.url) as through:
+            helpers.bulk(through, creating[50:100], refresh=True)
+        # What the template makes has the fields.
+        ask("POST", f"/{stream}/_rollover", body={})
+        given = ("index", "-", "--index", stream, "--forest", forest, "--id-field", "_id", "--json")
+        assert run(*given, stdin=lines(*articles[100:150]), url=url).json["failed"] == 50
+        for repeated in (0, 50):
+            summary = run(*given, "--create", stdin=lines(*articles[100:150]), url=url).json
+            assert (summary["indexed"], summary["existed"], summary["failed"]) == (50 - repeated, repeated, 0)
+        page = Reader(es).list(stream, sort="similar-desc")
+        assert (page.total_articles, page.not_set_up, page.not_enriched) == (150, (), 0)
+        assert not list(Maintenance(es, forest=forest).verify([stream]))
+        migration = Migration(es, stream, forest=forest, to=following)
+        with Dedup(es, forest=following, fields=migration.fields) as dedup:
+            migration.run(dedup)
+            migration.swap(dedup)
+        ask("POST", f"/{stream}/_rollover", body={})
+        with Dedup(es, forest=following) as dedup:
+            helpers.bulk(es, dedup.enrich(creating[150:200]), refresh=True)
+        assert Reader(es).list(stream).total_articles == 200
+        assert not list(Maintenance(es, forest=following).verify([stream]))
+    finally:
+        for path in (f"/_data_stream/{stream}", f"/_index_template/{template}"):
+            ask("DELETE", path)
 
 
 def test_a_sidecar_takes_articles_for_it(es: Elasticsearch, url: str, index_name: Names) -> None:

@@ -25,6 +25,7 @@ FEW = Sizes(
     stored_batches=1,
     stored_pages=1_000,
     stored_articles=300,
+    stored_roots=2_000,
     kept_for_recovery_s=0.0,
 )
 
@@ -46,5 +47,8 @@ def test_costs_are_measured_and_nothing_is_left_behind(
     assert stored.article_bytes > profile.signature_dtype.itemsize
     assert 1 <= stored.requests_a_batch < 5
     assert stored.arrivals_a_second > 0
+    assert stored.work is not None
+    assert stored.work.us_an_arrival > 0
+    assert 0 < stored.work.heap_bytes_a_root < 1_000
     assert version_of(es).split(".")[0].isdigit()
     assert not es.indices.get(index="esdedup-plan-*", expand_wildcards="all", allow_no_indices=True)

@@ -20,6 +20,7 @@ from esdedup.plan.costs import (
     Measured,
     PerText,
     ServerCosts,
+    ServerWork,
     UnitCosts,
     costs_key,
     shipped,
@@ -39,6 +40,15 @@ SERVER = ServerCosts(
     us_a_commit=50,
     arrivals_a_second=5_000,
     requests_a_batch=1.5,
+    work=ServerWork(
+        us_an_arrival=100,
+        us_an_article=60,
+        refresh_us_a_root=0.1,
+        heap_bytes_a_root=2,
+        measured_nodes=1_000,
+        measured_articles=1_000,
+        measured_roots=1_000,
+    ),
 )
 COSTS = UnitCosts(
     profile="verified",
@@ -104,6 +114,22 @@ def test_memory_and_disk() -> None:
     assert found.forest_bytes == 500 * found.load.nodes + 100 * found.load.pages + 100e6
     assert found.articles_bytes == 900 * 864_000 * 30
     assert found.article_shards == math.ceil(found.articles_bytes / 50e9)
+
+
+def test_what_elasticsearch_takes() -> None:
+    found = {each.name: each.value for each in figures(planned())}
+    roots = 864_000 * 30 * 0.6
+    assert found["server_cores_peak"] == pytest.approx(30 * 160e-6)
+    assert found["refresh_s"] == pytest.approx(roots * 0.1e-6)
+    assert found["heap_mb"] == pytest.approx(roots * 2e-6)
+    unknown = dataclasses.replace(
+        planned(), costs=COSTS.model_copy(update={"server": SERVER.model_copy(update={"work": None})})
+    )
+    assert {each.name for each in figures(unknown)} == found.keys() - {
+        "server_cores_peak",
+        "refresh_s",
+        "heap_mb",
+    }
 
 
 @pytest.mark.parametrize(

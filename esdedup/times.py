@@ -1,8 +1,12 @@
-"""Times as milliseconds since 1970, UTC."""
+"""Times as milliseconds since 1970, UTC, and time zones."""
 
 import email.utils
+import functools
 import re
-from datetime import UTC, date, datetime, timedelta
+import zoneinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from esdedup.errors import SettingError
 
 DAY_MS = 86_400_000
 
@@ -14,10 +18,10 @@ _RFC_822 = re.compile(
 )
 
 
-def time_ms(value: object) -> int | None:
+def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
     """Convert a time to whole milliseconds since 1970; return None for anything that is not a time.
 
-    Accepts ISO 8601 and dates as in mails and RSS, read as UTC if they name no zone; milliseconds since 1970,
+    Accepts ISO 8601 and dates as in mails and RSS, read in `zone` if they name none; milliseconds since 1970,
     as a number or a string of at least 9 digits; dates and datetimes.
     """
     if isinstance(value, bool):
@@ -33,9 +37,9 @@ def time_ms(value: object) -> int | None:
         except ValueError:
             value = _mail_date(text)
     if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        value = datetime(value.year, value.month, value.day, tzinfo=zone)
     if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=zone)
         return (aware - _EPOCH) // _MS
     return None
 
@@ -47,10 +51,10 @@ def _mail_date(text: str) -> datetime | None:
         return None
 
 
-def iso(milliseconds: int) -> str:
-    """Format milliseconds since 1970 as ISO 8601 in UTC; outside the years 1 to 9999, as a number."""
+def iso(milliseconds: int, zone: tzinfo = UTC) -> str:
+    """Format milliseconds since 1970 as ISO 8601 in a zone; outside the years 1 to 9999, as a number."""
     try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
+        return datetime.fromtimestamp(milliseconds / 1000, zone).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         return str(milliseconds)
 
@@ -59,3 +63,15 @@ def from_iso(moment: str) -> datetime | None:
     """Read what `iso` has written; None if it is a number."""
     # Without the `T`, some of these numbers would be taken for dates.
     return datetime.fromisoformat(moment) if "T" in moment else None
+
+
+def zone_named(name: str) -> zoneinfo.ZoneInfo:
+    """Return a time zone by its IANA name, such as Asia/Shanghai; raises `SettingError` if there is none."""
+    if name not in _zone_names():
+        raise SettingError(f"there is no time zone {name!r:.60}: write it like Asia/Shanghai")
+    return zoneinfo.ZoneInfo(name)
+
+
+@functools.cache
+def _zone_names() -> set[str]:
+    return zoneinfo.available_timezones()

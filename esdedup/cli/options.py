@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from esdedup.cli import output
 from esdedup.cli.command import OptionGroup
 from esdedup.cli.messages import say
 from esdedup.elastic.names import DEFAULT_FOREST
@@ -49,6 +50,15 @@ Files = Annotated[
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+TimeZone = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        envvar="ESDEDUP_TIME_ZONE",
+        callback=output.show_times_in,
+        help="Where days are meant, and in which times are printed, such as Asia/Shanghai.",
+    ),
+]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")]
 OutputFile = Annotated[
     Path | None, typer.Option("--output", help="File to write to. Default: standard output.")

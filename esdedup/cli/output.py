@@ -1,10 +1,11 @@
 """What commands print to standard output: tables for people, JSON for programs; and progress bars."""
 
 import contextlib
+import contextvars
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, TypeVar
 
 import pydantic
@@ -32,7 +33,7 @@ from esdedup.cli.messages import say, visible
 from esdedup.errors import FieldsNotFound
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage, StoryPage
 from esdedup.text.left_out import LeftOut
-from esdedup.times import time_ms
+from esdedup.times import time_ms, zone_named
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
@@ -50,6 +51,16 @@ _LONGEST_PASSAGE = 160
 _LONGEST_CELL = 1_000
 # Follows a date that is too far from the article's arrival.
 _DOUBT = "?"
+
+
+# In which times are printed.
+_ZONE: contextvars.ContextVar[tzinfo] = contextvars.ContextVar("zone", default=UTC)
+
+
+def show_times_in(zone: str) -> str:
+    """Print times in a time zone from now on; return its name."""
+    _ZONE.set(zone_named(zone))
+    return zone
 
 
 class _VisibleConsole(Console):
@@ -370,6 +381,6 @@ def _moment(published_at: object) -> str:
     if milliseconds is None:
         return ""
     try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        return datetime.fromtimestamp(milliseconds / 1000, _ZONE.get()).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return str(published_at)

@@ -30,6 +30,7 @@ def list_rows(
     counting: Counting = "similar",
     only: Only | None = None,
     no_dedup: bool = False,
+    time_zone: options.TimeZone = "UTC",
     paging: options.Paging,
     json: options.Json = False,
     field_names: options.FieldNames,
@@ -57,7 +58,13 @@ def list_rows(
     with server.connect() as client:
         reader = Reader(client, fields=field_names.fields_of(client, index))
         matching = reader.search_query(
-            index, query, since=since, until=until, source=sources, where=values_by_field(conditions or [])
+            index,
+            query,
+            since=since,
+            until=until,
+            source=sources,
+            where=values_by_field(conditions or []),
+            time_zone=time_zone,
         )
         answer = reader.list(
             index,
@@ -81,6 +88,7 @@ def similar(
     site: str | None = None,
     by_source: bool = False,
     other_sources: bool = False,
+    time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
     paging: options.Paging,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
@@ -135,6 +143,7 @@ def show(
     article_id: Annotated[str | None, typer.Option("--id")] = None,
     fingerprint: str | None = None,
     root: str | None = None,
+    time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
     paging: options.Paging,
     json: options.Json = False,
     forest: options.Forest,

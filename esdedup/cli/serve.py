@@ -18,6 +18,7 @@ def serve(
     port: options.Port = 8000,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     allow_origin: Annotated[list[str] | None, typer.Option(metavar="ORIGIN")] = None,
+    time_zone: options.TimeZone = "UTC",
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -54,6 +55,7 @@ def serve(
         overrides=overrides,
         hosts={host, *(allow_host or ())},
         origins=allow_origin or (),
+        time_zone=time_zone,
     )
     listening = listen(host, port)
     address = address_of(listening)

@@ -12,6 +12,7 @@ from esdedup.reading.results import Result, Timeline, example
 from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import Choices, SearchForm, Values
 from esdedup.reading.timeline import timeline_of_search
+from esdedup.times import zone_named
 
 _MAX_FIELDS = 8
 # So few values can be looked at one by one, whatever they are.
@@ -54,8 +55,12 @@ class Overview(Result, frozen=True):
         timeline={
             "interval_ms": 86_400_000,
             "steps": [
-                {"start": "2026-09-06T00:00:00+00:00", "articles": 120, "sources": None},
-                {"start": "2026-09-07T00:00:00+00:00", "articles": 211, "sources": None},
+                {
+                    "start": "2026-09-06T00:00:00+00:00",
+                    "end": "2026-09-07T00:00:00+00:00",
+                    "articles": 331,
+                    "sources": None,
+                },
             ],
             "last": "2026-09-07T21:32:00+00:00",
         },
@@ -84,7 +89,7 @@ class Overview(Result, frozen=True):
     total_articles: int
     """All matching articles with a root."""
     timeline: Timeline
-    """How many of them were published when, in UTC; steps have no sources."""
+    """How many of them were published when, by the calendar of the time zone; steps have no sources."""
     sources: Facet | None
     """None if the source field cannot be counted."""
     facets: tuple[Facet, ...]
@@ -103,6 +108,7 @@ def overview(
     until: str | None = None,
     source: Values | None = None,
     where: Mapping[str, Values] | None = None,
+    time_zone: str = "UTC",
     size: int = 10,
 ) -> Requests[Overview]:
     """Return what a search finds as a whole: articles over time, by source, by language and the like.
@@ -116,6 +122,7 @@ def overview(
         until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
         source: The exact names of chosen sources.
         where: Chosen values of further keyword fields.
+        time_zone: As there; the calendar of the timeline is that zone's too.
         size: How many values of each field, those with the most articles, 1 to 1,000; chosen ones are
             returned in any case.
 
@@ -123,7 +130,9 @@ def overview(
         SettingError: As for `search_query`; or the size is out of range.
         IndexNotReady: The index is missing, or lacks the fields that are searched.
     """
-    form = SearchForm(words=words, since=since, until=until, source=source, where=where)
+    form = SearchForm(
+        words=words, since=since, until=until, source=source, where=where, zone=zone_named(time_zone)
+    )
     if size not in range(1, MAX_SIZE + 1):
         raise SettingError(f"{size!r} values of each field: from 1 to {MAX_SIZE:,} are possible")
     ready = yield from scope.ready(index)
@@ -141,9 +150,10 @@ def overview(
         for at, field in enumerate(counted)
     ]
     sources = facets.pop(0) if ready.source_field else None
+    timeline = timeline_of_search(form.query(ready, choices), ready, found["matching"], form.zone)
     return Overview(
         total_articles=found["matching"]["doc_count"],
-        timeline=(yield from timeline_of_search(form.query(ready, choices), ready, found["matching"])),
+        timeline=(yield from timeline),
         sources=sources,
         facets=tuple(each for each in facets if _is_worth_showing(each)),
         uneven_fields=tuple(ready.uneven_fields[:_MAX_FIELDS]),

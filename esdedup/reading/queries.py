@@ -1,14 +1,15 @@
 """Parts of searches that several operations share, and articles from their hits. Pure: nothing is sent."""
 
+import re
 from collections.abc import Collection, Sequence
-from datetime import date
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import Any, Literal
 
 from esdedup.elastic.limits import MAX_HITS, MAX_TERM_BYTES
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
-from esdedup.times import DAY_MS, iso, time_ms
+from esdedup.times import iso, time_ms
 
 Hit = dict[str, Any]
 
@@ -18,6 +19,8 @@ Order = Literal["relevance", "newest", "oldest", "longest"]
 MAX_NAMESAKES = 10
 """The most articles with the same id, in different indices, that are found."""
 
+# The offset of a time in ISO 8601 whose sign is gone.
+_LOST_PLUS = re.compile(r"(T\S+) (?=\d\d:?\d\d$)")
 # Queries that give every match the same score, or a meaningless one.
 _UNRANKED = frozenset(
     (
@@ -86,18 +89,23 @@ def ranks_articles(query: Query | None) -> bool:
     return False
 
 
-def moment_ms(text: str | None, *, is_end: bool = False) -> int | None:
-    """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one."""
+def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
+    """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one.
+
+    Without a zone of its own it is read in `zone`. A plus may have become a space, as in addresses.
+    """
     if not text or not text.strip():
         return None
-    moment = time_ms(text)
+    written = _LOST_PLUS.sub(r"\1+", text.strip())
+    moment = time_ms(written, zone)
     if moment is None:
         raise SettingError(f"{text!r} is not a time: write it as 2026-11-21 or 2026-11-21T08:00:00Z")
     try:
-        date.fromisoformat(text.strip())
+        day = date.fromisoformat(written)
     except ValueError:
         return moment
-    return moment + DAY_MS - 1 if is_end else moment
+    # Where an hour comes twice, the second one belongs to the day too.
+    return time_ms(datetime.combine(day, time.max.replace(fold=1), zone)) if is_end else moment
 
 
 def arrived_since(moment_ms: int, fields: Fields) -> Query:

@@ -335,7 +335,9 @@ class TimelineStep(Result, frozen=True):
     """One interval of a timeline."""
 
     start: str
-    """When it starts, ISO 8601, UTC."""
+    """When it starts, ISO 8601, in UTC or the zone that was asked for."""
+    end: str
+    """When it ends, exclusive."""
     articles: int
     """Articles published in it."""
     sources: int | None
@@ -348,8 +350,18 @@ class Timeline(Result, frozen=True):
     model_config = example(
         interval_ms=7_200_000,
         steps=[
-            {"start": "2026-09-06T16:24:00+00:00", "articles": 10, "sources": 7},
-            {"start": "2026-09-06T18:24:00+00:00", "articles": 5, "sources": 4},
+            {
+                "start": "2026-09-06T16:24:00+00:00",
+                "end": "2026-09-06T18:24:00+00:00",
+                "articles": 10,
+                "sources": 7,
+            },
+            {
+                "start": "2026-09-06T18:24:00+00:00",
+                "end": "2026-09-06T20:24:00+00:00",
+                "articles": 5,
+                "sources": 4,
+            },
         ],
         last="2026-09-06T20:05:00+00:00",
         earliest=EXAMPLE_ARTICLE | {"published_at": "2026-09-06T16:24:00Z"},
@@ -358,11 +370,11 @@ class Timeline(Result, frozen=True):
     )
 
     interval_ms: int
-    """The length of each step, milliseconds."""
+    """The length of each step, milliseconds; of a calendar's, about: a day may have 23 hours."""
     steps: tuple[TimelineStep, ...]
     """From the first article to the last, without gaps; empty if no article has a time."""
     last: str | None = None
-    """When the last article was published, ISO 8601, UTC, which is within the last step."""
+    """When the last article was published, ISO 8601, which is within the last step."""
     earliest: Article | None = None
     """Who had it first; None if there is no such cluster."""
     largest_source: Any = None

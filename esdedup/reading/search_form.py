@@ -4,6 +4,8 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
 
 from esdedup.elastic.limits import MAX_TERMS
 from esdedup.elastic.requests import Query, Requests
@@ -11,6 +13,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.queries import check_term, moment_ms
 from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.times import zone_named
 
 Values = str | Sequence[str]
 """One value of a field, or several: an article must have one of them."""
@@ -75,6 +78,7 @@ class SearchForm:
     until: str | None
     source: Values | None
     where: Mapping[str, Values] | None
+    zone: ZoneInfo
 
     def query(self, ready: ReadyIndex, choices: Choices | None = None) -> Query | None:
         """Return the query, with some choices; None if nothing is asked for."""
@@ -82,7 +86,9 @@ class SearchForm:
         if self.words and self.words.strip():
             ready.refuse_unsearchable(fields.title, fields.text)
         filters = choices.filters() if choices else []
-        return narrowed(self.words, fields=fields, since=self.since, until=self.until, filters=filters)
+        return narrowed(
+            self.words, fields=fields, since=self.since, until=self.until, zone=self.zone, filters=filters
+        )
 
     def choices(self, ready: ReadyIndex) -> Choices:
         """Return the chosen values, if articles can be chosen by these fields."""
@@ -106,6 +112,7 @@ def search_query(
     until: str | None = None,
     source: Values | None = None,
     where: Mapping[str, Values] | None = None,
+    time_zone: str = "UTC",
 ) -> Requests[Query | None]:
     """Return the query that a search form describes, for `list`; None if the form is empty.
 
@@ -117,13 +124,17 @@ def search_query(
         source: The exact name of a source, or of several: an article must have one of them.
         where: Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
             an article must have one in each of the fields. `overview` says which fields there are.
+        time_zone: Where days are meant, and times that name no zone: an IANA name, such as
+            ``Asia/Shanghai``.
 
     Raises:
-        SettingError: `since` or `until` is not a time; the source field is text, which cannot be matched
-            exactly; or the index has no such keyword field.
+        SettingError: `since` or `until` is not a time; there is no such time zone; the source field is text,
+            which cannot be matched exactly; or the index has no such keyword field.
         IndexNotReady: The index is missing, or lacks the fields that are searched.
     """
-    form = SearchForm(words=words, since=since, until=until, source=source, where=where)
+    form = SearchForm(
+        words=words, since=since, until=until, source=source, where=where, zone=zone_named(time_zone)
+    )
     ready = yield from scope.ready(index)
     return form.query(ready, form.choices(ready))
 
@@ -134,11 +145,12 @@ def narrowed(
     fields: Fields,
     since: str | None = None,
     until: str | None = None,
+    zone: tzinfo = UTC,
     filters: Sequence[Query] = (),
 ) -> Query | None:
     """Return the query that a search form describes, and what else must match; None if there is nothing."""
     matched = list(filters)
-    bounds = {"gte": moment_ms(since), "lte": moment_ms(until, is_end=True)}
+    bounds = {"gte": moment_ms(since, zone), "lte": moment_ms(until, zone, is_end=True)}
     given = {bound: moment for bound, moment in bounds.items() if moment is not None}
     if given:
         # Independent of the field's own format.

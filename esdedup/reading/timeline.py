@@ -1,6 +1,9 @@
 """Articles over time: those of a cluster, and those that a search finds."""
 
+import itertools
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
@@ -25,12 +28,17 @@ _MAX_STEPS_OF_A_SEARCH = 36
 _SOURCES_OF_A_SHARD = 10_000
 _MINUTE_MS = 60_000
 _DAY_MS = 1_440 * _MINUTE_MS
-# From a minute to four weeks.
-_INTERVALS_MS = [
-    minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 40320)
-]
-# 1970-01-05 was a Monday.
-_FIRST_MONDAY_MS = 4 * _DAY_MS
+# From a minute to half a day.
+_PARTS_OF_A_DAY_MS = [minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720)]
+# From a day to four weeks.
+_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *(days * _DAY_MS for days in (1, 2, 7, 28))]
+# By the calendar; those after the day about so long.
+_CALENDAR = {
+    days * _DAY_MS: unit
+    for days, unit in ((1, "day"), (7, "week"), (30, "month"), (91, "quarter"), (365, "year"))
+}
+# Of a search: a day may have 23 hours, and a month 31 days.
+_SEARCH_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *_CALENDAR]
 SHORTEST_MS = _INTERVALS_MS[0]
 
 
@@ -48,9 +56,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     (answer,) = yield from search(ready.index, spread(root, source_field=source_field, fields=fields))
     found = answer["aggregations"]
     cluster = {"term": {fields.root: root}}
-    steps = yield from _timeline(
-        cluster, ready, found, most_steps=_MAX_STEPS, is_by_calendar=False, source_field=source_field
-    )
+    steps = yield from _timeline(cluster, ready, found, source_field=source_field)
     earliest = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
     return steps.model_copy(
@@ -63,11 +69,10 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
 
 
 def timeline_of_search(
-    query: Query | None, ready: ReadyIndex, matching: dict[str, Any]
+    query: Query | None, ready: ReadyIndex, matching: dict[str, Any], zone: ZoneInfo
 ) -> Requests[Timeline]:
     """Return when the articles that match were published, between the times in the aggregation `matching`."""
-    matched = within(query, ready.fields)
-    return _timeline(matched, ready, matching, most_steps=_MAX_STEPS_OF_A_SEARCH, is_by_calendar=True)
+    return _timeline(within(query, ready.fields), ready, matching, zone=zone)
 
 
 def _timeline(
@@ -75,44 +80,63 @@ def _timeline(
     ready: ReadyIndex,
     times: dict[str, Any],
     *,
-    most_steps: int,
-    is_by_calendar: bool,
+    zone: ZoneInfo | None = None,
     source_field: str | None = None,
 ) -> Requests[Timeline]:
-    """Count the articles that match, and their sources, in steps from the first one or by the calendar."""
+    """Count the articles that match, and their sources, in steps from the first one, or by a zone's clock."""
     first, last = (times[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
         return Timeline(interval_ms=SHORTEST_MS, steps=())
-    length_ms = interval_ms(int(last - first), most_steps=most_steps)
-    body = articles_over_time(
-        query,
-        interval_ms=length_ms,
-        offset_ms=calendar_offset_ms(length_ms) if is_by_calendar else int(first),
-        fields=ready.fields,
-        source_field=source_field,
-    )
+    length_ms = interval_ms(int(last - first), is_by_calendar=zone is not None)
+    if zone is None:
+        intervals = over_time(length_ms, int(first), ready.fields)
+    else:
+        intervals = by_calendar(length_ms, zone, ready.fields)
+    body = articles_over_time(query, intervals, source_field=source_field)
     (answer,) = yield from search(ready.index, body)
+    buckets = answer["aggregations"]["steps"]["buckets"]
+    starts_ms = [int(bucket["key"]) for bucket in buckets]
+    starts_ms += [end_ms(each, length_ms, zone) for each in starts_ms[-1:]]
     steps = tuple(
         TimelineStep(
-            start=iso(int(bucket["key"])),
+            start=iso(start, zone or UTC),
+            end=iso(end, zone or UTC),
             articles=bucket["doc_count"],
             sources=bucket["sources"]["value"] if "sources" in bucket else None,
         )
-        for bucket in answer["aggregations"]["steps"]["buckets"]
+        for (start, end), bucket in zip(itertools.pairwise(starts_ms), buckets, strict=True)
     )
-    return Timeline(interval_ms=length_ms, last=iso(int(last)), steps=steps)
+    return Timeline(interval_ms=length_ms, last=iso(int(last), zone or UTC), steps=steps)
 
 
-def interval_ms(span_ms: int, *, most_steps: int) -> int:
+def interval_ms(span_ms: int, *, is_by_calendar: bool = False) -> int:
     """Return the shortest standard interval that gives few enough steps; for longer spans, whole minutes."""
-    fitting = (each for each in _INTERVALS_MS if span_ms // each < most_steps)
+    most_steps = _MAX_STEPS_OF_A_SEARCH if is_by_calendar else _MAX_STEPS
+    standard = _SEARCH_INTERVALS_MS if is_by_calendar else _INTERVALS_MS
+    fitting = (each for each in standard if span_ms // each < most_steps)
     minutes = -(-(span_ms + 1) // (most_steps * _MINUTE_MS))
     return next(fitting, minutes * _MINUTE_MS)
 
 
-def calendar_offset_ms(length_ms: int) -> int:
-    """Return where intervals begin, so that hours and days are those of UTC, and weeks begin on Monday."""
-    return _FIRST_MONDAY_MS % length_ms if length_ms % (7 * _DAY_MS) == 0 else 0
+def by_calendar(length_ms: int, zone: ZoneInfo, fields: Fields) -> Query:
+    """Return the histogram of a zone's days, weeks from Monday on, months and so on, or parts of days."""
+    unit = _CALENDAR.get(length_ms)
+    length = {"calendar_interval": unit} if unit else {"fixed_interval": f"{length_ms}ms"}
+    return {"field": fields.published, "time_zone": zone.key, **length}
+
+
+def end_ms(start_ms: int, length_ms: int, zone: tzinfo | None) -> int:
+    """Return when an interval ends that begins at `start_ms`; of a zone's calendar, if a zone is given."""
+    if zone is None or length_ms not in _CALENDAR:
+        return start_ms + length_ms
+    try:
+        # Where the zone's clock stands then, whether or not it was set meanwhile.
+        end = datetime.fromtimestamp(start_ms / 1000, zone) + timedelta(milliseconds=length_ms)
+        if _CALENDAR[length_ms] not in {"day", "week"}:
+            end = (end + timedelta(days=2)).replace(day=1)
+        return int(end.timestamp() * 1000)
+    except (OverflowError, ValueError, OSError):
+        return start_ms + length_ms
 
 
 def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
@@ -132,11 +156,9 @@ def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
     }
 
 
-def articles_over_time(
-    query: Query, *, interval_ms: int, offset_ms: int, fields: Fields, source_field: str | None = None
-) -> Query:
+def articles_over_time(query: Query, intervals: Query, *, source_field: str | None = None) -> Query:
     """Return the search that counts the articles that match, and their sources, in each interval."""
-    steps: Query = {"date_histogram": over_time(interval_ms, offset_ms, fields)}
+    steps: Query = {"date_histogram": intervals}
     if source_field is not None:
         steps["aggs"] = {"sources": {"cardinality": {"field": source_field}}}
     return aggregation(query, {"steps": steps})

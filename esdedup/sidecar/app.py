@@ -168,7 +168,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         overrides=overrides,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
-    api = ReadingApi(asking_owner(reader, owner.look_up), anyone, index=settings.pages_index)
+    api = ReadingApi(
+        asking_owner(reader, owner.look_up), anyone, index=settings.pages_index, time_zone=settings.time_zone
+    )
     pages = _pages(settings, overrides, owner)
     indices = Indices(Articles(client, fields=fields).find)
     enrichment = Enrichment(
@@ -268,6 +270,7 @@ def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list
         overrides=overrides,
         hosts=settings.hosts,
         origins=settings.allow_origins,
+        time_zone=settings.time_zone,
         ask_owner=owner.look_up,
     )
     return [PagesRoute(app)]

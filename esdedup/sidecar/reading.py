@@ -45,15 +45,17 @@ _ERRORS = described(
 class ReadingApi(BaseRoute):
     """Matches the paths of the API, which Elasticsearch does not have."""
 
-    def __init__(self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None) -> None:
+    def __init__(
+        self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None, time_zone: str
+    ) -> None:
         """Read with the credentials of callers, and a client that has none; not with that of the reader.
 
-        `index` is read if a request names none.
+        `index` and `time_zone` are taken if a request names none.
         """
         self._reader = reader
         self._client = client
         self._index = index
-        self._app = create_api(self._site_of, problem_of=_problem_of)
+        self._app = create_api(self._site_of, time_zone=time_zone, problem_of=_problem_of)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by the path."""

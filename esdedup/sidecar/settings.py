@@ -51,6 +51,7 @@ from esdedup.sidecar.setting_names import (
     settings_of,
 )
 from esdedup.text.hashing import TOKEN_HASHES
+from esdedup.times import zone_named
 
 log = logging.getLogger("esdedup")
 
@@ -234,6 +235,9 @@ class Settings(BaseSettings):
     """Serve the pages of `esdedup serve` as well, under /pages."""
     pages_index: Annotated[str | None, Naming(flag="--index")] = None
     """Index, alias or pattern that the pages show, and that is read if a request names none."""
+    time_zone: Annotated[str, AfterValidator(lambda name: zone_named(name).key)] = "UTC"
+    """Where days are meant that are asked for, and in which times are shown, unless the browser says another
+    zone: an IANA name."""
     allow_origins: Annotated[Origins, Naming(flag="--allow-origin")] = ()
     """The origin of another site, such as https://desk.example, whose pages may read what the pages show
     (CORS); may be repeated; * for all."""

@@ -186,7 +186,7 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 )
 async def overview(site: CurrentSite, form: Annotated[Form, Query()]) -> Overview:
     """Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing."""
-    return bounded(await site.reader.overview(site.index, **form.search, size=MAX_FACET_VALUES))
+    return bounded(await site.reader.overview(site.index, **form.search(site), size=MAX_FACET_VALUES))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)

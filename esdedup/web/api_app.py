@@ -31,14 +31,17 @@ _FROM_THE_FIRST = "/export."
 
 
 def create_api(
-    site_of: Callable[[Request], Site], *, problem_of: Callable[[Request, Exception], Problem] = problem_of
+    site_of: Callable[[Request], Site],
+    *,
+    time_zone: str,
+    problem_of: Callable[[Request, Exception], Problem] = problem_of,
 ) -> FastAPI:
     """Return an application of the JSON API alone.
 
     `site_of` returns what a request reads; it may raise an `EsdedupError`, which is answered.
     """
     app = with_routes([api.router])
-    app.state.site_of = site_of
+    app.state.site_of, app.state.time_zone = site_of, time_zone
     add_layers(app, problem_of=problem_of)
     return app
 

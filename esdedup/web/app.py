@@ -21,6 +21,7 @@ from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.limits import Guard
+from esdedup.times import zone_named
 from esdedup.web import api, article_page, comparison, downloads, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.errors import error_answer
@@ -46,6 +47,7 @@ def create_app(
     overrides: Overrides = NO_OVERRIDES,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
+    time_zone: str = "UTC",
     ask_owner: AskedAsync | None = None,
 ) -> ASGIApp:
     """Return an application that shows one index. Its links begin with the root path of the server.
@@ -60,10 +62,11 @@ def create_app(
         hosts: The names under which the application is reached, besides localhost and addresses.
         origins: The origins of other sites whose pages may read what programs may (CORS), such as
             ``https://desk.example``; ``*`` are all.
+        time_zone: That of visitors whose browser does not say one, and of programs.
         ask_owner: Asks the forest's owner, if that is in this process, what it would decide for a text.
 
     Raises:
-        SettingError: An origin is none.
+        SettingError: An origin is none, or there is no such time zone.
     """
     origins = [origin_of(each) for each in origins]
 
@@ -86,7 +89,7 @@ def create_app(
     if ask_owner is not None:
         reader = asking_owner(reader, ask_owner)
     site = Site(reader=reader, index=index, marking=Marking(reader))
-    app.state.site_of = lambda _: site
+    app.state.site_of, app.state.time_zone = lambda _: site, zone_named(time_zone).key
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     add_layers(app)

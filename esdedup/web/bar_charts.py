@@ -5,7 +5,7 @@ row they are a tiny curve.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -90,22 +90,20 @@ class Drawing:
 def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogram | None:
     """Draw articles over time; None if they fit in one step, or lie outside the calendar."""
     steps = timeline.steps
-    if len(steps) < 2:
+    if len(steps) < 2 or not (from_iso(steps[0].start) and from_iso(steps[-1].end)):
         return None
-    if (begin := from_iso(steps[0].start)) is None:
-        return None
-    try:
-        end = begin + len(steps) * timedelta(milliseconds=timeline.interval_ms) - _MS
-    except OverflowError:
-        return None
-    merged = [_sum(steps[at : at + _STEPS_OF_WIDE_BARS]) for at in range(0, len(steps), _STEPS_OF_WIDE_BARS)]
+    merged = [
+        steps[at].model_copy(update={"articles": sum(each.articles for each in some), "end": some[-1].end})
+        for at in range(0, len(steps), _STEPS_OF_WIDE_BARS)
+        if (some := steps[at : at + _STEPS_OF_WIDE_BARS])
+    ]
     return Histogram(
         width=_WIDTH,
         height=HISTOGRAM_HEIGHT,
-        bars=_linked(steps, timeline.interval_ms, end, form, language),
-        wide_bars=_linked(merged, _STEPS_OF_WIDE_BARS * timeline.interval_ms, end, form, language),
-        begin=language.day(begin),
-        end=language.day(end),
+        bars=_linked(steps, form, language),
+        wide_bars=_linked(merged, form, language),
+        begin=language.day(steps[0].start),
+        end=language.day(datetime.fromisoformat(steps[-1].end) - _MS),
     )
 
 
@@ -180,47 +178,31 @@ def _places(
             yield at, {name: round(value, digits) for name, value in place.items()}
 
 
-def _sum(steps: Sequence[TimelineStep]) -> TimelineStep:
-    return steps[0].model_copy(update={"articles": sum(each.articles for each in steps)})
-
-
-def _linked(
-    steps: Sequence[TimelineStep], interval_ms: int, last: datetime, form: PageForm, language: Language
-) -> list[Bar]:
+def _linked(steps: Sequence[TimelineStep], form: PageForm, language: Language) -> list[Bar]:
     step, bars = _WIDTH / len(steps), []
     counts = [each.articles for each in steps]
     for at, place in _places(
         counts, step=step, width=step - _PIXELS_BETWEEN, height=HISTOGRAM_HEIGHT, least=_MIN_PIXELS, digits=1
     ):
-        start = datetime.fromisoformat(steps[at].start)
-        end = min(start + timedelta(milliseconds=interval_ms) - _MS, last)
-        label = _label(counts[at], start, end, language)
-        parameters = form.changed(since=_first(start), until=_last(end))
+        start, end = (datetime.fromisoformat(each) for each in (steps[at].start, steps[at].end))
+        is_days = start.time() == end.time() == time.min
+        label = _label(counts[at], start, end - _MS, language.day if is_days else language.moment, language)
+        if is_days:
+            parameters = form.changed(since=str(start.date()), until=str((end - _MS).date()))
+        else:
+            since, until = start.isoformat(timespec="minutes"), (end - _MS).isoformat(timespec="milliseconds")
+            parameters = form.changed(since=since, until=until)
         bars.append(Bar(**place, label=label, reach=round(step, 2), parameters=parameters))
     return bars
 
 
-def _label(articles: int, start: datetime, end: datetime, language: Language) -> str:
-    counted = _articles(articles, language)
-    is_days = _is_midnight(start) and _is_midnight(end + _MS)
-    write = language.day if is_days else language.utc
-    first, last = write(start), write(end)
+def _label(
+    articles: int, start: datetime, end: datetime, write: Callable[[object], str], language: Language
+) -> str:
+    counted, first, last = _articles(articles, language), write(start), write(end)
     if first == last:
         return language.gettext("%(articles)s: %(time)s", articles=counted, time=first)
     return language.gettext("%(articles)s: %(first)s to %(last)s", articles=counted, first=first, last=last)
-
-
-def _first(moment: datetime) -> str:
-    """Write the first moment of a period, as short as it can be."""
-    return str(moment.date()) if _is_midnight(moment) else moment.strftime("%Y-%m-%dT%H:%MZ")
-
-
-def _last(moment: datetime) -> str:
-    return str(moment.date()) if _is_midnight(moment + _MS) else moment.strftime("%Y-%m-%dT%H:%M:%S.999Z")
-
-
-def _is_midnight(moment: datetime) -> bool:
-    return moment.time() == time.min
 
 
 def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:

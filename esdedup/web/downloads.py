@@ -15,6 +15,7 @@ from email.utils import format_datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -24,7 +25,7 @@ from esdedup.elastic.limits import MAX_HITS
 from esdedup.reading.results import Page, Row
 from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
-from esdedup.times import iso, time_ms
+from esdedup.times import iso, time_ms, zone_named
 from esdedup.web.form import PageForm
 from esdedup.web.formats import article_address, bounded, joined, link, shortened, source_names
 from esdedup.web.guards import UNKEPT
@@ -100,7 +101,7 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     # No column has details, and Excel expects UTF-8 only after a byte order mark.
     form, included = form.model_copy(update={"details": False}), form.source_includes
     header = "\ufeff" + _csv_line([*_COLUMNS, *included])
-    write = functools.partial(_csv_row, included=included)
+    write = functools.partial(_csv_row, included=included, zone=zone_named(site.time_zone))
     return await _export(request, site, form, write=write, header=header, media_type="text/csv")
 
 
@@ -116,7 +117,8 @@ async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[Expo
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
     the header `Link` has the address of the rest.
     """
-    return await _export(request, site, form, write=_json_row, media_type="application/jsonl")
+    write = functools.partial(_json_row, zone=zone_named(site.time_zone))
+    return await _export(request, site, form, write=write, media_type="application/jsonl")
 
 
 async def _export(
@@ -157,17 +159,19 @@ async def _export(
     return Response(bytes(body), media_type=media_type, headers=headers)
 
 
-def _csv_row(row: Row, *, included: Sequence[str]) -> str:
+def _csv_row(row: Row, *, included: Sequence[str], zone: ZoneInfo) -> str:
     values = row.model_dump(mode="json", include=set(_COLUMNS))
-    values["published_at"] = joined(row.published_at, _time)
+    for name in ("published_at", "first", "last"):
+        values[name] = joined(values[name], functools.partial(_time, zone=zone))
     values["source"] = row.source and source_names(row.source)
     further = row.included or {}
     return _csv_line([*(values[name] for name in _COLUMNS), *(further.get(name) for name in included)])
 
 
-def _json_row(row: Row) -> str:
-    """Return a line of a JSON Lines file: a row as the API answers it, with its time as ISO 8601."""
-    return row.model_copy(update={"published_at": _time(row.published_at)}).model_dump_json() + "\n"
+def _json_row(row: Row, *, zone: ZoneInfo) -> str:
+    """Return a line of a JSON Lines file: a row as the API answers it, with its times in a zone."""
+    times = {name: _time(getattr(row, name), zone) for name in ("published_at", "first", "last")}
+    return row.model_copy(update=times).model_dump_json() + "\n"
 
 
 def _csv_line(values: Sequence[Any]) -> str:
@@ -184,9 +188,9 @@ def _cell(value: Any) -> Any:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _time(value: object) -> object:
+def _time(value: object, zone: ZoneInfo) -> object:
     milliseconds = time_ms(value)
-    return value if milliseconds is None else iso(milliseconds)
+    return value if milliseconds is None else iso(milliseconds, zone)
 
 
 def rss(page: Page, form: PageForm, request: Request, *, index: str) -> bytes:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
 from esdedup.reading.search_form import values_by_field
+from esdedup.times import zone_named
 from esdedup.web.site import Site
 
 MAX_SIZE = 100
@@ -62,6 +63,15 @@ class Form(BaseModel):
     ] = ""
     until: Annotated[
         str, Field(description="Only articles up to this day or moment, inclusive, ISO 8601.")
+    ] = ""
+    time_zone: Annotated[
+        str,
+        Field(
+            description="Where days are meant, and times that name no zone: an IANA name. Default: what the "
+            "cookie says that the pages keep, else that of the server.",
+            examples=["Asia/Shanghai"],
+        ),
+        AfterValidator(lambda name: name and zone_named(name).key),
     ] = ""
     source: Annotated[
         list[str],
@@ -141,17 +151,17 @@ class Form(BaseModel):
         """Whether anything but words is asked for."""
         return bool(self.parameters.keys() - {"q", "page", "after"})
 
-    @property
-    def search(self) -> dict[str, Any]:
-        """The arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
-        return self.model_dump(include=_OF_SEARCH) | {"words": self.q, "where": values_by_field(self.where)}
+    def search(self, site: Site) -> dict[str, Any]:
+        """Return the arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
+        given = {"words": self.q, "where": values_by_field(self.where), "time_zone": site.time_zone}
+        return self.model_dump(include=_OF_SEARCH) | given
 
     async def options(self, site: Site) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`."""
         query = None
         if self.q or self.since or self.until or self.source or self.where:
-            query = await site.reader.search_query(site.index, **self.search)
-        given = self.model_dump(exclude={"q", *_OF_SEARCH})
+            query = await site.reader.search_query(site.index, **self.search(site))
+        given = self.model_dump(exclude={"q", "time_zone", *_OF_SEARCH})
         return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 

@@ -9,7 +9,7 @@ import functools
 import gettext
 import io
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from importlib import resources
 from typing import Annotated, Literal
 
@@ -44,6 +44,8 @@ class Language:
     code: str
     locale: babel.Locale
     translations: gettext.NullTranslations
+    # In which times are written.
+    zone: tzinfo = UTC
 
     def gettext(self, message: str, /, **values: object) -> str:
         """Translate a message, and put values into it: ``gettext("first: %(source)s", source=…)``."""
@@ -64,20 +66,16 @@ class Language:
         return numbers.format_percent(share, locale=self.locale)
 
     def moment(self, value: object) -> str:
-        """Write a time, in whatever form it is stored: day and minute, UTC. What is no time remains."""
-        found = calendar_time(value)
+        """Write a time, in whatever form it is stored: day and minute. What is no time remains."""
+        found = calendar_time(value, self.zone)
         if found is None:
             return self.day(value)
         day = _day(found.date(), self.code)
         return str(self.locale.datetime_formats["medium"].format(found.strftime("%H:%M"), day))
 
-    def utc(self, value: object) -> str:
-        """Write a time that no script writes in the reader's zone: as `moment` does, and that it is UTC."""
-        return f"{self.moment(value)} UTC"
-
     def day(self, value: object) -> str:
         """Write the day of a time."""
-        found = calendar_time(value)
+        found = calendar_time(value, self.zone)
         if found is None:
             return "" if value is None else str(value)
         return _day(found.date(), self.code)
@@ -120,17 +118,17 @@ def _number(value: float, code: str) -> str:
 
 @functools.cache
 def language(code: str) -> Language:
-    """Return a language of `NAMES`."""
+    """Return a language of `NAMES`, whose times are UTC."""
     return Language(code=code, locale=babel.Locale.parse(code), translations=_translations(code))
 
 
-def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> Language:
+def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
     """Return the language that a visitor has chosen, else the one that the browser wishes for."""
     code = cookies.get(COOKIE)
     if code not in NAMES:
         wishes = [tag for tag, _ in sorted(_wishes(headers.get("accept-language", "")), key=_by_quality)]
         code = babel.negotiate_locale(wishes, list(NAMES), sep="-") or next(iter(NAMES))
-    return language(code)
+    return code
 
 
 def _by_quality(wish: tuple[str, float]) -> float:
@@ -160,11 +158,11 @@ def _translations(code: str) -> gettext.NullTranslations:
     return gettext.GNUTranslations(compiled)
 
 
-def calendar_time(value: object) -> datetime | None:
+def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:
     """Return a time in whatever form it is stored; None if it is no time, or outside the calendar."""
-    milliseconds = time_ms(value)
+    milliseconds = time_ms(value, zone)
     try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds // 1000, UTC)
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds // 1000, zone)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -107,7 +107,7 @@ async def _read(site: Site, form: PageForm, options: dict[str, Any]) -> tuple[Pa
         async with asyncio.TaskGroup() as tasks:
             page = tasks.create_task(site.reader.list(site.index, **options))
             overview = tasks.create_task(
-                site.reader.overview(site.index, **form.search, size=_VALUES_OF_A_FACET)
+                site.reader.overview(site.index, **form.search(site), size=_VALUES_OF_A_FACET)
             )
     except* EsdedupError as failed:
         error = failed.exceptions[0]
@@ -168,7 +168,7 @@ def _period(form: PageForm, language: Language) -> str:
     _ = language.gettext
     # A day is written as one, and a moment with its time.
     since, until = (
-        (language.day if len(text) == len("2026-11-22") else language.utc)(text)
+        (language.day if len(text) == len("2026-11-22") else language.moment)(text)
         for text in (form.since, form.until)
     )
     if form.since and form.until:

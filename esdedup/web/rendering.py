@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from datetime import UTC, datetime
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 import jinja2
 from fastapi import Request
@@ -12,12 +13,13 @@ from fastapi.responses import HTMLResponse
 from esdedup.reading.results import Article
 from esdedup.web import formats, languages
 from esdedup.web.languages import Language
-from esdedup.web.site import Site
+from esdedup.web.site import Site, zone_of
 
 
 def language_of(request: Request) -> Language:
-    """Return the language in which a visitor reads the interface."""
-    return languages.chosen(request.headers, request.cookies)
+    """Return the language in which a visitor reads the interface, with the time zone."""
+    language = languages.language(languages.chosen(request.headers, request.cookies))
+    return dataclasses.replace(language, zone=zone_of(request))
 
 
 def render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
@@ -25,7 +27,11 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
     language = language_of(request)
     site: Site = request.app.state.site_of(request)
     site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
-    html = _environment(language.code).get_template(name).render(site=site, own=_own(request), **values)
+    html = (
+        _environment(language.code, zone_of(request))
+        .get_template(name)
+        .render(site=site, own=_own(request), **values)
+    )
     return HTMLResponse(
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         html.encode("utf-8", "replace"),
@@ -56,9 +62,10 @@ def _comparison_of(site: Site, one: Article, other: Article, **parameters: objec
     return site.prefix + formats.comparison_address(one, other, **parameters)
 
 
-@functools.cache
-def _environment(code: str) -> jinja2.Environment:
-    language = languages.language(code)
+# Readers of one desk are in few zones; templates take some milliseconds to compile for another.
+@functools.lru_cache(maxsize=16)
+def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
+    language = dataclasses.replace(languages.language(code), zone=zone)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("esdedup.web"),
         autoescape=True,
@@ -95,6 +102,7 @@ def _environment(code: str) -> jinja2.Environment:
         "language": language,
         "languages": languages.NAMES,
         "page_of": _page_of,
+        "zone": zone.key,
     }
     environment.tests["day"] = formats.is_day
     return environment

@@ -4,18 +4,21 @@ What the forest has learned is read in the background, so that visitors need not
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import time
-from typing import Annotated, cast
+from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from fastapi import Depends, Request
 
-from esdedup.errors import EsdedupError
+from esdedup.errors import EsdedupError, SettingError
 from esdedup.messages import translatable
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.text.left_out import LeftOut
+from esdedup.times import zone_named
 
 # At first all that the forest has learned is read: many seconds for a large one.
 _LONGEST_WAIT_S = 1.0
@@ -23,6 +26,7 @@ _LONGEST_WAIT_S = 1.0
 _UPDATE_INTERVAL_S = 1.0
 # Files that are made at once; more are refused.
 _MOST_EXPORTS = 2
+ZONE_COOKIE = "esdedup_time_zone"
 _IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
 
 
@@ -98,6 +102,8 @@ class Site:
     marking: Marking
     # Held while a file is made, which takes long: visitors of pages have their turn meanwhile.
     exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
+    # Where days are meant, and times that name no zone.
+    time_zone: str = "UTC"
     # What stands before the paths of all pages, where the server has other things too.
     prefix: str = ""
 
@@ -110,7 +116,17 @@ class Site:
 
 async def site_of(request: Request) -> Site:
     """Return what a request reads, as its application says."""
-    return cast("Site", request.app.state.site_of(request))
+    site: Site = request.app.state.site_of(request)
+    return dataclasses.replace(site, time_zone=zone_of(request).key)
+
+
+def zone_of(request: Request) -> ZoneInfo:
+    """Return the time zone that a request names, else the browser's, which a script keeps in a cookie."""
+    for name in (request.query_params.get("time_zone"), request.cookies.get(ZONE_COOKIE)):
+        with contextlib.suppress(SettingError):
+            if name:
+                return zone_named(name)
+    return zone_named(request.app.state.time_zone)
 
 
 CurrentSite = Annotated[Site, Depends(site_of)]

@@ -53,7 +53,9 @@ async def _asked(
     async with connect_async(url) as client:
         reader = AsyncReader(client, forest=forest)
         app = create_app(
-            Upstream([url]), others=[ReadingApi(reader, client, index=default)], answer=counting(Metrics())
+            Upstream([url]),
+            others=[ReadingApi(reader, client, index=default, time_zone="UTC")],
+            answer=counting(Metrics()),
         )
         sent = asgi.Request(
             path=request.path,

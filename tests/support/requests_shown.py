@@ -16,8 +16,10 @@ from esdedup.reading import (
     versions,
 )
 from esdedup.reading.list_request import ListRequest
+from esdedup.reading.queries import over_time
 from esdedup.reading.scope import Tuning
 from esdedup.reading.search_form import Choices
+from esdedup.times import zone_named
 
 FIELDS = Fields()
 QUERY: Query = {"match": {"title": "ferry"}}
@@ -46,7 +48,7 @@ IN_DOCS: dict[str, Query] = {
         fields=FIELDS,
     ),
     "over-time": timeline.articles_over_time(
-        LIST.articles, interval_ms=86_400_000, offset_ms=0, fields=FIELDS
+        LIST.articles, timeline.by_calendar(86_400_000, zone_named("Europe/Berlin"), FIELDS)
     ),
     "row-details": row_details.clusters_body(
         [row_details.ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
@@ -73,11 +75,7 @@ IN_DOCS: dict[str, Query] = {
         fields=FIELDS,
     ),
     "timeline": timeline.articles_over_time(
-        {"term": {FIELDS.root: "ROOT-1"}},
-        interval_ms=3_600_000,
-        offset_ms=0,
-        source_field="source",
-        fields=FIELDS,
+        {"term": {FIELDS.root: "ROOT-1"}}, over_time(3_600_000, 0, FIELDS), source_field="source"
     ),
 }
 

@@ -57,6 +57,7 @@ def timeline(*articles: int, interval_ms: int = 3_600_000) -> Timeline:
         steps=tuple(
             TimelineStep(
                 start=(start + at * timedelta(milliseconds=interval_ms)).isoformat(),
+                end=(start + (at + 1) * timedelta(milliseconds=interval_ms)).isoformat(),
                 articles=count,
                 sources=None,
             )
@@ -321,7 +322,7 @@ def test_many_values_unfold_and_long_ones_are_left_out() -> None:
     ("form", "label", "chinese"),
     [
         ({"since": "2026-09-01"}, "from Sep 1, 2026", "2026年9月1日 起"),
-        ({"until": "2026-09-01T10:59:59.999Z"}, "until Sep 1, 2026, 10:59 UTC", "2026年9月1日 10:59 UTC 止"),
+        ({"until": "2026-09-01T10:59:59.999Z"}, "until Sep 1, 2026, 10:59", "2026年9月1日 10:59 止"),
         ({"since": "2026-09-01", "until": "2026-09-01"}, "Sep 1, 2026", "2026年9月1日"),
         (
             {"since": "2026-09-01", "until": "2026-09-02"},
@@ -347,7 +348,12 @@ def timeline_of(counts: list[int], *, interval_ms: int = DAY_MS, first_ms: int =
     return Timeline(
         interval_ms=interval_ms,
         steps=tuple(
-            TimelineStep(start=iso(first_ms + at * interval_ms), articles=count, sources=None)
+            TimelineStep(
+                start=iso(first_ms + at * interval_ms),
+                end=iso(first_ms + (at + 1) * interval_ms),
+                articles=count,
+                sources=None,
+            )
             for at, count in enumerate(counts)
         ),
     )
@@ -393,8 +399,8 @@ def test_a_bar_says_what_it_stands_for() -> None:
     assert (drawn.bars[0].parameters["q"], drawn.bars[0].parameters["source"]) == ("x", ["A"])
     hours = histogram(timeline_of([1, 1], interval_ms=60 * MINUTE_MS), PageForm(), ZH)
     assert hours is not None
-    assert hours.bars[1].label == "2024年10月4日 01:00 UTC至2024年10月4日 01:59 UTC：1 篇报道"
-    assert hours.bars[1].parameters["since"] == "2024-10-04T01:00Z"
+    assert hours.bars[1].label == "2024年10月4日 01:00至2024年10月4日 01:59：1 篇报道"
+    assert hours.bars[1].parameters["since"] == "2024-10-04T01:00+00:00"
 
 
 @pytest.mark.parametrize("given", [[], [5]])

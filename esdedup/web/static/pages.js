@@ -14,20 +14,15 @@ const kept = (() => {
 const words = document.body.dataset;
 const language = document.documentElement.lang;
 
-// Times in the reader's zone. Relative times keep their text and get an exact one on hover, others the reverse.
-function rewriteTimes() {
-  // As the server writes them.
-  const [year, month, day, hour, minute] = ["numeric", "short", "numeric", "2-digit", "2-digit"];
-  const format = new Intl.DateTimeFormat(language, { year, month, day, hour, minute, hourCycle: "h23" });
-  const zone = format.resolvedOptions().timeZone;
-  if (zone === "UTC") return;
-  for (const time of document.querySelectorAll("time[datetime]")) {
-    const moment = new Date(time.dateTime);
-    if (Number.isNaN(moment.getTime())) continue;
-    if (time.classList.contains("minute")) time.textContent = format.format(moment);
-    else time.title = format.format(moment);
-  }
-  for (const note of document.querySelectorAll(".utc")) note.textContent = words.zone.replace("{zone}", zone);
+// Tells the server the reader's time zone, in which it writes times, and takes days; the page is loaded again once.
+function tellZone() {
+  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const told = `esdedup_time_zone=${zone}`;
+  const isTold = () => document.cookie.split("; ").includes(told);
+  if (!zone || isTold()) return;
+  document.cookie = `${told}; path=${words.path}; max-age=31536000; samesite=lax`;
+  // Where cookies are refused, the server's zone remains.
+  if (isTold() && zone !== words.zone) location.reload();
 }
 
 // The titles of rows, which j and k go through.
@@ -91,7 +86,7 @@ function watch(list) {
   document.addEventListener("visibilitychange", poll);
 }
 
-rewriteTimes();
+tellZone();
 useKeys();
 for (const form of document.querySelectorAll("form[method=get]")) form.addEventListener("formdata", omitEmpty);
 const list = document.querySelector("[data-live]");

@@ -1,0 +1,67 @@
+"""What makes a forest's index larger than its nodes: `python -m benchmarks.churn`.
+
+Nodes come for ten days and live for three. After each half of a day what has expired is deleted, and the
+index is measured; at the end also what merges give back. It is run once for a release, not with the others.
+"""
+
+import argparse
+import datetime as dt
+import sys
+import time
+
+import numpy as np
+from elasticsearch import Elasticsearch
+
+from benchmarks import server
+from benchmarks.ingest import FOREST
+from benchmarks.signatures import NOW_MS, Held
+from esdedup import Maintenance
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.forest import Aging, Forest
+
+_RETENTION = dt.timedelta(days=3)
+_HALF_DAYS = 20
+_AT_ONCE = 1_000
+# Elasticsearch looks so often whether a replica may still need the source of what is new.
+_KEPT_S = 35.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    count: int = parser.parse_args().nodes
+    with server.client(lifetime_s=3_600, heap="2g") as es:
+        # Of ten days.
+        held = Held.random(VERIFIED, count, np.random.default_rng(6))
+        aging = Aging.of(retention=_RETENTION)
+        for half in range(_HALF_DAYS):
+            first, end = (count * each // _HALF_DAYS for each in (half, half + 1))
+            with ElasticStore(es, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=2**33) as store:
+                forest = Forest(store)
+                for at in range(first, end, _AT_ONCE):
+                    forest.assign(held.arrivals(at, min(at + _AT_ONCE, end)), now_ms=NOW_MS)
+            Maintenance(es, forest=FOREST).expire()
+            _say(es, f"after {(half + 1) / 2:g} days")
+        time.sleep(_KEPT_S)
+        es.options(request_timeout=600).indices.forcemerge(index=FOREST, only_expunge_deletes=True)
+        _say(es, "without deleted documents")
+        es.options(request_timeout=600).indices.forcemerge(index=FOREST, max_num_segments=1)
+        _say(es, "in one segment")
+
+
+def _say(es: Elasticsearch, what: str) -> None:
+    es.indices.flush(index=FOREST)
+    es.indices.refresh(index=FOREST)
+    stats = es.indices.stats(index=FOREST, metric=["docs", "store", "segments"])["_all"]["primaries"]
+    docs, deleted = stats["docs"]["count"], stats["docs"]["deleted"]
+    size = stats["store"]["size_in_bytes"]
+    sys.stdout.write(
+        f"{what}: {size / 1e6:,.0f} MB, {docs:,} documents and {deleted:,} deleted ones, "
+        f"{size / (docs + deleted):,.0f} bytes each, {stats['segments']['count']} segments\n"
+    )
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

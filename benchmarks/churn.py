@@ -30,7 +30,9 @@ _KEPT_S = 35.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
-    count: int = parser.parse_args().nodes
+    parser.add_argument("--pause-s", type=float, default=35.0, help="after each half of a day")
+    options = parser.parse_args()
+    count: int = options.nodes
     with server.client(lifetime_s=3_600, heap="2g") as es:
         # Of ten days.
         held = Held.random(VERIFIED, count, np.random.default_rng(6))
@@ -41,6 +43,7 @@ def main() -> None:
                 forest = Forest(store)
                 for at in range(first, end, _AT_ONCE):
                     forest.assign(held.arrivals(at, min(at + _AT_ONCE, end)), now_ms=NOW_MS)
+            time.sleep(options.pause_s)
             Maintenance(es, forest=FOREST).expire()
             _say(es, f"after {(half + 1) / 2:g} days")
         time.sleep(_KEPT_S)

@@ -26,7 +26,7 @@ from esdedup.web import create_app
 
 # In this order; the names that are in no group are sorted into results, errors and the rest.
 GROUPS = {
-    "Feeding": ("Dedup", "AsyncDedup", "Adoption", "Migration"),
+    "Feeding": ("Dedup", "AsyncDedup", "Adoption", "AdoptionIntoCopies", "Migration"),
     "Reading": ("Reader", "AsyncReader"),
     "Maintenance": ("Maintenance", "explain"),
     "Settings": ("Fields", "Overrides", "Override", "Profile", "get_profile", "Agreement"),

@@ -108,9 +108,7 @@ class Adoption(InPlace):
             most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
             on_read: Called with the number of articles after each request.
         """
-        for each in self.found:
-            if not each.is_set_up:
-                dedup.setup(each.index)
+        self._set_up(dedup)
         for template in self.templates:
             dedup.setup_template(template)
         read = -1
@@ -122,6 +120,11 @@ class Adoption(InPlace):
                 if learn_first:
                     first_look(dedup, map(_article, first), self.fields)
                 self._enrich(dedup, hits, backfill=backfill, most_per_s=most_per_s, on_read=on_read)
+
+    def _set_up(self, dedup: Dedup) -> None:
+        for each in self.found:
+            if not each.is_set_up:
+                dedup.setup(each.index)
 
     def _refuse_unsorted(self, mappings: dict[str, dict[str, Any]], *, has_times: bool) -> None:
         """Make sure that articles can be read in the order of their time; those without a time have none."""

@@ -321,12 +321,12 @@ class Dedup(Closing):
             How many pages had not been seen before.
 
         Raises:
-            SettingError: The profile keeps boilerplate, or a sidecar owns the forest.
+            SettingError: The profile keeps boilerplate.
+            SidecarError: No sidecar takes the pages, or one refuses them.
         """
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
-        owner = self._own("learn", "run `esdedup learn` before you start it")
-        return owner.learn(pages, batch_size=self._batch_size, on_learned=on_learned)
+        return self._owner.learn(pages, batch_size=self._batch_size, on_learned=on_learned)
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.
@@ -337,15 +337,9 @@ class Dedup(Closing):
         Raises:
             SettingError: A sidecar owns the forest, and does it by itself.
         """
-        return self._own(
-            "expire", "it deletes expired nodes by itself, every expire_every_s seconds"
-        ).expire()
-
-    def _own(self, operation: str, advice: str) -> Owner:
-        """Return the owner; raises `SettingError` with advice if that is a sidecar."""
         if isinstance(self._owner, RemoteOwner):
-            raise SettingError(f"{operation}: the sidecar owns the forest; {advice}")
-        return self._owner
+            raise SettingError("the sidecar owns the forest, and deletes expired nodes by itself")
+        return self._owner.expire()
 
     def _check_index(self, name: str) -> WritableIndex:
         index = self._articles.check(name)

@@ -182,7 +182,11 @@ class InPlace:
             "track_total_hits": False,
         }
         for page in hit_pages(patient(self._client), self._index, body):
-            yield from (hit for hit in page if hit["_id"] not in self._failed)
+            yield from self._not_done([hit for hit in page if hit["_id"] not in self._failed])
+
+    def _not_done(self, hits: list[Hit]) -> list[Hit]:
+        """Return those that are to be enriched, of what matches and has not failed."""
+        return hits
 
     def _enrich(
         self,
@@ -224,8 +228,11 @@ class InPlace:
         enriched = dedup.enrich(actions, backfill=backfill, on_rejected=self._reject, on_assigned=assigned)
         for action in enriched:
             outcomes[action["_index"], action["_id"]] = decided.popleft()
-            added = {self.fields.dedup: self._added(action)}
-            yield action | {"_op_type": "update", "_source": {"doc": added}}
+            yield self._written_as(action)
+
+    def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
+        """Return the action that writes what was enriched."""
+        return action | {"_op_type": "update", "_source": {"doc": {self.fields.dedup: self._added(action)}}}
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         self._counts["read"] += 1

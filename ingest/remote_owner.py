@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +17,8 @@ import tenacity
 from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
 from esdedup.ingest.actions import Addition, ArticleAction
+from esdedup.ingest.batches import batches
+from esdedup.ingest.learn import OnLearned
 
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.patience import retrying
@@ -25,7 +27,7 @@ from esdedup.errors import ArticleRejected, SettingError, SidecarError, SidecarU
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Assignment, Kind
-from esdedup.sites import site_fields
+from esdedup.sites import RawPage, site_fields
 
 _TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
 PATIENCE_S = 120.0
@@ -219,6 +221,20 @@ class RemoteOwner:
                 "version?",
                 address=self._connection.address,
             ) from error
+
+    def learn(self, texts: Iterable[RawPage], *, batch_size: int, on_learned: OnLearned) -> int:
+        """Let the sidecar learn from pages, batch by batch; return how many had not been seen before."""
+        new = 0
+        query = {name: self._query[name] for name in ("forest", "profile")}
+        for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
+            body = self._serializer.dumps({"pages": [each._asdict() for each in batch]})
+            answer = self._connection.post(
+                f"/v1/learn?{urlencode(query)}", body, content_type="application/json"
+            )
+            learned = int(json.loads(answer)["learned"])
+            new += learned
+            on_learned(learned, len(batch) - learned)
+        return new
 
     def close(self) -> None:
         """Close the connections; the next article opens others."""

@@ -1,6 +1,7 @@
 """`esdedup adopt` and `migrate`: articles get roots in the indices that have them already."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from esdedup.cli.messages import say, say_rejected
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import Profile
 from esdedup.ingest.adopt import Adoption
+from esdedup.ingest.copies import AdoptionIntoCopies
 from esdedup.ingest.in_place import InPlace
 from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration
@@ -26,6 +28,7 @@ def adopt(
     index: Annotated[str, typer.Argument(metavar="INDEX", show_default=False)],
     *,
     dry_run: bool = False,
+    into: Annotated[str | None, typer.Option(metavar="SUFFIX")] = None,
     learn_first: options.LearnFirst = False,
     most_per_s: Annotated[float | None, typer.Option("--rate", min=0.1)] = None,
     sidecar: Annotated[str | None, typer.Option(metavar="URL")] = None,
@@ -47,6 +50,8 @@ def adopt(
     Options:
         index: An index, an alias or a pattern.
         dry_run: Only look, and say what was found.
+        into: Leave the indices as they are, which must be read-only, and write their articles into copies,
+            whose names have this suffix; at last these take over the aliases.
         most_per_s: How many articles a second, at most.
         sidecar: Address of a sidecar that owns the forest, and goes on taking articles. Its time is the
             clock's, so all that is adopted counts as seen today.
@@ -54,11 +59,10 @@ def adopt(
     profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     if learn_first:
         refuse_to_keep(profile)
-    if learn_first and sidecar is not None:
-        raise SettingError("--learn-first goes without --sidecar: a sidecar learns by itself")
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        adoption = Adoption(client, index, fields=fields, on_rejected=say_rejected)
+        kind = Adoption if into is None else functools.partial(AdoptionIntoCopies, suffix=into)
+        adoption = kind(client, index, fields=fields, on_rejected=say_rejected)
         if dry_run:
             latest, repeated = adoption.repeated_of_latest(profile)
             estimated = _estimated(adoption, profile, new=1 - repeated / latest if latest else 1)
@@ -88,6 +92,8 @@ def adopt(
                 most_per_s=most_per_s,
                 on_read=on_read,
             )
+            if isinstance(adoption, AdoptionIntoCopies):
+                adoption.swap()
     if adoption.summary.failed:
         raise typer.Exit(1)
 

@@ -136,6 +136,7 @@ def _costs(plan: Plan) -> list[tuple[str, ...]]:
             f"{server.node_bytes:,.0f}, {server.page_bytes:,.0f}, {server.article_bytes:,.0f} bytes",
         ),
         ("requests a batch", f"{server.requests_a_batch:,.1f}"),
+        ("arrivals that one owner wrote", f"{server.arrivals_a_second:,.0f}/s"),
     ]
     if work := server.work:
         rows += [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from esdedup.plan.costs import ServerWork
-from esdedup.plan.model import BATCH, MAX_DOCUMENTS, MOST_BUSY, SHARD_BYTES, Plan
+from esdedup.plan.model import BATCH, MOST_BUSY, SHARD_BYTES, Plan
 
 _GB = 1e9
 _MB = 1e6
@@ -80,21 +80,15 @@ def _disk(plan: Plan) -> Iterator[Figure]:
     yield Figure("forest_gb", "disk of forests, merged", plan.forest_bytes / _GB, "GB", basis)
     title, basis = "the same with deleted documents", "a fifth of an index, which merges leave"
     yield Figure("forest_deleted_gb", title, plan.forest_bytes_unmerged / _GB, "GB", basis)
-    basis = (
-        f"one each, of {shard_bytes / _GB:,.1f} GB with deleted documents ({advice}) and "
-        f"{plan.load_each.documents:,} documents (at most {MAX_DOCUMENTS:,})"
-    )
+    basis = f"one each, of {shard_bytes / _GB:,.1f} GB with deleted documents ({advice})"
     yield Figure("forest_shards", "shards of forests", forests, "", basis)
     basis = f"{server.article_bytes:,.0f} bytes an article, {plan.articles:,.0f} articles of a retention"
     yield Figure("articles_gb", "disk that dedup adds to articles", plan.articles_bytes / _GB, "GB", basis)
     basis = f"{SHARD_BYTES / _GB:,.0f} GB each; what the articles themselves take comes on top"
     yield Figure("article_shards", "shards that this adds to the articles", plan.article_shards, "", basis)
-    basis = f"batches of {BATCH:,}: {server.requests_a_batch:.1f} of a forest, 1 of articles; deletions"
+    basis = f"batches of {BATCH:,}: {server.requests_a_batch:.1f} of a forest, 1 of articles"
     title = "requests to Elasticsearch, at the peak"
     yield Figure("requests_a_second", title, plan.requests_a_second, "/s", basis)
-    basis = f"at most; one owner wrote {server.arrivals_a_second:,.0f} arrivals/s, waiting for each batch"
-    title = "documents of forests written, at the peak"
-    yield Figure("documents_a_second", title, plan.documents_a_second, "/s", basis)
 
 
 def _server(plan: Plan, work: ServerWork) -> Iterator[Figure]:

@@ -13,9 +13,6 @@ from esdedup.plan.costs import LearnedCosts, UnitCosts
 MOST_BUSY = 0.7
 """The share of its time that an owner may be busy at the peak: it must catch up after a restart."""
 
-MAX_DOCUMENTS = 2**31 - 129
-"""Documents in one shard, deleted ones included, until a merge removes them (a limit of Lucene)."""
-
 SHARD_BYTES = 50 * 10**9
 """What Elastic advises as the most for a shard; not a limit."""
 
@@ -31,9 +28,6 @@ _LONE_PAGE_BYTES = 29
 _MOST_ROWS = 2**31 - 1
 # Lucene merges a segment once this share of it is deleted, by default.
 _MOST_DELETED = 0.2
-_DELETED_AT_ONCE = 2_000
-# A cluster's leaf and its root are refreshed by a reprint.
-_REFRESHED = 2
 # More would be a mistake, and take long to find.
 _MOST_FORESTS = 100_000
 
@@ -42,7 +36,6 @@ Why = Literal[
     "decisions a second",
     "memory of an owner",
     "rows in memory",
-    "documents in a shard",
 ]
 
 
@@ -80,16 +73,9 @@ class Load:
     """What one forest gets, or all of them, at the end of the first retention."""
 
     articles_a_second: float
-    nodes_a_day: float
-    pages_a_day: float
     nodes: int
     # Remembered besides those that made a node.
     pages: int
-
-    @property
-    def documents(self) -> int:
-        """Documents in the forest's index."""
-        return self.nodes + self.pages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -160,8 +146,6 @@ class Plan:
             return "memory of an owner"
         if load.nodes > _MOST_ROWS // (1 if self.profile.agreement is None else REPRESENTATIVES):
             return "rows in memory"
-        if load.documents > MAX_DOCUMENTS * (1 - _MOST_DELETED):
-            return "documents in a shard"
         return None
 
     @property
@@ -224,17 +208,8 @@ class Plan:
 
     @property
     def requests_a_second(self) -> float:
-        """Requests to Elasticsearch at the peak: of full batches, those of their articles, and deletions."""
-        of_batches = self.peak_a_second / BATCH * (self.costs.server.requests_a_batch + 1)
-        expired = (self.load.nodes_a_day + self.load.pages_a_day) / _DAY_S
-        return of_batches + 2 * expired / _DELETED_AT_ONCE
-
-    @property
-    def documents_a_second(self) -> float:
-        """Documents of forests that are written or deleted at the peak, at most."""
-        new = (self.load.nodes_a_day + self.load.pages_a_day) / _DAY_S
-        refreshed = _REFRESHED * self.workload.reprints * self.load.articles_a_second
-        return (new + refreshed) * self.workload.peak + new
+        """Requests to Elasticsearch at the peak: of full batches, and of their articles."""
+        return self.peak_a_second / BATCH * (self.costs.server.requests_a_batch + 1)
 
     @property
     def _length(self) -> float:
@@ -247,8 +222,6 @@ class Plan:
         pages_a_day = 0.0 if self.profile.keep_boilerplate else copies
         return Load(
             articles_a_second=articles / _DAY_S,
-            nodes_a_day=articles - copies,
-            pages_a_day=pages_a_day,
             nodes=math.ceil((articles - copies) * life_days),
             pages=math.ceil(pages_a_day * life_days),
         )

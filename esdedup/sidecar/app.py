@@ -195,7 +195,11 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
                 metrics=metrics,
             ),
             enrich_routes(
-                enrichment, fields=fields, profile=profile.label, max_body_bytes=settings.max_body_bytes
+                enrichment,
+                learn=owner.learn,
+                fields=fields,
+                profile=profile.label,
+                max_body_bytes=settings.max_body_bytes,
             ),
         ],
         others=[

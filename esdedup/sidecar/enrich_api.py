@@ -1,11 +1,12 @@
 """Articles in, their roots out, for pipelines that write to Elasticsearch by themselves."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from esdedup.elastic.writable_index import WritableIndex
@@ -15,8 +16,8 @@ from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, RequestRefused, read_bulk
 from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
 from esdedup.sidecar.own_paths import answer
+from esdedup.sites import RawPage
 
-_PATH = "/v1/enrich"
 _ARTICLE: dict[str, Any] = {
     "_id": "wire-17",
     "title": "Harbour council votes for a second ferry",
@@ -117,6 +118,28 @@ class Enriched(BaseModel):
     items: Annotated[list[Item], Field(description="In the order of the actions.")]
 
 
+class TaughtPage(BaseModel):
+    """A text, and where it comes from."""
+
+    text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
+    site: Annotated[str | None, Field(description="A host.", examples=["news.example"])] = None
+    article: Annotated[str | None, Field(description="The id of its article.")] = None
+
+
+class Pages(BaseModel):
+    """What a forest is to learn from, in the order in which it came."""
+
+    pages: list[TaughtPage]
+
+
+class Learned(BaseModel):
+    """What pages have taught."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"learned": 1}]})
+
+    learned: Annotated[int, Field(description="How many had not been seen before.")]
+
+
 _ERRORS = described(
     s400="The request cannot be read, or the index can have no such name.",
     s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
@@ -132,14 +155,19 @@ _ERRORS = described(
 
 
 def enrich_routes(
-    enrichment: Enrichment, *, fields: Fields | None, profile: str, max_body_bytes: int
+    enrichment: Enrichment,
+    *,
+    learn: Callable[[Sequence[RawPage]], Awaitable[int]],
+    fields: Fields | None,
+    profile: str,
+    max_body_bytes: int,
 ) -> APIRouter:
     """Return the routes.
 
-    `fields` are their names where no index is named, `profile` is the label of the forest's profile, and
-    `max_body_bytes` of a body that is unpacked.
+    `learn` lets the forest learn from pages, `fields` are their names where no index is named, `profile` is
+    the label of the forest's profile, and `max_body_bytes` of a body that is unpacked.
     """
-    router = APIRouter(prefix=_PATH, tags=["enrich"], responses=_ERRORS)
+    router = APIRouter(prefix="/v1", tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
 
     def require(given: str | None, own: str, what: str) -> None:
@@ -147,7 +175,7 @@ def enrich_routes(
             raise RequestRefused(409, f"{what}_mismatch", f"the {what} of this sidecar is {own}, not {given}")
 
     @router.post(
-        "",
+        "/enrich",
         summary="Give articles their roots",
         response_model=Enriched,
         response_model_exclude_unset=True,
@@ -178,7 +206,7 @@ def enrich_routes(
         return Response(await asyncio.to_thread(_answer, outcomes), media_type=JSON)
 
     @router.post(
-        "/one",
+        "/enrich/one",
         summary="Give one article its root",
         response_model=dict[str, Any],
         responses={200: {"content": {JSON: {"example": _ARTICLE | {"dedup": _DEDUP}}}}},
@@ -202,6 +230,30 @@ def enrich_routes(
         assert isinstance(outcome, Change)
         article = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
         return Response(article, media_type=JSON)
+
+    @router.post(
+        "/learn",
+        summary="Let pages teach what is boilerplate",
+        openapi_extra={
+            "requestBody": {"required": True, "content": {JSON: {"schema": Pages.model_json_schema()}}}
+        },
+    )
+    async def learn_pages(
+        request: Request,
+        forest: str | None = None,
+        of_profile: Annotated[str | None, Query(alias="profile")] = None,
+    ) -> Learned:
+        """No article gets a root. A page that was learned from or enriched before teaches nothing."""
+        require(forest, enrichment.forest, "forest")
+        require(of_profile, profile, "profile")
+        _, given = await read_object(request, most_bytes=max_body_bytes)
+        try:
+            pages = Pages.model_validate(given).pages
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise RequestRefused(400, "invalid_request", f"{where}: {first['msg']}") from None
+        return Learned(learned=await learn([RawPage(each.text, each.site, each.article) for each in pages]))
 
     return router
 

@@ -20,6 +20,7 @@ from esdedup.serial_thread import SerialThread
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
@@ -108,6 +109,10 @@ class OwnerThread:
                 return await self._run(lambda: self._owner.look_up(text, site))
         return None
 
+    async def learn(self, pages: Sequence[RawPage]) -> int:
+        """Learn from pages; return how many had not been seen before. Errors are those of `assigning`."""
+        return await self._run(lambda: self._noting(lambda: self._learned(pages)))
+
     async def __aenter__(self) -> Self:
         """Begin."""
         with contextlib.suppress(TimeoutError):
@@ -157,6 +162,10 @@ class OwnerThread:
     async def _run(self, job: Callable[[], _Result]) -> _Result:
         """Do a job in the thread. It goes on if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
+
+    def _learned(self, pages: Sequence[RawPage]) -> int:
+        self.ownership.require()
+        return self._owner.learn(pages, on_learned=lambda *_: None)
 
     def _decided(self, articles: list[ArticleAction]) -> BatchDecision:
         # It may have been lost since the job was begun; deciding would take it again.

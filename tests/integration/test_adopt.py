@@ -12,6 +12,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.adopt import Adoption
 
 from esdedup import (
+    AdoptionIntoCopies,
     ArticleRejected,
     Dedup,
     Fields,
@@ -23,6 +24,7 @@ from esdedup import (
     SettingError,
 )
 from esdedup.fingerprint.profile import DEFAULT
+from esdedup.maintenance import ViolationKind
 from tests import sample
 from tests.support.forests import feed, roots
 from tests.support.names import Names
@@ -243,6 +245,58 @@ def test_an_index_that_nobody_may_write_to_is_named(es: Elasticsearch, index_nam
         assert not any(each.without_root for each in Adoption(es, alias).found)
     finally:
         es.indices.put_settings(index=first, settings={"index.blocks.write": False})
+
+
+def test_read_only_indices_are_adopted_into_copies(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    expected, forest = fed(es, index_name), index_name("forest")
+    alias = stored(es, index_name)
+    days = sorted(es.indices.get(index=alias))
+    es.index(index=days[0], id="textless", document={"headline": "No text"}, refresh=True)
+    es.indices.put_alias(index=days[1], name=f"{alias}-2", filter={"exists": {"field": "body"}})
+    with pytest.raises(IndexNotReady, match="can be written to"):
+        AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
+    for day in days:
+        es.indices.add_block(index=day, block="write")
+    # The first one is killed, with whatever it has written by then.
+    code = (
+        "import os; from elasticsearch import Elasticsearch; from esdedup import *; "
+        "from esdedup.elastic import bulk; bulk._CHUNK_ARTICLES = 50; "
+        f"es = Elasticsearch({elasticsearch_url!r}); "
+        f"adoption = AdoptionIntoCopies(es, {alias!r}, suffix='-copy', fields={OWN!r}); "
+        f"dedup = Dedup(es, forest={forest!r}, fields={OWN!r}, batch_size=50); "
+        "adoption.run(dedup, on_read=lambda count: os._exit(9))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 9
+    adoption = AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
+    rejected: list[ArticleRejected] = []
+    adoption._on_rejected = rejected.append
+    with Dedup(es, forest=forest, fields=OWN, wait_s=60) as dedup:
+        adoption.run(dedup)
+    assert 0 < adoption.summary.enriched < len(ARTICLES)
+    assert [each.article for each in rejected] == ["textless"]
+    # Readers see no change until all is there.
+    assert sorted(es.indices.get(index=alias)) == days
+    adoption.swap()
+    copies = [f"{day}-copy" for day in days]
+    assert sorted(es.indices.get(index=alias)) == copies
+    assert es.indices.get_alias(name=f"{alias}-2")[copies[1]]["aliases"][f"{alias}-2"]["filter"]
+    assert roots(es, alias) == expected
+    page = Reader(es).list(alias)
+    assert (page.total_articles, page.not_enriched) == (len(ARTICLES), 1)
+    violations = list(Maintenance(es, forest=forest).verify([alias]))
+    assert [each.kind for each in violations] == [ViolationKind.NO_ROOT]
+    assert int(es.count(index=days)["count"]) == len(ARTICLES) + 1
+    # Copies have the mappings and the settings of their indices, and can be written to.
+    made = es.indices.get(index=copies[0])[copies[0]]
+    assert made["settings"]["index"]["number_of_shards"] == "1"
+    assert "blocks" not in made["settings"]["index"]
+    es.indices.add_block(index=copies[0], block="write")
+    with pytest.raises(IndexNotReady, match="set up already"):
+        AdoptionIntoCopies(es, copies[0], suffix="-2")
+    with pytest.raises(SettingError, match="suffix"):
+        AdoptionIntoCopies(es, days[0], suffix="")
 
 
 @pytest.mark.parametrize("kind", [None, "keyword", "text"])

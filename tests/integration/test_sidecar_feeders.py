@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
 
-from esdedup import VERIFIED, AsyncDedup, Dedup, Fields, Maintenance, SidecarError
+from esdedup import VERIFIED, AsyncDedup, Dedup, Fields, Maintenance, RawPage, SidecarError
 from tests.soak.outcome import Indices
 from tests.soak.run import Plan, run
 from tests.soak.stage import Stage
@@ -72,6 +73,28 @@ def test_articles_get_the_roots_that_they_get_without_a_sidecar(
     other = Dedup(es, forest=forest, sidecar=process.url, profile=VERIFIED.with_changes(max_text_length=999))
     with other, pytest.raises(SidecarError, match="409 the profile of this sidecar is"):
         list(other.enrich(PAGES[:1]))
+
+
+def test_what_pages_have_taught_a_sidecar_first_is_left_out_of_the_first_article(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    alone, index, taught = index_name("alone"), index_name("articles"), PAGES[:120]
+    texts = [RawPage.of(each, Fields(), name="page", article_id=each["_id"]) for each in taught]
+    counts, forest = [], index_name("forest")
+    with running(elasticsearch_url, forest=forest) as process:
+        remote = Dedup(es, forest=forest, sidecar=process.url, batch_size=50)
+        with Dedup(es, forest=index_name("other")) as own, remote:
+            for dedup, name in ((own, alone), (remote, index)):
+                dedup.setup(name)
+                counts.append(dedup.learn(texts))
+                assert dedup.learn(texts) == 0
+                feed(es, dedup, name, taught)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            process.post("/v1/learn", {"pages": [{"text": 1}]})
+        assert refused.value.code == 400
+        assert "pages.0.text: Input should be a valid string" in refused.value.read().decode()
+    assert counts[0] == counts[1] > 100
+    assert {**_dedups(es, alone)} == {**_dedups(es, index)}
 
 
 def test_threads_learn_together_while_others_send_texts(

@@ -26,7 +26,7 @@ from esdedup.plan.costs import (
     shipped,
 )
 from esdedup.plan.figures import figures
-from esdedup.plan.model import MAX_DOCUMENTS, MOST_BUSY, Plan, Workload, plan
+from esdedup.plan.model import MOST_BUSY, Plan, Workload, plan
 from esdedup.text.segmenters import get_segmenter
 from esdedup.text.weights import Tf
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -148,7 +148,6 @@ def test_where_one_owner_ends(why: str, changes: dict[str, float]) -> None:
     assert found.memory_each.peak <= found.workload.owner_bytes
     assert found.peak_a_second / found.forests <= found.owner_a_second
     assert found.load_each.nodes * 9 < 2**32
-    assert found.load_each.documents <= MAX_DOCUMENTS
 
 
 def test_a_shard_that_is_larger_than_advised_is_named() -> None:
@@ -175,12 +174,6 @@ def test_costs_are_those_of_the_words() -> None:
     assert costs_key(same) == "keywords"
     with pytest.raises(SettingError, match="no unit costs of keywords-3-"):
         shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
-
-
-def test_of_classic_the_documents_of_a_shard_end_a_forest() -> None:
-    found = planned(CLASSIC, articles_a_day=1e7, peak=1, retention_days=365, owner_bytes=1e15)
-    assert found.why == "documents in a shard"
-    assert found.forests == 3
 
 
 @given(

@@ -26,6 +26,7 @@ from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers, Upstream, WholeAnswer
+from esdedup.sites import RawPage
 from tests.support import asgi
 
 MOST_BYTES = 5_000
@@ -66,9 +67,14 @@ class Sidecar:
             ownership=lambda: self.ownership,
             metrics=self.metrics,
         )
-        routes = enrich_routes(enrichment, fields=None, profile="verified-4", max_body_bytes=max_body_bytes)
+        routes = enrich_routes(
+            enrichment, learn=self._learn, fields=None, profile="verified-4", max_body_bytes=max_body_bytes
+        )
         answer = counting(self.metrics)
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
+
+    async def _learn(self, pages: Sequence[RawPage]) -> int:
+        return len(pages)
 
     async def _find(self, names: Any) -> Any:
         return {name: INDICES.get(name) for name in names}

@@ -9,6 +9,7 @@ import functools
 import html
 import io
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from email.utils import format_datetime
@@ -42,8 +43,9 @@ _COLUMNS = (
     *("title", "source", "published_at", "url", "index", "id"),
 )
 """Those of each row; the fields of `source_includes` follow."""
-# What makes spreadsheets take a cell for a formula, which may send others' cells to a server.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# What makes spreadsheets take a cell for a formula, which may send others' cells to a server; in East Asia also
+# as characters of full width, and after what nobody sees.
+_FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")
 _FEED_TYPE = "application/rss+xml"
 _ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"
 # What XML 1.0 cannot have, however it is written.
@@ -185,7 +187,9 @@ def _cell(value: Any) -> Any:
     if value is None or isinstance(value, int | float):
         return value
     text = joined(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    first = next((each for each in text if each.isprintable() and not each.isspace()), " ")
+    is_formula = unicodedata.normalize("NFKC", first)[0] in _FORMULA or text.startswith(_BREAKS)
+    return f"'{text}" if is_formula else text
 
 
 def _time(value: object, zone: ZoneInfo) -> object:

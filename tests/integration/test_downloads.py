@@ -131,6 +131,29 @@ def test_the_files_have_the_rows_of_the_list(es: Elasticsearch, elasticsearch_ur
     assert parsed[0] | {"published_at": None} == expected | {"published_at": None}
 
 
+@pytest.mark.parametrize(
+    ("text", "is_formula"),
+    [
+        *(
+            (f"{before}{sign}1+1", True)
+            for sign in "=+-@＝＋－＠﹢"
+            for before in ("", " ", "\u200b\ufeff", "\0")
+        ),
+        *((f"{sign}x", True) for sign in "\t\r\n"),
+        *((text, False) for text in ("", " ", "a=1", "（1）", "“-”", "\u200b", "5 - 3", "，")),
+    ],
+)
+def test_no_cell_is_a_formula_in_any_spreadsheet(text: str, is_formula: bool) -> None:
+    assert downloads._cell(text) == ("'" if is_formula else "") + text
+
+
+def test_pages_have_no_nul(elasticsearch_url: str, index: str) -> None:
+    for path, query in (("/", "q=%22control+characters%22"), ("/article", "id=control")):
+        body = ask(elasticsearch_url, index, path, query).content
+        assert "a\ufffdb".encode() in body
+        assert b"\0" not in body
+
+
 def test_a_row_with_several_dates_and_a_blank_title_is_shown(elasticsearch_url: str, index: str) -> None:
     body = ask(elasticsearch_url, index, "/", "q=%22several+values%22").body
     assert "Nov 20, 2026, 10:00, some day" in body

@@ -31,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--pause-s", type=float, default=35.0, help="after each half of a day")
+    parser.add_argument("--deletes-pct", type=int, help="how much of the index may be deleted documents")
     options = parser.parse_args()
     count: int = options.nodes
     with server.client(lifetime_s=3_600, heap="2g") as es:
@@ -43,6 +44,9 @@ def main() -> None:
                 forest = Forest(store)
                 for at in range(first, end, _AT_ONCE):
                     forest.assign(held.arrivals(at, min(at + _AT_ONCE, end)), now_ms=NOW_MS)
+            if options.deletes_pct is not None:
+                allowed = {"index.merge.policy.deletes_pct_allowed": options.deletes_pct}
+                es.indices.put_settings(index=FOREST, settings=allowed)
             time.sleep(options.pause_s)
             Maintenance(es, forest=FOREST).expire()
             _say(es, f"after {(half + 1) / 2:g} days")

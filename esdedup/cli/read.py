@@ -10,7 +10,7 @@ from esdedup.cli.command import command
 from esdedup.cli.files import read_text
 from esdedup.errors import ArticleNotFound, ForestError, SettingError
 from esdedup.maintenance import ForestNode, Maintenance
-from esdedup.reading.list_request import Counting, Head, Only, Sort
+from esdedup.reading.list_request import MOST_SOURCES, Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
 from esdedup.reading.results import FullArticle
 from esdedup.reading.search_form import values_by_field
@@ -29,6 +29,8 @@ def list_rows(
     head: Head | None = None,
     counting: Counting = "similar",
     only: Only | None = None,
+    min_similar: Annotated[int, typer.Option(min=0)] = 0,
+    min_sources: Annotated[int, typer.Option(min=0, max=MOST_SOURCES)] = 0,
     no_dedup: bool = False,
     time_zone: options.TimeZone = "UTC",
     paging: options.Paging,
@@ -41,7 +43,8 @@ def list_rows(
     Options:
         query: Words that the title or the text must contain: all of them; "a phrase", a | b, -without,
             begin*, (group).
-        sort: How rows are sorted. Default: relevance with --query and without --only, else newest.
+        sort: How rows are sorted; rising counts the articles of the last 24 hours. Default: relevance with
+            --query, else newest; also with --only, --min-similar and --min-sources.
         since: Only articles from this day or moment on, ISO 8601.
         until: Only articles up to this day or moment, inclusive, ISO 8601.
         sources: Only articles from this source; repeat it for one of several.
@@ -50,7 +53,9 @@ def list_rows(
         head: Which matching article a row shows. Default: the one that decides its position; the newest if
             rows are sorted by count.
         counting: What the sorts by count compare: all articles of a cluster, or only those that match.
-        only: Only rows with similar articles, or only rows without; needs a sort by time.
+        only: Only rows with similar articles, or only rows without, which needs a sort by time.
+        min_similar: Only rows with so many similar articles.
+        min_sources: Only rows of clusters with so many sources.
         no_dedup: Show every article in a row of its own.
     """
     if query is not None and not query.strip():
@@ -73,6 +78,8 @@ def list_rows(
             head=head,
             counting=counting,
             only=only,
+            min_similar=min_similar,
+            min_sources=min_sources,
             dedup=not no_dedup,
             **vars(paging),
         )

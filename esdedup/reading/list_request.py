@@ -4,13 +4,23 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from esdedup.elastic.requests import Query
+from esdedup.elastic import limits
+from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import Hit, Order, aggregation, fields_read, order, ranks_articles, within
+from esdedup.reading.queries import (
+    Hit,
+    Order,
+    aggregation,
+    fields_read,
+    number_of_unread,
+    order,
+    ranks_articles,
+    within,
+)
 
-Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc"]
+Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc", "sources-desc", "rising"]
 """What rows are sorted by: their best match, their newest or oldest match, or a count."""
 Head = Literal["best", "newest", "earliest", "longest"]
 """Which matching article a row shows."""
@@ -38,19 +48,28 @@ _RULES: dict[Sort, tuple[Order, Head]] = {
     "oldest": ("oldest", "earliest"),
     "similar-desc": ("newest", "newest"),
     "similar-asc": ("newest", "newest"),
+    "sources-desc": ("newest", "newest"),
+    "rising": ("newest", "newest"),
 }
 SORTS: tuple[Sort, ...] = get_args(Sort)
 SORTS_BY_TIME = frozenset({"newest", "oldest"})
-SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc"})
+SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc", "sources-desc", "rising"})
+MOST_SOURCES = 1_000
+"""Sources of a cluster that are counted."""
+ROOTS_IN_A_SEARCH = 60
+"""Times the sources counted for each, this stays below Elasticsearch's limit on buckets."""
+
+# In Elasticsearch's own words, by its clock.
+_RECENTLY = "now-24h"
 
 
-def default_sort(query: Query | None, *, only: Only | None) -> Sort:
+def default_sort(query: Query | None, *, is_filtered: bool) -> Sort:
     """Return the default sort: relevance if the query ranks articles, else newest.
 
-    With `only`, which needs a sort by time, it is always newest.
+    Where rows are left out by their clusters' numbers, which relevance cannot, it is always newest.
     """
     _check_query(query)
-    return "relevance" if only is None and ranks_articles(query) else "newest"
+    return "relevance" if not is_filtered and ranks_articles(query) else "newest"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,6 +86,10 @@ class ListRequest:
     head: Head | None = None
     counting: Counting = "similar"
     only: Only | None = None
+    min_similar: int = 0
+    min_sources: int = 0
+    # The field that sources are counted by, if they decide.
+    source_field: str | None = None
     dedup: bool = True
     details: bool = False
     # Milliseconds since 1970; None: what is new is not counted.
@@ -79,18 +102,25 @@ class ListRequest:
         _check("counting", self.counting, COUNTINGS)
         _check("only", self.only, (None, *ONLY))
         _check_query(self.query)
-        if self.only is not None and not self.is_by_time:
+        if self.min_similar < 0 or not 0 <= self.min_sources <= MOST_SOURCES:
             raise SettingError(
-                f"only {self.only!r} needs the sort newest or oldest; "
-                "sort by similar-desc to see the rows with similar articles first"
+                f"min_similar is {self.min_similar} and min_sources {self.min_sources}; they must be at "
+                f"least 0, and min_sources at most {MOST_SOURCES:,}"
             )
-        if self.counting != "similar" and not self.is_by_count:
+        if self.is_filtered and self.sort in {"relevance", "similar-asc"}:
+            raise SettingError(f"only, min_similar and min_sources need another sort than {self.sort}")
+        if self.only == "single" and (self.is_by_count or self.min_similar or self.min_sources > 1):
+            raise SettingError(
+                "only 'single' needs the sort newest or oldest, and no other numbers: its rows have none"
+            )
+        if self.counting != "similar" and self.sort not in {"similar-desc", "similar-asc"}:
             raise SettingError(
                 f"counting {self.counting!r} needs a sort by count: similar-desc or similar-asc"
             )
-        if not self.dedup and (self.is_by_count or self.only or self.head):
+        if not self.dedup and (self.is_by_count or self.is_filtered or self.head):
             raise SettingError(
-                "without dedup each article is a row of its own: sorts by count, only and head do not apply"
+                "without dedup each article is a row of its own: sorts by count, only, min_similar, "
+                "min_sources and head do not apply"
             )
 
     @property
@@ -100,8 +130,21 @@ class ListRequest:
 
     @property
     def articles(self) -> Query:
-        """The query for the articles that match and have a root."""
-        return within(self.query, self.fields)
+        """The query for the articles that match and have a root; by ``rising``, for the recent ones."""
+        matching = within(self.query, self.fields)
+        if self.sort == "rising":
+            matching["bool"]["filter"].append({"range": {self.fields.published: {"gte": _RECENTLY}}})
+        return matching
+
+    @property
+    def counts_matching(self) -> bool:
+        """Whether the count that rows are sorted by is that of matching articles."""
+        return self.counting == "matching" or self.sort == "rising"
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether rows are left out by the numbers of their clusters."""
+        return self.only is not None or self.min_similar > 0 or self.min_sources > 0
 
     @property
     def is_by_time(self) -> bool:
@@ -133,7 +176,10 @@ class ListRequest:
 
     @property
     def _identity(self) -> list[Any]:
-        return [self.index, self.query, self.sort, self.head, self.counting, self.only, self.dedup]
+        given = [self.index, self.query, self.sort, self.head, self.counting, self.only, self.dedup]
+        # Cursors of versions that had no such numbers go on.
+        least = [self.min_similar, self.min_sources]
+        return given + least if any(least) else given
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -212,10 +258,56 @@ def in_partitions(request: ListRequest, partitions: int | None) -> Query:
     return matching
 
 
-def larger_roots(request: ListRequest, roots: Sequence[str]) -> Query:
-    """Return the search for those of `roots` that have several articles, matching or not."""
-    terms = {"field": request.fields.root, "size": len(roots), "min_doc_count": 2}
-    return aggregation(with_roots(roots, request.fields), {"roots": {"terms": terms}})
+def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]]:
+    """Return those of `roots` whose clusters have the numbers that are asked for; all articles count."""
+    if not (roots and request.is_filtered):
+        return set(roots)
+    least = max(request.min_similar, int(request.only is not None))
+    counted: Query = {}
+    if request.min_sources:
+        counted = {"aggs": count_sources_of_each(request, most=request.min_sources)}
+    most = limits.MAX_BUCKETS // (1 + request.min_sources)
+    parts = (roots[at : at + most] for at in range(0, len(roots), most))
+    answers = yield from search(
+        request.searched,
+        *(_clusters_beyond(request, part, counted, least=1 + least) for part in parts),
+    )
+    larger = {
+        bucket["key"]
+        for answer in answers
+        for bucket in answer["aggregations"]["roots"]["buckets"]
+        if not request.min_sources or bucket["sources"]["count"] >= request.min_sources
+    }
+    return set(roots) - larger if request.only == "single" else larger
+
+
+def _clusters_beyond(request: ListRequest, roots: Sequence[str], counted: Query, *, least: int) -> Query:
+    terms = {"field": request.fields.root, "size": len(roots), "min_doc_count": least}
+    return aggregation(with_roots(roots, request.fields), {"roots": {"terms": terms} | counted})
+
+
+def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str, tuple[int, int]]]:
+    """Return how many articles and sources each of `roots` has."""
+    if not roots:
+        return {}
+    parts = [roots[at : at + ROOTS_IN_A_SEARCH] for at in range(0, len(roots), ROOTS_IN_A_SEARCH)]
+    counted: Query = {"aggs": count_sources_of_each(request)}
+    answers = yield from search(
+        request.searched, *(_clusters_beyond(request, part, counted, least=1) for part in parts)
+    )
+    return {
+        bucket["key"]: (bucket["doc_count"], int(bucket["sources"]["count"]))
+        for answer in answers
+        for bucket in answer["aggregations"]["roots"]["buckets"]
+    }
+
+
+def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> Query:
+    """Return the aggregations that count the sources of each root, up to so many.
+
+    They are counted as buckets, which stay on the server: a cardinality would be an estimate.
+    """
+    return {UNREAD: {"terms": {"field": request.source_field, "size": most}}, "sources": number_of_unread()}
 
 
 def with_roots(roots: Sequence[str], fields: Fields) -> Query:

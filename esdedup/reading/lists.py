@@ -9,6 +9,7 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.fields import PARTITIONS
 from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import (
+    ROOTS_IN_A_SEARCH,
     Counting,
     Head,
     ListRequest,
@@ -16,11 +17,12 @@ from esdedup.reading.list_request import (
     Sort,
     SortResult,
     count_articles,
+    count_sources_of_each,
     default_sort,
     heads,
     in_partitions,
-    larger_roots,
     roots_of,
+    shown_roots,
     with_roots,
 )
 from esdedup.reading.paging import Paging
@@ -35,13 +37,9 @@ from esdedup.reading.queries import (
     values_of,
 )
 from esdedup.reading.results import Page, Row
-from esdedup.reading.scope import ReadyIndex, Scope, Tuning
+from esdedup.reading.scope import Scope, Tuning
 from esdedup.reading.sorts import sorted_articles
 
-# Times the sources counted for each root, this stays below Elasticsearch's limit on buckets.
-_ROOTS_IN_A_SEARCH = 60
-# Sources of a cluster that are counted for its row.
-_MAX_COUNTED_SOURCES = 1_000
 # An estimate above `exact_rows` times this factor is returned without counting.
 _ESTIMATE_MARGIN = 1.1
 
@@ -55,6 +53,8 @@ def list_rows(
     head: Head | None = None,
     counting: Counting = "similar",
     only: Only | None = None,
+    min_similar: int = 0,
+    min_sources: int = 0,
     dedup: bool = True,
     details: bool = False,
     arrived_since: str | None = None,
@@ -73,15 +73,18 @@ def list_rows(
     Args:
         query: Any query of Elasticsearch; None for all articles.
         sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
-            or a count. None: ``relevance`` if the query ranks articles (has words, not only
-            filters) and `only` is not given, else ``newest``.
+            or a count: of similar articles, of sources, or (``rising``) of matching articles of the last 24
+            hours, by Elasticsearch's clock. None: ``relevance`` if the query ranks articles (has words, not
+            only filters) and no row is left out by its numbers, else ``newest``.
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
             original) or the ``longest``. None: the one that decides the row's position; for
             counts, the newest.
         counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
             that match the query (``matching``); with other sorts, only ``similar`` is accepted.
-        only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
-            by time.
+        only: Show only rows with ``similar`` articles, or only rows of ``single`` articles, which needs a
+            sort by time. Not with ``relevance`` and ``similar-asc``, like the following two.
+        min_similar: Only rows with so many similar articles.
+        min_sources: Only rows of clusters with so many sources, at most 1,000.
         dedup: False gives each article a row of its own, with the same counts.
         details: Also return what a row unfolds to: some lines of its text, with the searched words
             marked, and of its cluster the earliest, the latest and the most different article, the
@@ -98,10 +101,12 @@ def list_rows(
     request = ListRequest(
         index=index,
         query=query,
-        sort=default_sort(query, only=only) if sort is None else sort,
+        sort=sort or default_sort(query, is_filtered=bool(only or min_similar or min_sources)),
         head=head,
         counting=counting,
         only=only,
+        min_similar=min_similar,
+        min_sources=min_sources,
         dedup=dedup,
         details=details,
         arrived_since_ms=moment_ms(arrived_since),
@@ -116,16 +121,19 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     start = request.start()
     # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
-    request = dataclasses.replace(request, searched=ready.index, fields=ready.fields)
+    field = ready.source_field
+    if request.min_sources or request.sort == "sources-desc":
+        field = ready.required_source_field()
+    request = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
     result = yield from sorted_articles(request, start, ready, scope.tuning)
     counter = _RowCounter(request=request, tuning=scope.tuning, total_articles=result.total_articles)
-    rows, for_rows, (not_enriched, *new) = yield from _counted(request, result, ready, counter)
+    rows, for_rows, (not_enriched, *new) = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
         # Only details compare texts, which needs what makes fingerprints.
         from esdedup.reading.row_details import with_details
 
-        rows = yield from with_details(rows, request, source_field=ready.source_field)
+        rows = yield from with_details(rows, request, source_field=request.source_field)
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
@@ -145,7 +153,7 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
 
 
 def _counted(
-    request: ListRequest, result: SortResult, ready: ReadyIndex, counter: "_RowCounter"
+    request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], list[Any], list[int]]]:
     """Turn articles into rows, and count, in one request.
 
@@ -155,7 +163,7 @@ def _counted(
     has_heads = not request.dedup or result.are_heads or request.order_of_heads == request.order
     groups = [
         [] if has_heads or not roots else [heads(request, request.order_of_heads, roots)],
-        _searches_for_clusters(request, list(dict.fromkeys(roots)), ready.source_field),
+        _counts_of_each(request, list(dict.fromkeys(roots))),
         counter.searches(),
         [count_not_enriched(request)],
     ]
@@ -176,12 +184,10 @@ def _counted(
     return rows, for_rows, [each["hits"]["total"]["value"] for each in for_articles]
 
 
-def _searches_for_clusters(
-    request: ListRequest, roots: Sequence[str], source_field: str | None
-) -> list[Query]:
+def _counts_of_each(request: ListRequest, roots: Sequence[str]) -> list[Query]:
     """Return the searches that count the articles of each root; none if there are no roots."""
-    parts = [roots[at : at + _ROOTS_IN_A_SEARCH] for at in range(0, len(roots), _ROOTS_IN_A_SEARCH)]
-    return [count_clusters(request, each, source_field=source_field) for each in parts]
+    parts = [roots[at : at + ROOTS_IN_A_SEARCH] for at in range(0, len(roots), ROOTS_IN_A_SEARCH)]
+    return [count_clusters(request, each) for each in parts]
 
 
 def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
@@ -225,8 +231,8 @@ class _RowCounter:
             rows, is_exact = int(answers[0]["aggregations"]["rows"]["count"]), True
         else:
             rows, is_exact = yield from self._counted_or_estimated(answers[0])
-        if self.request.only is not None:
-            rows, is_exact = yield from self._only(rows)
+        if self.request.is_filtered:
+            rows, is_exact = yield from self._shown(rows)
         return rows, is_exact
 
     def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
@@ -246,8 +252,8 @@ class _RowCounter:
         counted = int(answer["aggregations"]["rows"]["count"])
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
-    def _only(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of `rows` rows `only` keeps, and whether that is exact.
+    def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
+        """Return how many of `rows` rows have the numbers that are asked for, and whether that is exact.
 
         Counted from all roots if they are few enough, else estimated from some partitions.
         """
@@ -259,13 +265,11 @@ class _RowCounter:
         roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
         if not roots:
             return 0, is_exact
-        (answer,) = yield from search(request.searched, larger_roots(request, roots))
-        with_similar = len(answer["aggregations"]["roots"]["buckets"])
-        kept = with_similar if request.only == "similar" else len(roots) - with_similar
+        kept = len((yield from shown_roots(request, roots)))
         return (kept, True) if partitions is None else (kept * PARTITIONS // partitions, False)
 
 
-def count_clusters(request: ListRequest, roots: Sequence[str], *, source_field: str | None) -> Query:
+def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
     """Return the search that counts the articles of each root, all and matching, exactly on any shards.
 
     If the request asks for it, also those that have arrived since a moment.
@@ -274,10 +278,8 @@ def count_clusters(request: ListRequest, roots: Sequence[str], *, source_field: 
     aggs: Query = {"matching": {"filter": request.articles}, **first_and_last(fields)}
     if request.arrived_since_ms is not None:
         aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
-    if source_field is not None:
-        # Counted as buckets, which stay on the server: a cardinality would be an estimate.
-        aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}
-        aggs["sources"] = number_of_unread()
+    if request.source_field is not None:
+        aggs |= count_sources_of_each(request)
     return aggregation(
         with_roots(roots, fields),
         {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},

@@ -87,7 +87,8 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
             candidates = _first_of_each_root(hits, read, request)
             if start.place is not None:
                 candidates = yield from _without_rows_of_earlier_pages(candidates, request)
-        rows += yield from _filtered_by_only(candidates, request)
+        shown = yield from bodies.shown_roots(request, [root_of(hit, request.fields) for hit in candidates])
+        rows += [hit for hit in candidates if root_of(hit, request.fields) in shown]
         is_last = len(hits) < chunk
         if not is_last:
             left -= chunk
@@ -126,17 +127,6 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
     return [hit for hit in hits if place_of(hit) in firsts]
 
 
-def _filtered_by_only(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
-    """Apply `only`: keep the hits whose clusters have similar articles, or those whose clusters have none."""
-    if request.only is None or not hits:
-        return hits
-    roots = [root_of(hit, request.fields) for hit in hits]
-    (answer,) = yield from search(request.searched, bodies.larger_roots(request, roots))
-    larger = {bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]}
-    has_similar = request.only == "similar"
-    return [hit for hit, root in zip(hits, roots, strict=True) if (root in larger) is has_similar]
-
-
 def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning) -> Requests[SortResult]:
     end = min(start.offset + request.size, limits.MAX_HITS)
     (answer,) = yield from search(request.searched, bodies.count_articles(request))
@@ -145,10 +135,10 @@ def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tu
         request=request, tuning=tuning, is_routed_by_root=ready.is_routed_by_root, counted=request.articles
     )
     # One more than the page needs shows whether there is a next page.
-    if request.query is None or request.counting == "matching":
-        ranked = yield from ranking.first(end + 1)
+    if request.sort == "sources-desc":
+        ranked = yield from _by_sources(ranking, end + 1, total_articles=total_articles)
     else:
-        ranked = yield from _whole_clusters(ranking, end + 1, total_articles=total_articles)
+        ranked = yield from _shown(ranking, end + 1, total_articles=total_articles)
     roots = ranked.roots[start.offset : end]
     heads: dict[str, Hit] = {}
     if roots:
@@ -162,6 +152,47 @@ def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tu
         order_exact=ranked.is_exact,
         are_heads=True,
     )
+
+
+def _ranked(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests["_RankedRoots"]:
+    request = ranking.request
+    if request.query is None or request.counts_matching:
+        return (yield from ranking.first(depth))
+    return (yield from _whole_clusters(ranking, depth, total_articles=total_articles))
+
+
+def _shown(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests["_RankedRoots"]:
+    """Rank until so many clusters are left that have the numbers which are asked for."""
+    wide, most = depth, ranking.tuning.max_roots
+    while True:
+        ranked = yield from _ranked(ranking, wide, total_articles=total_articles)
+        shown = yield from bodies.shown_roots(ranking.request, ranked.roots)
+        left = [root for root in ranked.roots if root in shown]
+        if len(left) >= depth or len(ranked.roots) < wide or wide >= most:
+            return dataclasses.replace(ranked, roots=left[:depth])
+        wide = min(most, max(4 * wide, ranking.tuning.first_roots))
+
+
+def _by_sources(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests["_RankedRoots"]:
+    """Rank by the number of sources, of which a cluster has no more than articles.
+
+    So the clusters with the most articles are counted, until no other one can have as many sources.
+    """
+    request, most = ranking.request, ranking.tuning.max_roots
+    wide = max(2 * depth, min(ranking.tuning.first_roots, most))
+    while True:
+        ranked = yield from _ranked(ranking, wide, total_articles=total_articles)
+        numbers = yield from bodies.numbers_of(request, ranked.roots)
+        shown = yield from bodies.shown_roots(request, ranked.roots)
+        # Those with as many sources stay in the order of their articles.
+        order = [root for root in ranked.roots if root in shown and root in numbers]
+        order.sort(key=lambda root: -numbers[root][1])
+        fewest = min((articles for articles, _ in numbers.values()), default=0)
+        is_all = len(ranked.roots) < wide
+        is_proved = is_all or (len(order) >= depth and numbers[order[depth - 1]][1] > fewest)
+        if is_proved or wide >= most:
+            return dataclasses.replace(ranked, roots=order[:depth], is_exact=ranked.is_exact and is_proved)
+        wide = min(most, 4 * wide)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -247,7 +278,7 @@ class _Ranking:
 
     @property
     def _is_descending(self) -> bool:
-        return self.request.sort == "similar-desc"
+        return self.request.sort != "similar-asc"
 
     def _search(self, counted: Query, *, size: int, from_shard: int) -> Requests[Any]:
         body = roots_by_count(

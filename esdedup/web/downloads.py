@@ -43,8 +43,8 @@ _COLUMNS = (
     *("title", "source", "published_at", "url", "index", "id"),
 )
 """Those of each row; the fields of `source_includes` follow."""
-# What makes spreadsheets take a cell for a formula, which may send others' cells to a server; in East Asia also
-# as characters of full width, and after what nobody sees.
+# What makes spreadsheets take a cell for a formula, which may send others' cells to a server; in East Asia
+# also in full width, and after what nobody sees.
 _FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")
 _FEED_TYPE = "application/rss+xml"
 _ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"

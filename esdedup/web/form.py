@@ -8,7 +8,15 @@ from urllib.parse import parse_qs
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from esdedup.reading.articles import MAX_INCLUDED
-from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
+from esdedup.reading.list_request import (
+    MOST_SOURCES,
+    SORTS_BY_COUNT,
+    SORTS_BY_TIME,
+    Counting,
+    Head,
+    Only,
+    Sort,
+)
 from esdedup.reading.search_form import values_by_field
 from esdedup.times import zone_named
 from esdedup.web.site import Site
@@ -104,8 +112,15 @@ class Form(BaseModel):
         Field(description="What the sorts by count compare: whole clusters, or matching articles only."),
     ] = "similar"
     only: Annotated[
-        Only | None, Field(description="Only rows with similar articles, or only rows without.")
+        Only | None,
+        Field(description="Only rows with similar articles, or only rows without; not by relevance."),
     ] = None
+    min_similar: Annotated[
+        int, Field(ge=0, le=1_000_000, description="Only rows with so many similar articles.")
+    ] = 0
+    min_sources: Annotated[
+        int, Field(ge=0, le=MOST_SOURCES, description="Only rows of clusters with so many sources.")
+    ] = 0
     dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
     details: Annotated[
         bool,
@@ -161,7 +176,7 @@ class Form(BaseModel):
         query = None
         if self.q or self.since or self.until or self.source or self.where:
             query = await site.reader.search_query(site.index, **self.search(site))
-        given = self.model_dump(exclude={"q", "time_zone", *_OF_SEARCH})
+        given = self.model_dump(exclude={"q", "time_zone", "compact", *_OF_SEARCH})
         return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 
@@ -174,15 +189,23 @@ REPEATABLE = frozenset(
 class PageForm(Form):
     """The parameters of the list page: contradictions are resolved."""
 
+    compact: Annotated[bool, Field(description="A page shows a row in two lines, without its text.")] = False
+
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":
         if not self.dedup:
             self.head = self.only = None
+            self.min_similar = self.min_sources = 0
             if self.sort in SORTS_BY_COUNT:
                 self.sort = None
-        elif self.only is not None and self.sort not in SORTS_BY_TIME:
+        if self.only == "single":
+            self.min_similar = self.min_sources = 0
+            if self.sort not in SORTS_BY_TIME:
+                self.sort = None
+        is_filtered = self.only or self.min_similar or self.min_sources
+        if is_filtered and self.sort in {"relevance", "similar-asc"}:
             self.sort = None
-        if self.sort not in SORTS_BY_COUNT:
+        if self.sort not in {"similar-desc", "similar-asc"}:
             self.counting = "similar"
         return self
 

@@ -34,6 +34,8 @@ SORT_NAMES = {
     "oldest": translatable("oldest"),
     "similar-desc": translatable("most similar"),
     "similar-asc": translatable("fewest similar"),
+    "sources-desc": translatable("most sources"),
+    "rising": translatable("fastest rising"),
 }
 _VALUES_OF_A_FACET = 40
 _SHOWN_AT_ONCE = 8
@@ -161,6 +163,11 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
     if form.only is not None:
         names = {"similar": _("With similar"), "single": _("Without similar")}
         found.append((names[form.only], {"only": ""}))
+    if count := form.min_similar:
+        label = _("%(number)s or more similar", number=language.number(count))
+        found.append((label, {"min_similar": ""}))
+    if count := form.min_sources:
+        found.append((_("%(number)s or more sources", number=language.number(count)), {"min_sources": ""}))
     return [Link(label=label, parameters=form.changed(**change)) for label, change in found]
 
 

@@ -33,8 +33,7 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
         .render(site=site, own=_own(request), **values)
     )
     return HTMLResponse(
-        # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks, or a
-        # NUL, which pages lack.
+        # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),
         status_code=status_code,
         headers={"Content-Language": language.code, "Vary": "Accept-Language, Cookie"},

@@ -48,6 +48,7 @@ def test_no_page_has_barriers(
     addresses = [
         f"{site.address}/?q=the",
         f"{site.address}/?q=zzz&since=2026-01-01",
+        f"{site.address}/?compact=true&sort=sources-desc&min_similar=1&min_sources=2",
         site.article(listed="q=the"),
         site.article(view="source"),
         f"{quoted.address}/article?id=story",

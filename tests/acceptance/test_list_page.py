@@ -103,7 +103,10 @@ def test_the_first_page_is_light_and_its_first_row_in_sight(site: Site, visitor:
     page.goto(site.address)
     assert page.locator("html").get_attribute("lang") == visitor.language
     assert re.search(
-        visitor.says(r"^\d+ stories, 400 articles · newest first$", r"^\d+ 组，共 400 篇报道 · 最新在前$"),
+        visitor.says(
+            r"^\d+ stories, 400 articles · newest first · compact$",
+            r"^\d+ 组，共 400 篇报道 · 最新在前 · 紧凑$",
+        ),
         page.locator(".totals").inner_text(),
     )
     page.wait_for_load_state("networkidle")
@@ -218,6 +221,32 @@ def test_a_bar_narrows_to_its_time(site: Site, visitor: Visitor) -> None:
     assert {"since", "until"} <= visitor.parameters.keys()
     visitor.follow(".narrowings a")
     assert visitor.totals[1] == len(ARTICLES)
+
+
+def test_rows_are_those_with_many_sources_and_stand_close(
+    site: Site, visitor: Visitor, es: Elasticsearch
+) -> None:
+    page = visitor.page
+    page.goto(f"{site.address}/?sort=sources-desc&min_sources=3&min_similar=1")
+    expected = Reader(es).list(site.index_name, sort="sources-desc", min_sources=3)
+    assert sorted(visitor.totals) == [expected.total_rows, len(ARTICLES)]
+    assert page.locator(".row h2").all_inner_texts() == [row.title for row in expected.rows]
+    tall = page.locator(".row").first.bounding_box()
+    visitor.follow(".totals a")
+    assert visitor.parameters["compact"] == ["true"]
+    assert visitor.parameters["min_sources"] == ["3"]
+    boxes = [row.bounding_box() for row in page.locator(".row").all()]
+    in_sight = [box for box in boxes if box and box["y"] + box["height"] <= SIZES[visitor.size][1]]
+    assert len(in_sight) >= (10 if visitor.size == "wide" else 5)
+    assert tall is not None
+    assert boxes[0] is not None
+    assert boxes[0]["height"] < 0.7 * tall["height"]
+    # An editor goes to the medium's own page from here.
+    assert page.locator(".row .outside").first.get_attribute("href") == expected.rows[0].url
+    visitor.follow(".narrowings a")
+    assert "min_similar" not in visitor.parameters
+    visitor.follow(".totals a")
+    assert page.locator(".row .snippet").count()
 
 
 @narrow

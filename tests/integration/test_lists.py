@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -99,14 +100,16 @@ def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
     options: dict[str, Any] = {"sort": sort, "head": chance.choice([None, "newest", "earliest", "longest"])}
     if sort.startswith("similar"):
         options["counting"] = chance.choice(["similar", "matching"])
-    elif chance.random() < 0.2:
-        options = {"sort": sort, "dedup": False}
-    elif chance.random() < 0.4:
+    elif sort != "sources-desc" and chance.random() < 0.2:
+        return {"sort": sort, "dedup": False}
+    elif sort != "sources-desc" and chance.random() < 0.4:
         options["only"] = chance.choice(["similar", "single"])
+    if sort != "similar-asc" and options.get("only") != "single" and chance.random() < 0.5:
+        options |= {"min_similar": chance.randrange(4), "min_sources": chance.randrange(4)}
     return options
 
 
-@pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc"])
+@pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc", "sources-desc"])
 def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
     name = f"{sort} {corpus.name}"
     # One that is the same in every run, and new ones.
@@ -123,6 +126,45 @@ def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -
             assert (page.total_rows, page.total_rows_exact) == (len(rows), True)
             assert page.total_articles == expected.total_articles
             assert page.order_exact
+
+
+def test_the_order_by_sources_reads_on_until_it_is_proved(corpus: Corpus, es: Elasticsearch) -> None:
+    query = RandomQuery({"match_all": {}}, lambda _: True)
+    expected = [row[0] for row in expected_list(corpus.documents, query, sort="sources-desc").rows]
+    options: dict[str, Any] = {"sort": "sources-desc", "size": 5}
+    # Ten clusters prove nothing; all do.
+    page = list_tuned(es, Tuning(first_roots=2), corpus.index, **options)
+    assert ([row.id for row in page.rows], page.order_exact) == (expected[:5], True)
+    # What may not be read on is not claimed.
+    page = list_tuned(es, Tuning(first_roots=2, max_roots=10), corpus.index, **options)
+    assert not page.order_exact
+
+
+def test_rising_clusters_are_those_with_the_most_recent_articles(
+    es: Elasticsearch, read: Read, index_name: Callable[[str], str]
+) -> None:
+    index, now_ms, hour_ms = index_name("rising"), int(time.time() * 1_000), 3_600_000
+    Dedup(es).setup(index)
+    # Of each root, how many hours ago its articles came.
+    ages = {"large": [30] * 9 + [1], "rising": [1, 2, 3, 40], "fading": [25, 26], "new": [0, 5]}
+    actions = (
+        {"_index": index, "_source": {"title": "red", "source": f"s{number}", "dedup": dedup}}
+        for number, (root, age) in enumerate((root, age) for root in ages for age in ages[root])
+        for dedup in [{"root": root, "seq": number, "published": now_ms - age * hour_ms}]
+    )
+    helpers.bulk(es, actions, refresh=True)
+    page = read("list", index, sort="rising")
+    assert [(row.root, row.matching, row.similar) for row in page.rows] == [
+        ("rising", 3, 3),
+        ("new", 2, 1),
+        ("large", 1, 9),
+    ]
+    assert (page.total_rows, page.total_articles, page.sort) == (3, 6, "rising")
+    assert [row.root for row in read("list", index, sort="rising", min_similar=4).rows] == ["large"]
+    query = {"term": {"source": "s9"}}
+    assert [row.root for row in read("list", index, sort="rising", query=query).rows] == ["large"]
+    first = read("list", index, sort="rising", size=1)
+    assert read("list", index, sort="rising", size=1, after=first.next).rows[0].root == "new"
 
 
 @pytest.mark.parametrize(("sort", "only"), [("newest", None), ("oldest", "similar"), ("newest", "single")])
@@ -322,7 +364,11 @@ def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
         ({"size": 1_001}, "at most 1,000"),
         ({"sort": "random"}, "no sort"),
         ({"head": "shortest"}, "no head"),
-        ({"only": "similar", "sort": "relevance"}, "newest or oldest"),
+        ({"only": "similar", "sort": "relevance"}, "another sort than relevance"),
+        ({"min_sources": 2, "sort": "similar-asc"}, "another sort than similar-asc"),
+        ({"only": "single", "sort": "rising"}, "newest or oldest"),
+        ({"min_similar": -1}, "at least 0"),
+        ({"min_sources": 1_001}, "at most 1,000"),
         ({"dedup": False, "sort": "similar-desc"}, "without dedup"),
         ({"after": "nonsense"}, "not a valid cursor"),
         ({"after": "!"}, "not a valid cursor"),

@@ -112,6 +112,8 @@ def expected_list(
     head: Head | None = None,
     counting: str = "similar",
     only: str | None = None,
+    min_similar: int = 0,
+    min_sources: int = 0,
     dedup: bool = True,
 ) -> Expected:
     """Compute a list from all documents, for all sorts but relevance, whose scores only the engine knows."""
@@ -153,7 +155,10 @@ def expected_list(
     roots = list(matching)
     if only is not None:
         roots = [root for root in roots if (len(clusters[root]) > 1) is (only == "similar")]
-    if sort.startswith("similar"):
+    roots = [root for root in roots if numbers(root)[0] >= min_similar and numbers(root)[2] >= min_sources]
+    if sort == "sources-desc":
+        roots.sort(key=lambda root: (-numbers(root)[2], -len(clusters[root]), root))
+    elif sort.startswith("similar"):
         counted = clusters if counting == "similar" else matching
         sizes = {root: len(counted[root]) for root in roots}
         sign = -1 if sort == "similar-desc" else 1

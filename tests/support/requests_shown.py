@@ -23,7 +23,7 @@ from esdedup.times import zone_named
 
 FIELDS = Fields()
 QUERY: Query = {"match": {"title": "ferry"}}
-LIST = ListRequest(index="news", query=QUERY)
+LIST = ListRequest(index="news", query=QUERY, source_field="source")
 ALL = ListRequest(index="news")
 ROOTS = ["ROOT-1", "ROOT-2"]
 PLACE = [1789935360000, 331, "news"]
@@ -33,7 +33,7 @@ IN_DOCS: dict[str, Query] = {
     "articles": list_request.articles(LIST, "newest", size=42),
     "articles-after": list_request.articles(LIST, "newest", size=42, after=PLACE, without=["ROOT-2"]),
     "firsts": list_request.heads(LIST, "newest", ROOTS),
-    "counts": lists.count_clusters(LIST, ROOTS, source_field="source"),
+    "counts": lists.count_clusters(LIST, ROOTS),
     "count": list_request.count_articles(LIST),
     "not-enriched": lists.count_not_enriched(LIST),
     "rows": lists.count_rows(LIST, up_to=Tuning().exact_rows, is_few=True),

@@ -590,7 +590,7 @@ export interface components {
             facets: components["schemas"]["Facet"][];
             /** @description None if the source field cannot be counted. */
             sources: components["schemas"]["Facet"] | null;
-            /** @description How many of them were published when, in UTC; steps have no sources. */
+            /** @description How many of them were published when, by the calendar of the time zone; steps have no sources. */
             timeline: components["schemas"]["Timeline"];
             /**
              * Total Articles
@@ -1067,7 +1067,7 @@ export interface components {
             earliest?: components["schemas"]["Article"] | null;
             /**
              * Interval Ms
-             * @description The length of each step, milliseconds.
+             * @description The length of each step, milliseconds; of a calendar's, about: a day may have 23 hours.
              */
             interval_ms: number;
             /**
@@ -1083,7 +1083,7 @@ export interface components {
             largest_source_articles: number;
             /**
              * Last
-             * @description When the last article was published, ISO 8601, UTC, which is within the last step.
+             * @description When the last article was published, ISO 8601, which is within the last step.
              */
             last?: string | null;
             /**
@@ -1103,13 +1103,18 @@ export interface components {
              */
             articles: number;
             /**
+             * End
+             * @description When it ends, exclusive.
+             */
+            end: string;
+            /**
              * Sources
              * @description Approximately how many sources published them; None if the source field cannot be counted.
              */
             sources: number | null;
             /**
              * Start
-             * @description When it starts, ISO 8601, UTC.
+             * @description When it starts, ISO 8601, in UTC or the zone that was asked for.
              */
             start: string;
         };
@@ -1454,7 +1459,11 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with similar articles, or only rows without. */
+                /** @description Only rows with so many similar articles. */
+                min_similar?: number;
+                /** @description Only rows of clusters with so many sources. */
+                min_sources?: number;
+                /** @description Only rows with similar articles, or only rows without; not by relevance. */
                 only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -1465,11 +1474,13 @@ export interface operations {
                 /** @description Rows on a page. */
                 size?: number;
                 /** @description Default: relevance if there are words and `only` is not given, else newest. */
-                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc") | null;
+                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
                 /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
                 source_includes?: string[];
+                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
@@ -1552,7 +1563,11 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with similar articles, or only rows without. */
+                /** @description Only rows with so many similar articles. */
+                min_similar?: number;
+                /** @description Only rows of clusters with so many sources. */
+                min_sources?: number;
+                /** @description Only rows with similar articles, or only rows without; not by relevance. */
                 only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -1563,11 +1578,13 @@ export interface operations {
                 /** @description Rows on a page. */
                 size?: number;
                 /** @description Default: relevance if there are words and `only` is not given, else newest. */
-                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc") | null;
+                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
                 /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
                 source_includes?: string[];
+                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
@@ -2060,6 +2077,8 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
+                /** @description A page shows a row in two lines, without its text. */
+                compact?: boolean;
                 /** @description What the sorts by count compare: whole clusters, or matching articles only. */
                 counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
@@ -2068,7 +2087,11 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with similar articles, or only rows without. */
+                /** @description Only rows with so many similar articles. */
+                min_similar?: number;
+                /** @description Only rows of clusters with so many sources. */
+                min_sources?: number;
+                /** @description Only rows with similar articles, or only rows without; not by relevance. */
                 only?: ("similar" | "single") | null;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
@@ -2077,11 +2100,13 @@ export interface operations {
                 /** @description Rows at most. */
                 size?: number;
                 /** @description Default: relevance if there are words and `only` is not given, else newest. */
-                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc") | null;
+                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
                 /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
                 source_includes?: string[];
+                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
@@ -2138,6 +2163,8 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
+                /** @description A page shows a row in two lines, without its text. */
+                compact?: boolean;
                 /** @description What the sorts by count compare: whole clusters, or matching articles only. */
                 counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
@@ -2146,7 +2173,11 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with similar articles, or only rows without. */
+                /** @description Only rows with so many similar articles. */
+                min_similar?: number;
+                /** @description Only rows of clusters with so many sources. */
+                min_sources?: number;
+                /** @description Only rows with similar articles, or only rows without; not by relevance. */
                 only?: ("similar" | "single") | null;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
@@ -2155,11 +2186,13 @@ export interface operations {
                 /** @description Rows at most. */
                 size?: number;
                 /** @description Default: relevance if there are words and `only` is not given, else newest. */
-                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc") | null;
+                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
                 /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
                 source_includes?: string[];
+                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
@@ -2216,6 +2249,8 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
+                /** @description A page shows a row in two lines, without its text. */
+                compact?: boolean;
                 /** @description What the sorts by count compare: whole clusters, or matching articles only. */
                 counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
@@ -2224,7 +2259,11 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with similar articles, or only rows without. */
+                /** @description Only rows with so many similar articles. */
+                min_similar?: number;
+                /** @description Only rows of clusters with so many sources. */
+                min_sources?: number;
+                /** @description Only rows with similar articles, or only rows without; not by relevance. */
                 only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -2235,11 +2274,13 @@ export interface operations {
                 /** @description Rows on a page. */
                 size?: number;
                 /** @description Default: relevance if there are words and `only` is not given, else newest. */
-                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc") | null;
+                sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
                 /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
                 source_includes?: string[];
+                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */

@@ -70,6 +70,40 @@ def capacity() -> Iterator[str]:
         )
 
 
+# What a newcomer asks first, in the language of each README.
+_WORDS = {
+    "en": (
+        "a million articles a day, kept for 30 days",
+        "processes that decide which story an article belongs to",
+        "memory of that process, GB",
+        "disk of the forest, with deleted documents, and what the articles gain, GB",
+        "articles a second at the peak, and what that process can take",
+    ),
+    "zh": (
+        "每天一百万篇文章，保留 30 天",
+        "判定文章归属的进程数",
+        "该进程的内存（GB）",
+        "森林（含已删除文档）与文章增加的磁盘（GB）",
+        "高峰时每秒文章数，以及该进程每秒能处理的篇数",
+    ),
+}
+
+
+def _plan_in_short(language: str) -> Iterator[str]:
+    """Yield what one usual workload needs, as `esdedup plan` calculates it."""
+    held = shipped()
+    found = plan(Workload(), VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
+    title, *names = _WORDS[language]
+    values = (
+        f"{found.forests}",
+        _short(found.memory_each.held / _GB),
+        f"{_short(found.forest_bytes_unmerged / _GB)}, {_short(found.articles_bytes / _GB)}",
+        f"{_short(found.peak_a_second)}, {_short(found.owner_a_second)}",
+    )
+    yield from (f"| {title} | |", "|---|---|")
+    yield from (f"| {name} | {value} |" for name, value in zip(names, values, strict=True))
+
+
 def _capacity_row(each: Plan, *cells: str) -> str:
     workload = each.workload
     named = (_short(workload.articles_a_day), f"{workload.retention_days:g}", *cells)
@@ -313,6 +347,8 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "cost": _cost,
     "cost-in-short": _cost_in_short,
     "capacity": lambda _: capacity(),
+    "plan-in-short": lambda _: _plan_in_short("en"),
+    "plan-in-short-zh": lambda _: _plan_in_short("zh"),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),
 }

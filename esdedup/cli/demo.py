@@ -4,6 +4,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,7 +85,8 @@ def demo(
         with connect(cluster.url) as client:
             # Before its forest is deleted.
             stop_sidecar(data)
-            _set_up(client, fields)
+            # A search for ferries then finds a ferry. Of others' articles the language is not known.
+            _set_up(client, fields, language="en" if input_file is None else None)
             sidecar = start_sidecar(
                 data,
                 server_url=cluster.url,
@@ -106,11 +108,20 @@ def demo(
         raise typer.Exit(1)
 
 
-def _set_up(client: Elasticsearch, fields: Fields) -> None:
+def _set_up(client: Elasticsearch, fields: Fields, *, language: str | None) -> None:
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
     with Dedup(client, forest=_FOREST, fields=fields) as dedup:
-        dedup.setup(_INDEX)
+        dedup.setup(_INDEX, language=language)
+
+
+def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield articles as if the last of them had been published just now."""
+    given = list(articles)
+    last = datetime.fromisoformat(given[-1]["published_at"])
+    for each in given:
+        ago = last - datetime.fromisoformat(each["published_at"])
+        yield each | {"published_at": (datetime.now(UTC) - ago).isoformat(timespec="seconds")}
 
 
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
@@ -136,7 +147,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
         say(f"a feeder sends it {input_file or 'the sample corpus'}: helpers.bulk(Elasticsearch(sidecar), …)")
         if input_file is None:
             input_file = Path(scratch) / "sample.jsonl"
-            lines = (json.dumps(article, ensure_ascii=False) for article in sample.articles())
+            lines = (json.dumps(article, ensure_ascii=False) for article in _until_now(sample.articles()))
             input_file.write_text("\n".join(lines), encoding="utf-8")
         started = time.monotonic()
         with (

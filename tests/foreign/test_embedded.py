@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,6 +43,10 @@ def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_p
         assert "Go on with" in sampled.out
         assert f"Open it in a browser: {sidecar}/pages/" in sampled.out
         assert "Residents" in answer(f"{sidecar}/pages/")
+        found = {word: json.loads(answer(f"{sidecar}/api/v1/list?q={word}")) for word in ("ferry", "ferries")}
+        assert found["ferry"]["total_articles"] == found["ferries"]["total_articles"] > 100
+        (newest, *_) = json.loads(answer(f"{sidecar}/api/v1/list?sort=newest"))["rows"]
+        assert datetime.now(UTC) - datetime.fromisoformat(newest["published_at"]) < timedelta(hours=1)
         pasted = [answer(line) for line in re.findall(r"^  curl (.*)$", sampled.out, re.MULTILINE)]
         assert [json.loads(each).keys() & {"result", "dedup", "rows"} for each in pasted] == [
             {"result"},

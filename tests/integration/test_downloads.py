@@ -102,6 +102,16 @@ def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url:
     assert narrowed.findtext("channel/link") == "http://localhost:8000/?q=harbour&dedup=false"
 
 
+def test_the_feed_tells_of_stories_that_pass_a_number_of_articles(
+    es: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    answer = ask(elasticsearch_url, index, "/feed.rss", "min_similar=3&size=100")
+    found = [each.text for each in ET.fromstring(answer.content).iterfind("channel/item/guid")]
+    rows = Reader(es).list(index, sort="newest", size=100).rows
+    expected = [f"urn:esdedup:cluster:{row.root}" for row in rows if row.similar >= 3]
+    assert found == expected != []
+
+
 def test_the_files_have_the_rows_of_the_list(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
     rows = Reader(es).list(index, sort="similar-desc", size=1_000).rows
     answer = ask(elasticsearch_url, index, "/export.csv", "sort=similar-desc")

@@ -132,6 +132,14 @@ class Pages(BaseModel):
     pages: list[TaughtPage]
 
 
+# A description has no place for what a schema defines by itself.
+_PAGES = {
+    "type": "object",
+    "required": ["pages"],
+    "properties": {"pages": {"type": "array", "items": TaughtPage.model_json_schema()}},
+}
+
+
 class Learned(BaseModel):
     """What pages have taught."""
 
@@ -234,9 +242,7 @@ def enrich_routes(
     @router.post(
         "/learn",
         summary="Let pages teach what is boilerplate",
-        openapi_extra={
-            "requestBody": {"required": True, "content": {JSON: {"schema": Pages.model_json_schema()}}}
-        },
+        openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": _PAGES}}}},
     )
     async def learn_pages(
         request: Request,

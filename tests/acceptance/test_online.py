@@ -81,7 +81,7 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     assert first.code == 0
     summary = first.json
     assert list(summary) == [
-        *("read", "indexed", "failed", "new_roots", "joined", "known", "without_fingerprint"),
+        *("read", "indexed", "existed", "failed", "new_roots", "joined", "known", "without_fingerprint"),
         *("cut", "undated", "too_old", "seconds"),
     ]
     assert summary["read"] == summary["indexed"] == len(articles)

@@ -58,6 +58,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
     assert summary == {
         "read": 17,
         "indexed": 8,
+        "existed": 0,
         "failed": 9,
         "new_roots": 5,
         "joined": 0,

@@ -1,22 +1,22 @@
 """Adopts what lies in read-only indices: copies of them have the articles with their roots."""
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.adopt import Adoption
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
-from esdedup.ingest.in_place import Hit
+from esdedup.ingest.in_place import Hit, block_of, routing_of
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
+from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.patience import patient
+from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 
-_BLOCKS = ("read_only", "write")
 # What a copy takes over; others are private to an index, or tell of its life so far.
 _COPIED_SETTINGS = (
     *("number_of_shards", "number_of_replicas", "routing", "analysis", "similarity", "mapping", "sort"),
@@ -50,12 +50,11 @@ class AdoptionIntoCopies(Adoption):
             on_rejected: Called for each article that cannot be enriched, and is copied as it is.
 
         Raises:
-            IndexNotReady: An index is not read-only, or has roots; or as for `Adoption`, as the other errors.
+            IndexNotReady: Also if an index is not read-only, or was set up.
         """
         if not suffix:
             raise SettingError("the copies have no suffix: they need other names than their indices")
         self._suffix = suffix
-        self._sources: dict[str, dict[str, Any]] = {}
         super().__init__(client, index, fields=fields, on_rejected=on_rejected)
         for each in self.found:
             if each.is_set_up:
@@ -88,17 +87,27 @@ class AdoptionIntoCopies(Adoption):
             if actions:
                 client.indices.update_aliases(actions=actions)
 
+    @property
+    def _to_do(self) -> Query:
+        # The name may be a pattern, which the copies match too.
+        return {"bool": {"must": super()._to_do, "filter": self._in_sources}}
+
+    @property
+    def _in_sources(self) -> Query:
+        return {"terms": {"_index": sorted(self._sources)}}
+
     def _copy_of(self, index: str) -> str:
         return index + self._suffix
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        self._sources = super()._indices()
+        found = super()._indices()
+        copies = set(map(self._copy_of, found))
+        self._sources = {name: each for name, each in found.items() if name not in copies}
         return self._sources
 
     def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:  # noqa: ARG002
         for name, each in self._sources.items():
-            blocks = each["settings"]["index"].get("blocks", {})
-            if not any(blocks.get(block) == "true" for block in _BLOCKS):
+            if block_of(each, "read_only", "write") is None:
                 raise IndexNotReady(
                     f"the index {name!r} can be written to, so its copy would miss what comes: adopt it "
                     f"where it is, or block it first (PUT {name}/_block/write)",
@@ -106,22 +115,22 @@ class AdoptionIntoCopies(Adoption):
                 )
 
     def _set_up(self, dedup: Dedup) -> None:
+        indices = self._client.indices
         for name, each in self._sources.items():
-            own = each["settings"]["index"]
+            own, copy = each["settings"]["index"], self._copy_of(name)
             settings = {key: value for key, value in own.items() if key in _COPIED_SETTINGS}
             with translated(f"copy the index {name!r}", index=name):
-                if not self._client.indices.exists(index=self._copy_of(name)):
-                    self._client.indices.create(
-                        index=self._copy_of(name), mappings=each["mappings"], settings={"index": settings}
-                    )
-            dedup.setup(self._copy_of(name))
+                if not indices.exists(index=copy):
+                    indices.create(index=copy, mappings=each["mappings"], settings={"index": settings})
+                # Readers are to see nothing before the swap, whatever aliases a template has given it.
+                if given := list(indices.get_alias(index=copy)[copy]["aliases"]):
+                    indices.delete_alias(index=copy, name=given)
+            dedup.setup(copy)
 
     def _not_done(self, hits: list[Hit]) -> list[Hit]:
         """Return the articles that their copies lack."""
         places = [
-            {"_index": self._copy_of(hit["_index"]), "_id": hit["_id"]}
-            | ({"routing": hit["_routing"]} if "_routing" in hit else {})
-            for hit in hits
+            {"_index": self._copy_of(hit["_index"]), "_id": hit["_id"]} | routing_of(hit) for hit in hits
         ]
         with translated(f"read the copies of {self._index!r}", index=self._index):
             found = patient(self._client).mget(docs=places, source=False)["docs"] if hits else []
@@ -137,16 +146,13 @@ class AdoptionIntoCopies(Adoption):
 
     def _copy_rejected(self) -> None:
         """Copy what could not be enriched as it is."""
+        for ids in chunks(sorted(self._failed), _IDS_AT_ONCE):
+            rejected = {"bool": {"filter": [self._in_sources, {"ids": {"values": ids}}]}}
+            body = {"query": rejected, "size": _IDS_AT_ONCE, "sort": [{"_index": "asc"}]}
+            for page in hit_pages(patient(self._client), self._index, body):
+                for _ in self._bulk.write(map(self._copied, self._not_done(page))):
+                    pass
 
-        def actions() -> Iterator[dict[str, Any]]:
-            failed = iter(sorted(self._failed))
-            while ids := list(itertools.islice(failed, _IDS_AT_ONCE)):
-                body = {"query": {"ids": {"values": ids}}, "size": _IDS_AT_ONCE, "sort": [{"_index": "asc"}]}
-                for page in hit_pages(patient(self._client), self._index, body):
-                    for hit in self._not_done(page):
-                        yield {"_op_type": "create", "_index": self._copy_of(hit["_index"])} | {
-                            name: hit[name] for name in ("_id", "_source")
-                        }
-
-        for _ in self._bulk.write(actions()):
-            pass
+    def _copied(self, hit: Hit) -> dict[str, Any]:
+        place = {"_index": self._copy_of(hit["_index"]), "_id": hit["_id"]} | routing_of(hit)
+        return place | {"_op_type": "create", "_source": hit["_source"]}

@@ -116,8 +116,7 @@ class InPlace:
 
     def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:
         for name, each in indices.items():
-            blocks = each["settings"]["index"].get("blocks", {})
-            if block := next((block for block in _BLOCKS if blocks.get(block) == "true"), None):
+            if block := block_of(each, *_BLOCKS):
                 raise IndexBlocked(
                     f"the index {name!r} is read-only (index.blocks.{block}), so its articles cannot be "
                     "enriched: lift the block, or name the others",
@@ -238,7 +237,7 @@ class InPlace:
         self._counts["read"] += 1
         action = {"_index": hit["_index"], "_id": hit["_id"], "_source": hit["_source"]}
         version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-        return action | version | ({"routing": hit["_routing"]} if "_routing" in hit else {})
+        return action | version | routing_of(hit)
 
     def _added(self, action: dict[str, Any]) -> dict[str, Any]:
         """Return the object that an article gets, by its action as it was enriched."""
@@ -258,3 +257,14 @@ class InPlace:
     def _reject(self, rejected: ArticleRejected) -> None:
         self._failed.add(rejected.article)
         self._on_rejected(rejected)
+
+
+def block_of(index: dict[str, Any], *names: str) -> str | None:
+    """Return which of some blocks an index has, the first one; None if it has none of them."""
+    blocks = index["settings"]["index"].get("blocks", {})
+    return next((name for name in names if blocks.get(name) == "true"), None)
+
+
+def routing_of(hit: Hit) -> dict[str, str]:
+    """Return what an action on the article of a hit has for its routing."""
+    return {"routing": hit["_routing"]} if "_routing" in hit else {}

@@ -257,6 +257,12 @@ def test_read_only_indices_are_adopted_into_copies(
     es.indices.put_alias(index=days[1], name=f"{alias}-2", filter={"exists": {"field": "body"}})
     with pytest.raises(IndexNotReady, match="can be written to"):
         AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
+    # As templates of daily indices do, this one gives each the alias, and so do patterns match the copies.
+    template = index_name("template")
+    patterns = [f"{day}*" for day in days]
+    es.indices.put_index_template(
+        name=template, index_patterns=patterns, priority=50, template={"aliases": {alias: {}}}
+    )
     for day in days:
         es.indices.add_block(index=day, block="write")
     # The first one is killed, with whatever it has written by then.
@@ -269,7 +275,8 @@ def test_read_only_indices_are_adopted_into_copies(
         "adoption.run(dedup, on_read=lambda count: os._exit(9))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 9
-    adoption = AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
+    assert sorted(es.indices.get(index=alias)) == days
+    adoption = AdoptionIntoCopies(es, ",".join(patterns), suffix="-copy", fields=OWN)
     rejected: list[ArticleRejected] = []
     adoption._on_rejected = rejected.append
     with Dedup(es, forest=forest, fields=OWN, wait_s=60) as dedup:
@@ -279,7 +286,9 @@ def test_read_only_indices_are_adopted_into_copies(
     # Readers see no change until all is there.
     assert sorted(es.indices.get(index=alias)) == days
     adoption.swap()
+    es.indices.delete_index_template(name=template)
     copies = [f"{day}-copy" for day in days]
+    assert not es.indices.exists(index=[f"{copy}-copy" for copy in copies])
     assert sorted(es.indices.get(index=alias)) == copies
     assert es.indices.get_alias(name=f"{alias}-2")[copies[1]]["aliases"][f"{alias}-2"]["filter"]
     assert roots(es, alias) == expected

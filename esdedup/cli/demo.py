@@ -118,10 +118,10 @@ def _set_up(client: Elasticsearch, fields: Fields, *, language: str | None) -> N
 def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield articles as if the last of them had been published just now."""
     given = list(articles)
-    last = datetime.fromisoformat(given[-1]["published_at"])
+    later = datetime.now(UTC) - datetime.fromisoformat(given[-1]["published_at"])
     for each in given:
-        ago = last - datetime.fromisoformat(each["published_at"])
-        yield each | {"published_at": (datetime.now(UTC) - ago).isoformat(timespec="seconds")}
+        moment = datetime.fromisoformat(each["published_at"]) + later
+        yield each | {"published_at": moment.isoformat(timespec="seconds")}
 
 
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:

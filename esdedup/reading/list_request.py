@@ -142,6 +142,11 @@ class ListRequest:
         return self.counting == "matching" or self.sort == "rising"
 
     @property
+    def min_articles(self) -> int:
+        """The fewest articles of a cluster that has a row, unless only single ones have."""
+        return 1 + max(self.min_similar, int(self.only == "similar"))
+
+    @property
     def is_filtered(self) -> bool:
         """Whether rows are left out by the numbers of their clusters."""
         return self.only is not None or self.min_similar > 0 or self.min_sources > 0
@@ -262,7 +267,8 @@ def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]
     """Return those of `roots` whose clusters have the numbers that are asked for; all articles count."""
     if not (roots and request.is_filtered):
         return set(roots)
-    least = max(request.min_similar, int(request.only is not None))
+    # Single ones are those that are not larger.
+    least = 2 if request.only == "single" else request.min_articles
     counted: Query = {}
     if request.min_sources:
         counted = {"aggs": count_sources_of_each(request, most=request.min_sources)}
@@ -270,7 +276,7 @@ def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]
     parts = (roots[at : at + most] for at in range(0, len(roots), most))
     answers = yield from search(
         request.searched,
-        *(_clusters_beyond(request, part, counted, least=1 + least) for part in parts),
+        *(_clusters_beyond(request, part, counted, least=least) for part in parts),
     )
     larger = {
         bucket["key"]
@@ -290,8 +296,8 @@ def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str,
     """Return how many articles and sources each of `roots` has."""
     if not roots:
         return {}
-    parts = [roots[at : at + ROOTS_IN_A_SEARCH] for at in range(0, len(roots), ROOTS_IN_A_SEARCH)]
     counted: Query = {"aggs": count_sources_of_each(request)}
+    parts = [roots[at : at + ROOTS_IN_A_SEARCH] for at in range(0, len(roots), ROOTS_IN_A_SEARCH)]
     answers = yield from search(
         request.searched, *(_clusters_beyond(request, part, counted, least=1) for part in parts)
     )
@@ -303,10 +309,7 @@ def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str,
 
 
 def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> Query:
-    """Return the aggregations that count the sources of each root, up to so many.
-
-    They are counted as buckets, which stay on the server: a cardinality would be an estimate.
-    """
+    """Return the aggregations that count sources: as buckets in the server, since a cardinality estimates."""
     return {UNREAD: {"terms": {"field": request.source_field, "size": most}}, "sources": number_of_unread()}
 
 

@@ -18,6 +18,7 @@ roots, up to a limit. If the order is not proved at the limit, the result says t
 
 import collections
 import dataclasses
+import operator
 from typing import Any
 
 from esdedup.elastic import limits
@@ -183,9 +184,9 @@ def _by_sources(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requ
     while True:
         ranked = yield from _ranked(ranking, wide, total_articles=total_articles)
         numbers = yield from bodies.numbers_of(request, ranked.roots)
-        shown = yield from bodies.shown_roots(request, ranked.roots)
+        least = request.min_articles, request.min_sources
         # Those with as many sources stay in the order of their articles.
-        order = [root for root in ranked.roots if root in shown and root in numbers]
+        order = [root for root in ranked.roots if all(map(operator.ge, numbers.get(root, (0, 0)), least))]
         order.sort(key=lambda root: -numbers[root][1])
         fewest = min((articles for articles, _ in numbers.values()), default=0)
         is_all = len(ranked.roots) < wide

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from importlib import resources
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
 import babel
 from babel import dates, numbers, units
@@ -27,6 +28,7 @@ NAMES = {"en": "English", "zh": "中文"}
 COOKIE = "esdedup_language"
 """What a visitor has chosen; it comes before what the browser wishes for."""
 
+_UTC = ZoneInfo("UTC")
 _YEAR_S = 365 * 24 * 3600
 # Of an address: a list's words may take most of it, and an article's page has the list's in its own.
 _LONGEST_BACK = 32_000
@@ -45,7 +47,7 @@ class Language:
     locale: babel.Locale
     translations: gettext.NullTranslations
     # In which times are written.
-    zone: tzinfo = UTC
+    zone: ZoneInfo = _UTC
 
     def gettext(self, message: str, /, **values: object) -> str:
         """Translate a message, and put values into it: ``gettext("first: %(source)s", source=…)``."""

@@ -27,11 +27,8 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
     language = language_of(request)
     site: Site = request.app.state.site_of(request)
     site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
-    html = (
-        _environment(language.code, zone_of(request))
-        .get_template(name)
-        .render(site=site, own=_own(request), **values)
-    )
+    template = _environment(language.code, language.zone).get_template(name)
+    html = template.render(site=site, own=_own(request), **values)
     return HTMLResponse(
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),

@@ -47,6 +47,9 @@ from esdedup.ingest.copies import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.ingest.migrate import Migration as Migration
 from esdedup.maintenance import Maintenance as Maintenance
+from esdedup.maintenance.editor import AsyncEditor as AsyncEditor
+from esdedup.maintenance.editor import Editor as Editor
+from esdedup.maintenance.editor import EditRequest as EditRequest
 from esdedup.reading.explanation import explain as explain
 from esdedup.reading.overview import Overview as Overview
 from esdedup.reading.reader import AsyncReader as AsyncReader

@@ -262,7 +262,7 @@ class ForestIncomplete(ForestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestDamaged(ForestError):
-    """What the forest has learned about boilerplate is damaged.
+    """What the forest has learned about boilerplate, or what editors said, is damaged.
 
     Attributes:
         document: The id of the first document with a flaw.

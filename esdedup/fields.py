@@ -67,6 +67,11 @@ class Fields:
         return f"{self.dedup}.root"
 
     @property
+    def cluster(self) -> str:
+        """The full name of the field that tells readers which articles belong together."""
+        return self.root
+
+    @property
     def part_of(self) -> str:
         """The full name of the field with the id of the root that the root is a part of."""
         return f"{self.dedup}.part_of"
@@ -100,6 +105,21 @@ class Fields:
     def partition(self) -> str:
         """The full name of the field with the root's partition, see `partition_of`."""
         return f"{self.dedup}.partition"
+
+
+class EditorialFields(Fields):
+    """The fields of articles in an index where editors may merge and split what readers see as one."""
+
+    @property
+    def cluster(self) -> str:
+        """The full name of the field with the story: the root, unless an editor said otherwise."""
+        return f"{self.dedup}.story"
+
+
+def editorial(fields: Fields, *, is_editorial: bool) -> Fields:
+    """Return the same names of fields for an index where editors may merge and split, or may not."""
+    kind = EditorialFields if is_editorial else Fields
+    return kind(**dataclasses.asdict(fields))
 
 
 def fields_given(given: object) -> Fields | None:

@@ -11,10 +11,20 @@ from esdedup.ingest.dates import published_ms
 from esdedup.ingest.json_values import refuse_unstorable
 
 from esdedup.elastic.limits import MAX_ID_BYTES
+from esdedup.elastic.stories import story_values
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, TextFailed
-from esdedup.fields import Fields, is_in_object, partition_of, refuse_surrogates, text_of, value_of
+from esdedup.fields import (
+    EditorialFields,
+    Fields,
+    is_in_object,
+    partition_of,
+    refuse_surrogates,
+    text_of,
+    value_of,
+)
 from esdedup.forest.model import NO_TIME, Assignment
+from esdedup.forest.stories import NO_STORIES, Stories
 from esdedup.sites import site_of
 from esdedup.times import time_ms
 
@@ -202,6 +212,8 @@ class LocalDecision(NamedTuple):
     profile: str
     # Where the core failed at its text, which counted as empty; "" if it did not.
     fault: str = ""
+    # What editors said when it was decided.
+    stories: Stories = NO_STORIES
 
     def addition(self, index: WritableIndex) -> Addition:
         """Return what is added to its action; raises `TextFailed` if the core failed at its text."""
@@ -220,6 +232,8 @@ class LocalDecision(NamedTuple):
             "length": self.alphanumerics,
             "partition": partition_of(root),
         }
+        if isinstance(fields, EditorialFields):
+            values |= story_values(self.stories.of(root, self.fingerprint.get("fingerprint")))
         if assignment.part_of is not None:
             values["part_of"] = assignment.part_of
         if assignment.time_ms != NO_TIME:

@@ -20,11 +20,13 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import credentials_of, is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
+from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
+from esdedup.elastic.stories import read_edits, settle, without_story
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -191,6 +193,7 @@ class Dedup(Closing):
         route_by_root: bool = False,
         language: str | None = None,
         forest: str | None = None,
+        editorial: bool = False,
     ) -> bool:
         """Add the fields that esdedup writes to an index, which is created if it does not exist.
 
@@ -209,6 +212,9 @@ class Dedup(Closing):
                 finds words as they are written.
             forest: The forest that it belongs to from now on: others then refuse its articles. None leaves
                 that as it is; at first, any may take them.
+            editorial: Let editors merge and split what readers see as one story (`Editor`). Not for an index
+                that is routed by root. One that exists gets a story in each article; feed it meanwhile only
+                with processes that start afterwards.
 
         Returns:
             Whether the index was created.
@@ -223,22 +229,33 @@ class Dedup(Closing):
         self._check_process()
         if index in {self._forest_name, forest}:
             raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
-        return self._articles.setup(
-            index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+        is_new = self._articles.setup(
+            index,
+            shards=shards,
+            route_by_root=route_by_root,
+            language=language,
+            forest=forest,
+            is_editorial=editorial,
         )
+        if editorial and not is_new:
+            fields = self._articles.check(index).fields
+            edits = execute(self._client, read_edits(self._forest_name))
+            execute(self._client, settle(index, fields, edits.stories, without_story(fields)))
+        return is_new
 
-    def setup_template(self, name: str, *, forest: str | None = None) -> None:
+    def setup_template(self, name: str, *, forest: str | None = None, editorial: bool = False) -> None:
         """Add the fields to an index template or a component template, for the indices that it makes later.
 
         Args:
             name: Of a template that exists; if both kinds have the name, the index template is meant.
             forest: The forest that its indices belong to: others then refuse their articles.
+            editorial: As for `setup`, for the indices that it makes later.
 
         Raises:
             IndexNotReady: There is no such template, or its mapping does not suit.
         """
         self._check_process()
-        self._articles.setup_template(name, forest=forest)
+        self._articles.setup_template(name, forest=forest, is_editorial=editorial)
 
     def require_ready(self, index: str) -> Fields:
         """Raise unless articles can be written to an index. `enrich` does this by itself for each index.

@@ -197,7 +197,7 @@ class Migration(InPlace):
                 with translated(f"add the object {self.fields.dedup!r} to {name!r}", index=name):
                     patient(self._client).indices.put_mapping(
                         index=name,
-                        properties=dedup_properties(self.fields.dedup),
+                        properties=dedup_properties(self.fields),
                         meta=meta_with_next(mapping, self._next),
                     )
             self._prepared.add(name)

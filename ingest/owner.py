@@ -20,12 +20,15 @@ from esdedup.ingest.learn import OnLearned, learn
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.client import is_inherited
 from esdedup.elastic.closing import Closing
+from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S, LeaseTerms
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.forest.store import Contents, ElasticStore
+from esdedup.elastic.stories import Edits, read_edits
 from esdedup.errors import EsdedupError, SettingError
+from esdedup.fields import EditorialFields
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment, Forest
@@ -153,6 +156,7 @@ class Owner(Closing):
             most_plausible_leaves=settings.most_plausible_leaves,
             threads=settings.workers,
         )
+        self._edits = Edits()
         self._expiry: ExpirySchedule | None = None
         if (every_s := settings.expire_every_s) is not None:
             first_after_s = 0.0 if expires_at_once else every_s
@@ -192,7 +196,12 @@ class Owner(Closing):
         """
         with self._locked():
             store = self._opened()
-            return self._assigner.assign(articles, forest=Forest(store), now_ms=store.now_ms())
+            batch = self._assigner.assign(articles, forest=Forest(store), now_ms=store.now_ms())
+            if any(isinstance(article.fields, EditorialFields) for article in articles):
+                self._edits = execute(self._client, read_edits(self._name, known=self._edits))
+                stories = self._edits.stories
+                batch = batch._replace(articles=[each._replace(stories=stories) for each in batch.articles])
+            return batch
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         """Return what was decided for articles, when it is durable."""

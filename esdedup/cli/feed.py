@@ -33,6 +33,7 @@ def setup(
     route_by_root: bool = False,
     language: Annotated[str | None, typer.Option(metavar="CODE")] = None,
     forest: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    editorial: bool = False,
     template: bool = False,
     json: options.Json = False,
     field_names: options.FieldNames,
@@ -52,6 +53,7 @@ def setup(
             all their forms, and Chinese by pairs of characters.
         forest: The forest that the index belongs to from now on: others then refuse its articles. Default:
             any may take them.
+        editorial: Let editors merge and split what readers see as one story, see `esdedup merge`.
         template: INDEX names an index template or a component template, which exists: the indices that it
             makes from now on get the fields.
     """
@@ -60,7 +62,7 @@ def setup(
     with server.connect() as client:
         if template:
             fields = field_names.fields() if field_names.given() else None
-            Dedup(client, fields=fields).setup_template(index, forest=forest)
+            Dedup(client, fields=fields).setup_template(index, forest=forest, editorial=editorial)
             if json:
                 output.print_json({"template": index})
             else:
@@ -68,7 +70,12 @@ def setup(
             return
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
         made = dedup.setup(
-            index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+            index,
+            shards=shards,
+            route_by_root=route_by_root,
+            language=language,
+            forest=forest,
+            editorial=editorial,
         )
     if json:
         output.print_json({"index": index, "made": made})

@@ -35,7 +35,7 @@ from esdedup.elastic.patience import retrying
 from esdedup.elastic.requests import Query, refresh, search
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, editorial, value_of
 from esdedup.forest.model import NO_TIME
 from esdedup.likely_fields import fields_not_found
 
@@ -62,6 +62,7 @@ class Articles:
         route_by_root: bool = False,
         language: str | None = None,
         forest: str | None = None,
+        is_editorial: bool = False,
     ) -> bool:
         """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
@@ -82,6 +83,12 @@ class Articles:
             known = mappings or self._from_templates(index)
             refuse_forests(known)
             fields = fields_of(known, given=self._fields)
+            if is_editorial:
+                fields = editorial(fields, is_editorial=True)
+                if route_by_root or any(map(is_routed_by_root, mappings.values())):
+                    raise SettingError(
+                        "an index that is routed by root cannot have stories: they cross shards"
+                    )
             refuse_unusable(known, fields)
             if not mappings:
                 body = article_index(
@@ -102,7 +109,12 @@ class Articles:
                         raise
                     # Another process was faster: check what it made.
                     return self.setup(
-                        index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+                        index,
+                        shards=shards,
+                        route_by_root=route_by_root,
+                        language=language,
+                        forest=forest,
+                        is_editorial=is_editorial,
                     )
                 return True
             refuse_unusable_own(mappings, fields)
@@ -122,7 +134,7 @@ class Articles:
             check_mappings(_mappings(self._indices(index)), fields)
         return False
 
-    def setup_template(self, name: str, *, forest: str | None = None) -> None:
+    def setup_template(self, name: str, *, forest: str | None = None, is_editorial: bool = False) -> None:
         """Add to an index template, or else a component template, what `setup` adds to an index.
 
         All else in it stays. Errors are those of `Dedup.setup_template`.
@@ -144,9 +156,12 @@ class Articles:
             else:
                 raise IndexNotReady(f"there is no index template or component template {name!r}", status=404)
             fields = fields_of({name: mapping}, given=self._fields)
+            if is_editorial:
+                fields = editorial(fields, is_editorial=True)
             refuse_unusable({name: mapping}, fields)
             refuse_unusable_own({name: mapping}, fields)
-            if (kept := kept_fields(mapping)) and dataclasses.replace(kept, dedup=fields.dedup) != fields:
+            kept = kept_fields(mapping)
+            if kept and dataclasses.asdict(kept) | {"dedup": fields.dedup} != dataclasses.asdict(fields):
                 raise IndexNotReady(
                     f"the template {name!r} was set up with other names of fields: leave the names out. Its "
                     "indices would not be read together with those that it has made"

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from esdedup.errors import IndexNotReady, SettingError
-from esdedup.fields import Fields
+from esdedup.fields import EditorialFields, Fields, editorial
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -95,6 +95,8 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
     kept: dict[str, Any] = {"fields": dataclasses.asdict(fields)}
     if forest is not None:
         kept["forest"] = forest
+    if isinstance(fields, EditorialFields):
+        kept["editorial"] = True
     before = kept_fields(mapping) or Fields()
     if before.dedup != fields.dedup and is_mapped(mapping, before.root):
         former = dict.fromkeys([*former_objects(mapping), before.dedup])
@@ -118,7 +120,13 @@ def kept_fields(mapping: dict[str, Any]) -> Fields | None:
     if not isinstance(kept, dict):
         return None
     roles = [field.name for field in dataclasses.fields(Fields)]
-    return Fields(**{role: kept[role] for role in roles if isinstance(kept.get(role), str)})
+    kind = EditorialFields if is_editorial(mapping) else Fields
+    return kind(**{role: kept[role] for role in roles if isinstance(kept.get(role), str)})
+
+
+def is_editorial(mapping: dict[str, Any]) -> bool:
+    """Return whether editors may merge and split the stories of an index with that mapping."""
+    return _kept(mapping, "editorial") is True
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
@@ -129,11 +137,15 @@ def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
     """Return the names of the articles' fields in some indices: those given, or those that all of them keep.
 
-    An index that keeps none has the usual names.
+    An index that keeps none has the usual names. Stories are read only where all of them have stories.
     """
+    have_stories = bool(mappings) and all(map(is_editorial, mappings.values()))
     if given is not None:
-        return given
-    index_of = {kept_fields(mapping) or Fields(): index for index, mapping in mappings.items()}
+        return editorial(given, is_editorial=have_stories)
+    index_of = {
+        editorial(kept_fields(mapping) or Fields(), is_editorial=have_stories): index
+        for index, mapping in mappings.items()
+    }
     if len(index_of) > 1:
         (one, one_index), (other, other_index) = sorted(index_of.items(), key=lambda item: item[1])[:2]
         raise IndexNotReady(
@@ -150,6 +162,8 @@ def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> t
     Those given must be its own, or readers would not find the fields; or be those that a migration fills.
     """
     kept, following = kept_fields(mapping), next_object(mapping)
+    if given is not None:
+        given = editorial(given, is_editorial=is_editorial(mapping))
     if following is not None and given == dataclasses.replace(kept or Fields(), dedup=following.dedup):
         return given, following.forest
     if given is not None and kept not in (None, given):
@@ -187,10 +201,12 @@ def forest_index(*, meta: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def dedup_properties(object_name: str) -> dict[str, Any]:
-    """Return the mapping of the fields that esdedup writes into articles, under `object_name`."""
-    properties: dict[str, Any] = _read("articles")["template"]["mappings"]["properties"]
-    return {object_name: properties["dedup"]}
+def dedup_properties(fields: Fields) -> dict[str, Any]:
+    """Return the mapping of the fields that esdedup writes into articles."""
+    dedup: dict[str, Any] = _read("articles")["template"]["mappings"]["properties"]["dedup"]
+    if isinstance(fields, EditorialFields):
+        dedup["properties"]["story"] = dedup["properties"]["root"]
+    return {fields.dedup: dedup}
 
 
 def _own_properties(fields: Fields, language: str | None = None) -> dict[str, dict[str, Any]]:
@@ -209,7 +225,7 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
     own = _own_properties(fields, kept_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
-    return missing | dedup_properties(fields.dedup)
+    return missing | dedup_properties(fields)
 
 
 def article_index(
@@ -332,7 +348,7 @@ def check_mappings(
     """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest."""
     refuse_unusable(mappings, fields)
     name = fields.dedup
-    expected = dedup_properties(name)[name]["properties"]
+    expected = dedup_properties(fields)[name]["properties"]
     for index, mapping in mappings.items():
         wrong = [
             full

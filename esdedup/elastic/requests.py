@@ -69,6 +69,25 @@ class ReadDocument:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadVersion:
+    """Get a document with its version, as ``_seq_no`` and ``_primary_term``; the response is None or that."""
+
+    index: str
+    id: str
+    # Whether its source is of interest too, as ``_source``.
+    has_source: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Write:
+    """Write documents, each on a condition. The response is the list of their statuses."""
+
+    # For messages; each operation names its own.
+    index: str
+    operations: Sequence[Query]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadMappings:
     """Get the mappings behind a name. The response is a dict from index to mapping; empty if none exist."""
 
@@ -114,6 +133,8 @@ ServerRequest = (
     | OpenPointInTime
     | ClosePointInTime
     | ReadDocument
+    | ReadVersion
+    | Write
     | ReadMappings
     | ReadFilters
     | Refresh

@@ -1,9 +1,11 @@
-"""Maintains a forest: expiry, verification, repair, rebuilding, statistics, explanations.
+"""Maintains a forest: expiry, verification, repair, rebuilding, statistics, explanations, edits.
 
 May import every inner room: reading, elastic, forest, neighbours, fingerprint, text.
 """
 
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.forest.stories import Edit
+from esdedup.maintenance.editor import EditHistory, EditResult
 from esdedup.maintenance.maintenance import Maintenance
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 from esdedup.maintenance.stats import Cluster, Day, ForestNode, ImplausibleCluster, Key, LearnedStats, Stats
@@ -16,6 +18,9 @@ __all__ = [
     "BoilerplateBySite",
     "Cluster",
     "Day",
+    "Edit",
+    "EditHistory",
+    "EditResult",
     "Expired",
     "ForestNode",
     "ImplausibleCluster",

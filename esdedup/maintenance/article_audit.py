@@ -15,6 +15,7 @@ from esdedup.elastic.forest.stored import (
     is_page_id,
     recreate_root,
 )
+from esdedup.elastic.stories import read_edits
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.records import LONE, Record, Records
@@ -29,6 +30,8 @@ class _Batch:
 
     # Records that esdedup cannot have written.
     invalid: list[Record]
+    # All others.
+    valid: list[Record]
     # Records whose nodes cannot have expired.
     live: list[Record]
     # The nodes of their texts, roots and pages that exist, by id.
@@ -54,7 +57,12 @@ class ArticleAudit:
         """Yield the violations of each batch of articles, an empty list for one without any."""
         yield list(self._state_behind())
         for batch in self._batches():
-            yield [*map(_invalid, batch.invalid), *self._wrong_bands(batch.live), *self._against_nodes(batch)]
+            yield [
+                *map(_invalid, batch.invalid),
+                *self._wrong_bands(batch.live),
+                *self._against_nodes(batch),
+                *self._other_stories(batch),
+            ]
         without = self.records.count_without()
         if without:
             detail = "they were indexed without esdedup; lists and similar articles leave them out"
@@ -65,7 +73,8 @@ class ArticleAudit:
         """Yield the repairable violations of each batch; looks for no others."""
         yield _repairable(self._state_behind())
         for batch in self._batches():
-            yield _repairable([*map(_invalid, batch.invalid), *self._against_nodes(batch)])
+            found = [*map(_invalid, batch.invalid), *self._against_nodes(batch), *self._other_stories(batch)]
+            yield _repairable(found)
 
     def _batches(self) -> Iterator[_Batch]:
         for records in self.records.batches():
@@ -84,7 +93,12 @@ class ArticleAudit:
             live_since_ms = self.index.status().live_since_ms(self.aging)
             live = [record for record in valid if self._seen_until_ms(record) >= live_since_ms]
             yield _Batch(
-                invalid=invalid, live=live, nodes=nodes, pages=remembered, live_since_ms=live_since_ms
+                invalid=invalid,
+                valid=valid,
+                live=live,
+                nodes=nodes,
+                pages=remembered,
+                live_since_ms=live_since_ms,
             )
             self.on_articles(len(records))
 
@@ -120,6 +134,18 @@ class ArticleAudit:
                 detail = f"arrival {record.seq}, without a fingerprint, page {record.page}"
                 remedy = Remedy(stored=tuple(changed))
                 yield repairable(ViolationKind.PAGE_BEHIND, record.id, detail, remedy)
+
+    def _other_stories(self, batch: _Batch) -> Iterator[Violation]:
+        if not self.records.have_stories:
+            return
+        stories = self.index.run(read_edits(self.index.name)).stories
+        for record in batch.valid:
+            story = stories.of(record.root, record.fingerprint)
+            if record.story != story:
+                detail = f"its story is {record.story}, and should be {story}"
+                yield repairable(
+                    ViolationKind.OTHER_STORY, record.id, detail, Remedy(new_story=(record, story))
+                )
 
     def _of_article(
         self,

@@ -15,10 +15,10 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestMismatch, IndexNotReady
-from esdedup.fields import Fields, partition_of, signature_of, terms_of
+from esdedup.fields import EditorialFields, Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 
-_KEYWORDS = ("root", "part_of", "fingerprint", "page", "profile", "seq")
+_KEYWORDS = ("root", "story", "part_of", "fingerprint", "page", "profile", "seq")
 LONE = "~"
 """How the root of an article without a fingerprint begins."""
 
@@ -40,6 +40,8 @@ class Record:
     # The document's version, to detect later writes.
     version: dict[str, int]
     root: str
+    # Its story; None in an index without stories.
+    story: str | None
     # The root that this root is a part of; None if it is none.
     part_of: str | None
     # None for a text without a fingerprint.
@@ -151,11 +153,20 @@ class Records:
         # An article that is routed by its root has to move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
         staying = [
-            (record, {"root": root, "part_of": None, "partition": partition_of(root)})
+            (record, {"root": root, "part_of": None} | self._partition_of(root))
             for record, root in roots
             if record.routing != record.root
         ]
         return self._bulk(self._updates(staying)) + self._move(moving)
+
+    @property
+    def have_stories(self) -> bool:
+        """Whether editors may merge and split the stories of all these indices."""
+        return isinstance(self._fields, EditorialFields)
+
+    def _partition_of(self, root: str) -> dict[str, int]:
+        # That of a story is written with it, see `ArticleAudit`.
+        return {} if self.have_stories else {"partition": partition_of(root)}
 
     def clear_fingerprints(self, records: Sequence[Record]) -> int:
         """Remove the fingerprints of articles, with what belongs to them; return how many were written."""
@@ -242,6 +253,7 @@ class Records:
             routing=hit.get("_routing"),
             version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
             root=values["root"],
+            story=values["story"],
             part_of=values["part_of"],
             fingerprint=values["fingerprint"],
             signature=signature_of(hit["_source"], self._fields),

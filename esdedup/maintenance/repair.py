@@ -22,6 +22,7 @@ from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
+from esdedup.elastic.stories import read_edits, story_values
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import Aging
@@ -133,6 +134,11 @@ class Repair:
             for chunk in chunks(new_roots, self.write_batch):
                 self.writer.lease.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
+            stories = [violation.remedy.new_story for violation in batch if violation.remedy.new_story]
+            for chosen in chunks(stories, self.write_batch):
+                self.writer.lease.renew()
+                changes = [(record, story_values(story)) for record, story in chosen]
+                repaired[ViolationKind.OTHER_STORY] += records.update(changes)
             outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
             for some in chunks(outdated, self.write_batch):
                 self.writer.lease.renew()
@@ -257,6 +263,7 @@ class Rebuild:
             writer.write([], state=state)
             if is_kept:
                 _write_learned(writer, _learned(kept))
+                writer.write_own(kept.run(read_edits(kept.name)).document())
             # An article that was indexed twice has the number of its second arrival: the order is unreliable.
             _mark_order(writer)
         return writer
@@ -272,6 +279,7 @@ class Rebuild:
             copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
             copy.write([], state=status.state)
             _write_learned(copy, _learned(index))
+            copy.write_own(index.run(read_edits(index.name)).document())
 
     def _kept(self, meta: Meta) -> ForestIndex:
         """Return the index that has what only the former forest knew, until the new one is complete."""

@@ -33,6 +33,7 @@ class ViolationKind(enum.Enum):
     PAGE_BEHIND = "an article whose page is not remembered with it, or would be forgotten too early"
     ARTICLE_ROOT_GONE = "an article whose root is missing"
     TWO_ROOTS = "an article under another root than its node"
+    OTHER_STORY = "an article with another story than editors said"
     WRONG_BANDS = "an article whose bands do not match its fingerprint"
     OTHER_PROFILE = "an article of another profile"
     INVALID_RECORD = "an article whose fingerprint, signature, page or root is invalid"
@@ -53,6 +54,8 @@ class Remedy:
     joins: str | None = None
     # An article, and the root that it should have.
     new_root: tuple[Record, str] | None = None
+    # An article, and the story that it should have.
+    new_story: tuple[Record, str] | None = None
     # An article whose root says that it has no fingerprint, beside the fingerprint of an earlier text.
     outdated: Record | None = None
     # The least state that the forest should have.

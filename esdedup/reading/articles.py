@@ -88,7 +88,7 @@ def find_article(
     fields = ready.fields
     body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
     (hit,) = yield from _named(ready.index, article_id, body)
-    if not term_of(hit["_source"], fields.root):
+    if not term_of(hit["_source"], fields.cluster):
         raise ArticleNotFound(
             f"the article {article_id!r} in {ready.name!r} has no root: it was not indexed through esdedup; "
             "index it again",
@@ -124,7 +124,7 @@ def one_article(
     Its text may be long, and is read only with `has_text`, as are `further` fields.
     """
     whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
-    read = list(whole) if has_text else [*with_signature(fields), fields.part_of]
+    read = list(whole) if has_text else [*with_signature(fields), fields.part_of, fields.root]
     query: Query = {"ids": {"values": [article_id]}}
     if in_index is not None:
         query = {"bool": {"filter": [query, {"term": {"_index": in_index}}]}}

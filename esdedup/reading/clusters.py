@@ -123,8 +123,8 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        root: The cluster's root, or the one that it had before a migration: then the cluster is meant that
-            most of its articles are in now.
+        root: The cluster's root, or the one that it had before a migration or an editor's word: then the
+            cluster is meant that most of its articles are in now.
 
     Returns:
         A page without articles if none has this root; how similar they are is not computed.
@@ -133,7 +133,7 @@ def cluster(
     check_term("root", root)
     ready = yield from scope.ready(index)
     identity = [index, root]
-    if ready.former_objects:
+    if ready.former_objects or ready.fields.cluster != ready.fields.root:
         root = yield from _present_root(ready, root)
     query = others(root, fields=ready.fields)
     return (yield from _page_of(ready, query, paging, source_includes, root=root, identity=identity))
@@ -141,8 +141,12 @@ def cluster(
 
 def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
     """Return the root that most articles have which have a root, or had it before a migration."""
-    for field in (ready.fields.root, *(f"{each}.root" for each in ready.former_objects)):
-        most = {"terms": {"field": ready.fields.root, "size": 1}}
+    for field in (
+        ready.fields.cluster,
+        ready.fields.root,
+        *(f"{each}.root" for each in ready.former_objects),
+    ):
+        most = {"terms": {"field": ready.fields.cluster, "size": 1}}
         found = yield from aggregate(ready.index, {"term": {field: root}}, {"most": most})
         if buckets := found["most"]["buckets"]:
             return str(buckets[0]["key"])
@@ -376,7 +380,7 @@ def others(
         index, article_id = without
         one = {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
         must_not.insert(0, one)
-    return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": must_not}}
+    return {"bool": {"filter": [{"term": {fields.cluster: root}}], "must_not": must_not}}
 
 
 def same_fingerprint(fingerprint: str, *, fields: Fields) -> Query:

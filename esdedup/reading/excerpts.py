@@ -57,7 +57,7 @@ def excerpts_body(root: str, *, fields: Fields) -> Query:
     # Without a time, a cluster is older than all others.
     first = {"min": {"field": fields.published, "missing": 0}}
     newest = {
-        "field": fields.root,
+        "field": fields.cluster,
         "size": MAX_CLUSTERS_SHOWN,
         "shard_size": _CLUSTERS_OF_A_SHARD,
         "order": [{"time": "desc"}, {"_key": "asc"}],
@@ -68,7 +68,7 @@ def excerpts_body(root: str, *, fields: Fields) -> Query:
         "size": 0,
         "track_total_hits": True,
         "aggs": {
-            UNREAD: {"terms": {"field": fields.root, "size": _MAX_COUNTED}},
+            UNREAD: {"terms": {"field": fields.cluster, "size": _MAX_COUNTED}},
             "clusters": number_of_unread(),
             "newest": {"terms": newest, "aggs": {"time": first, "earliest": earliest}},
         },

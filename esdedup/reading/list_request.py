@@ -234,7 +234,7 @@ def articles(
 
 def first_of_each_root(request: ListRequest, by: Order, *, size: int, first: int = 0) -> Query:
     """Return the search for the first article of each root, in order, from row `first` on."""
-    return articles(request, by, size=size, first=first) | {"collapse": {"field": request.fields.root}}
+    return articles(request, by, size=size, first=first) | {"collapse": {"field": request.fields.cluster}}
 
 
 def heads(request: ListRequest, by: Order, roots: Sequence[str]) -> Query:
@@ -251,7 +251,7 @@ def count_articles(request: ListRequest) -> Query:
 
 def roots_of(request: ListRequest, *, size: int, partitions: int | None = None) -> Query:
     """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
-    terms = {"field": request.fields.root, "size": size}
+    terms = {"field": request.fields.cluster, "size": size}
     return aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
 
 
@@ -288,7 +288,7 @@ def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]
 
 
 def _clusters_beyond(request: ListRequest, roots: Sequence[str], counted: Query, *, least: int) -> Query:
-    terms = {"field": request.fields.root, "size": len(roots), "min_doc_count": least}
+    terms = {"field": request.fields.cluster, "size": len(roots), "min_doc_count": least}
     return aggregation(with_roots(roots, request.fields), {"roots": {"terms": terms} | counted})
 
 
@@ -315,7 +315,7 @@ def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> 
 
 def with_roots(roots: Sequence[str], fields: Fields) -> Query:
     """Return the query for the articles of `roots`."""
-    return {"terms": {fields.root: list(roots)}}
+    return {"terms": {fields.cluster: list(roots)}}
 
 
 def _check_query(query: object) -> None:

@@ -282,7 +282,7 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
         aggs |= count_sources_of_each(request)
     return aggregation(
         with_roots(roots, fields),
-        {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
+        {"roots": {"terms": {"field": fields.cluster, "size": len(roots)}, "aggs": aggs}},
     )
 
 
@@ -291,7 +291,7 @@ def count_rows(request: ListRequest, *, up_to: int, is_few: bool) -> Query:
 
     If few articles match, only their roots are visited, not all roots of the index.
     """
-    terms: Query = {"field": request.fields.root, "size": up_to + 1}
+    terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
     if is_few:
         terms["execution_hint"] = "map"
     return aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": number_of_unread()})
@@ -302,7 +302,7 @@ def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Que
 
     It looks at so many of the 256 partitions of roots; None: at all.
     """
-    estimate = {"cardinality": {"field": request.fields.root, "precision_threshold": 40_000}}
+    estimate = {"cardinality": {"field": request.fields.cluster, "precision_threshold": 40_000}}
     return aggregation(in_partitions(request, partitions), {"rows": estimate})
 
 
@@ -315,6 +315,6 @@ def count_new(request: ListRequest, since_ms: int) -> Query:
 
 def count_not_enriched(request: ListRequest) -> Query:
     """Return the search that counts the articles that match but have no root, and so are in no row."""
-    without_root = {"exists": {"field": request.fields.root}}
+    without_root = {"exists": {"field": request.fields.cluster}}
     matching = [request.query] if request.query else []
     return count_articles(request) | {"query": {"bool": {"must": matching, "must_not": without_root}}}

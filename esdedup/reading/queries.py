@@ -69,7 +69,7 @@ def check_term(name: str, value: str) -> None:
 
 def within(query: Query | None, fields: Fields) -> Query:
     """Restrict a query to articles that have a root: those that were indexed through esdedup."""
-    with_root = {"exists": {"field": fields.root}}
+    with_root = {"exists": {"field": fields.cluster}}
     return {"bool": {"must": [query] if query else [], "filter": [with_root]}}
 
 
@@ -146,7 +146,7 @@ def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
 
 def root_of(hit: Hit, fields: Fields) -> str:
     """Return the root of a hit."""
-    return str(term_of(hit["_source"], fields.root))
+    return str(term_of(hit["_source"], fields.cluster))
 
 
 def place_of(hit: Hit) -> tuple[str, str]:
@@ -156,7 +156,7 @@ def place_of(hit: Hit) -> tuple[str, str]:
 
 def fields_read(fields: Fields) -> list[str]:
     """Return the fields that `values_of` reads, for ``_source``: others are not in a hit."""
-    return [fields.title, fields.time, fields.source, fields.link, fields.root, fields.published]
+    return [fields.title, fields.time, fields.source, fields.link, fields.cluster, fields.published]
 
 
 def signature_read(fields: Fields) -> list[str]:
@@ -178,7 +178,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     return {
         "id": hit["_id"],
         "index": hit["_index"],
-        "root": term_of(source, fields.root),
+        "root": term_of(source, fields.cluster),
         # A title of nothing but white space is none.
         "title": ", ".join(filter(None, titles)) or None,
         "published_at": dated,

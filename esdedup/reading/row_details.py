@@ -173,10 +173,10 @@ def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None
     Only the first and the last are read with their values: an article's source may be long.
     """
     return aggregation(
-        {"terms": {fields.root: [each.root for each in searches]}},
+        {"terms": {fields.cluster: [each.root for each in searches]}},
         {
             _cluster_name(number): {
-                "filter": {"term": {fields.root: each.root}},
+                "filter": {"term": {fields.cluster: each.root}},
                 "aggs": _aggregations(each, source_field, fields),
             }
             for number, each in enumerate(searches)

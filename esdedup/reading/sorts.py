@@ -348,7 +348,12 @@ def roots_by_count(
     counted separately.
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
-    terms: Query = {"field": fields.root, "size": size, "order": by_count, "shard_size": from_shard or size}
+    terms: Query = {
+        "field": fields.cluster,
+        "size": size,
+        "order": by_count,
+        "shard_size": from_shard or size,
+    }
     roots: Query = {"terms": terms}
     if required is not None:
         roots["aggs"] = {"required": {"filter": required}}

@@ -55,7 +55,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     source_field, fields = ready.source_field, ready.fields
     (answer,) = yield from search(ready.index, spread(root, source_field=source_field, fields=fields))
     found = answer["aggregations"]
-    cluster = {"term": {fields.root: root}}
+    cluster = {"term": {fields.cluster: root}}
     steps = yield from _timeline(cluster, ready, found, source_field=source_field)
     earliest = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
@@ -147,7 +147,7 @@ def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
             "terms": {"field": source_field, "size": 1, "shard_size": _SOURCES_OF_A_SHARD}
         }
     return {
-        "query": {"term": {fields.root: root}},
+        "query": {"term": {fields.cluster: root}},
         "sort": order("oldest", fields),
         "size": 1,
         "track_total_hits": False,

@@ -212,7 +212,7 @@ def test_an_owner_is_described_in_a_line() -> None:
 
 
 def test_mappings_are_read_from_the_package() -> None:
-    root = dedup_properties("dedup")["dedup"]["properties"]["root"]
+    root = dedup_properties(Fields())["dedup"]["properties"]["root"]
     assert root == {"type": "keyword", "eager_global_ordinals": True}
     assert "near" in article_index(Fields(dedup="near"))["mappings"]["properties"]
     assert forest_index(meta={"format": 1})["mappings"]["_meta"] == {"esdedup": {"format": 1}}

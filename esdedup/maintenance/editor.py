@@ -1,0 +1,234 @@
+"""`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for it."""
+
+import dataclasses
+from typing import Annotated
+
+import pydantic
+from elasticsearch import AsyncElasticsearch, Elasticsearch
+
+from esdedup.arguments import checked
+from esdedup.elastic.execute import execute, execute_async
+from esdedup.elastic.forest.meta import read_meta
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
+from esdedup.elastic.requests import ReadClock, Requests, search
+from esdedup.elastic.stories import Edits, read_edits, refuse_unwritable, settle_edits, write_edits
+from esdedup.errors import ForestMissing, IndexNotReady, SettingError
+from esdedup.fields import EditorialFields, Fields, term_of
+from esdedup.forest.stories import Edit, EditKind, new_story, text_key
+from esdedup.reading.articles import find_article
+from esdedup.reading.scope import ReadyIndex, Scope
+
+_LONGEST_NAME = 200
+_Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
+
+
+class EditRequest(pydantic.BaseModel, frozen=True, extra="forbid"):
+    """What an editor wants: articles are named by their ids."""
+
+    kind: EditKind
+    # merge: the stories of these become one with that of `to`. split: these, with all articles of the same
+    # text, become a story of their own. move: these, with all of the same text, get the story of `to`.
+    ids: tuple[_Id, ...] = pydantic.Field(default=(), max_length=1_000)
+    # Of a merge or a move.
+    to: _Id | None = None
+    # undo: the number of an edit, which may itself have undone another.
+    undoes: int | None = None
+    why: str = pydantic.Field(default="", max_length=1_000)
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "EditRequest":
+        given = (bool(self.ids), self.to is not None, self.undoes is not None)
+        wanted = (self.kind != "undo", self.kind in ("merge", "move"), self.kind == "undo")
+        if given != wanted:
+            names = ("ids", "to", "undoes")
+            needed = " and ".join(name for name, each in zip(names, wanted, strict=True) if each)
+            raise ValueError(f"kind {self.kind!r} takes {needed}, and no other")
+        return self
+
+
+class EditResult(pydantic.BaseModel, frozen=True):
+    """An edit that was made."""
+
+    edit: Edit
+    # How many articles got another story.
+    articles: int
+
+
+class EditHistory(pydantic.BaseModel, frozen=True):
+    """All edits of a forest, the first one first."""
+
+    edits: tuple[Edit, ...]
+    # The numbers of those that were undone.
+    undone: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Desk:
+    """Where edits are kept, and how articles are read."""
+
+    forest: str
+    scope: Scope
+
+
+def make_edit(desk: _Desk, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
+    """Keep what an editor says in the forest, and give the articles of an index their stories.
+
+    Errors are those of `Editor.edit`.
+    """
+    if not 0 < len(by) <= _LONGEST_NAME:
+        raise SettingError(f"the editor's name has {len(by):,} characters; it must have 1 to {_LONGEST_NAME}")
+    ready = yield from _ready(desk, index)
+    yield from refuse_unwritable(tuple(ready.mappings))
+    yield from _settle(desk, ready)
+    while True:
+        edits = yield from read_edits(desk.forest)
+        edit = yield from _edit_of(ready, edits, request, by=by)
+        if (yield from write_edits(desk.forest, edits._replace(edits=(*edits.edits, edit)))):
+            break
+    changed = yield from _settle(desk, ready)
+    return EditResult(edit=edit, articles=changed)
+
+
+def history(desk: _Desk, index: str) -> Requests[EditHistory]:
+    """Return all edits of the forest; the index must have been set up for editors."""
+    yield from _ready(desk, index)
+    edits = yield from read_edits(desk.forest)
+    return EditHistory(edits=edits.edits, undone=tuple(sorted(edits.stories.undone)))
+
+
+def _ready(desk: _Desk, index: str) -> Requests[ReadyIndex]:
+    ready = yield from desk.scope.ready(index, is_fresh=True)
+    if not isinstance(ready.fields, EditorialFields):
+        raise IndexNotReady(
+            f"the index {index!r} has no stories that could be edited: set it up with --editorial, or "
+            "`Dedup.setup(editorial=True)`",
+            index=index,
+        )
+    for name, mapping in ready.mappings.items():
+        forest = mapping.get("_meta", {}).get("esdedup", {}).get("forest")
+        if forest not in (None, desk.forest):
+            raise IndexNotReady(f"the index {name!r} belongs to the forest {forest!r}: name that", index=name)
+    if (yield from read_meta(desk.forest)) is None:
+        raise ForestMissing.of(desk.forest)
+    return ready
+
+
+def _settle(desk: _Desk, ready: ReadyIndex) -> Requests[int]:
+    """Complete all edits in the articles of an index."""
+    edits = yield from read_edits(desk.forest)
+    settled = dict.fromkeys(ready.mappings, len(edits.edits))
+    if all(edits.settled.get(name, 0) == number for name, number in settled.items()):
+        return 0
+    changed = 0
+    for name in ready.mappings:
+        changed += yield from settle_edits(name, ready.fields, edits)
+    while True:
+        later = {name: max(number, edits.settled.get(name, 0)) for name, number in settled.items()}
+        if (yield from write_edits(desk.forest, edits._replace(settled=edits.settled | later))):
+            return changed
+        edits = yield from read_edits(desk.forest)
+
+
+def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
+    number, at_ms = len(edits.edits) + 1, (yield ReadClock())
+    said = {"number": number, "kind": request.kind, "by": by, "at_ms": at_ms, "why": request.why}
+    if request.undoes is not None:
+        if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
+            raise SettingError(f"there is no edit {request.undoes} that could be undone")
+        return Edit(**said, undoes=request.undoes)
+    # By text, the story that articles of it have.
+    story_of: dict[str, str] = {}
+    for each in request.ids:
+        text, story = yield from _text_and_story(ready, edits, each)
+        story_of[text] = story
+    if request.to is None:
+        if len(stories := {*story_of.values()}) > 1:
+            raise SettingError("the articles to split off are of several stories: split them one by one")
+        if not (yield from _leaves_some(ready, *stories, texts=tuple(story_of))):
+            raise SettingError("nothing would be left of the story: all of its articles are to be split off")
+        return Edit(**said, into=new_story(number, at_ms=at_ms), texts=tuple(story_of))
+    _, into = yield from _text_and_story(ready, edits, request.to)
+    others = {text: story for text, story in story_of.items() if story != into}
+    if not others:
+        raise SettingError(f"the articles are of the story of {request.to!r} already")
+    if request.kind == "merge":
+        return Edit(**said, into=into, stories=tuple(dict.fromkeys(others.values())))
+    return Edit(**said, into=into, texts=tuple(others))
+
+
+def _text_and_story(ready: ReadyIndex, edits: Edits, article_id: str) -> Requests[tuple[str, str]]:
+    hit = yield from find_article(ready, article_id)
+    root, fingerprint = (
+        term_of(hit["_source"], name) for name in (ready.fields.root, ready.fields.fingerprint)
+    )
+    return text_key(root or "", fingerprint), edits.stories.of(root or "", fingerprint)
+
+
+def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
+    """Return whether a story has articles of other texts."""
+    of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
+    # A leaf has the root of another text in its field: that text stays.
+    has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}
+    split = [of_texts[0], {"bool": {"filter": [of_texts[1], has_none]}}]
+    query = {"bool": {"filter": {"term": {ready.fields.cluster: story}}, "must_not": split}}
+    (answer,) = yield from search(ready.index, {"query": query, "size": 0, "track_total_hits": True})
+    return bool(answer["hits"]["total"]["value"])
+
+
+class Editor:
+    """Merges and splits stories. Several may work at once, and beside those who feed articles.
+
+    An article that is on its way while an edit is made may keep its story of before; a repair mends that.
+    """
+
+    @checked
+    def __init__(
+        self, client: Elasticsearch, *, forest: str = DEFAULT_FOREST, fields: Fields | None = None
+    ) -> None:
+        """Use a forest; nothing is sent yet. `fields` as for `Reader`."""
+        check_index_name(forest)
+        self._client = client
+        self._desk = _Desk(forest=forest, scope=Scope(fields=fields))
+
+    def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
+        """Do what an editor wants, whose name is kept with it.
+
+        If this is interrupted, the next edit completes it, and so does a repair.
+
+        Args:
+            index: An index, alias or pattern: all indices of the forest that were set up for editors.
+            request: What is wanted.
+            by: The editor's name, of 1 to 200 characters.
+
+        Raises:
+            IndexNotReady: The index was not set up for editors, is read-only, or belongs to another forest.
+            ForestError: There is no such forest.
+            ArticleNotFound: An article is missing.
+            SettingError: The edit would change nothing, or leave nothing of a story that is split.
+        """
+        return execute(self._client, make_edit(self._desk, index, request, by=by))
+
+    def history(self, index: str) -> EditHistory:
+        """Return all edits of the forest of an index."""
+        return execute(self._client, history(self._desk, index))
+
+
+class AsyncEditor:
+    """Does the same as `Editor` with an asynchronous client."""
+
+    @checked
+    def __init__(
+        self, client: AsyncElasticsearch, *, forest: str = DEFAULT_FOREST, fields: Fields | None = None
+    ) -> None:
+        """Use a forest; nothing is sent yet. `fields` as for `Reader`."""
+        check_index_name(forest)
+        self._client = client
+        self._desk = _Desk(forest=forest, scope=Scope(fields=fields))
+
+    async def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
+        """Do what an editor wants; see `Editor.edit`."""
+        return await execute_async(self._client, make_edit(self._desk, index, request, by=by))
+
+    async def history(self, index: str) -> EditHistory:
+        """Return all edits of the forest of an index."""
+        return await execute_async(self._client, history(self._desk, index))

@@ -1,0 +1,343 @@
+"""Editors beside feeding and expiry: lists by brute force over what was said; killed at every request."""
+
+import asyncio
+import collections
+import dataclasses
+from collections.abc import Iterator
+from datetime import timedelta
+from random import Random
+from typing import Any, Literal
+
+import pydantic
+import pytest
+from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
+
+from esdedup import (
+    ArticleNotFound,
+    AsyncEditor,
+    Dedup,
+    Editor,
+    EditRequest,
+    IndexNotReady,
+    Maintenance,
+    Reader,
+    SettingError,
+)
+from esdedup.elastic.execute import execute
+from esdedup.elastic.requests import Requests
+from esdedup.elastic.stories import read_edits
+from esdedup.forest.stories import EditKind
+from esdedup.maintenance import editor as desk
+from esdedup.maintenance.violations import ViolationKind
+from esdedup.reading.scope import Scope
+from tests.sample import articles
+from tests.support.names import new_names
+
+BY = "A. Chen"
+KINDS: tuple[EditKind | Literal["feed"], ...] = ("merge", "merge", "split", "move", "undo", "feed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Newsroom:
+    """An index for editors with some articles, and who works on it."""
+
+    es: Elasticsearch
+    index: str
+    forest: str
+    dedup: Dedup
+    editor: Editor
+
+    def feed(self, some: list[dict[str, Any]]) -> None:
+        actions = ({"_index": self.index, "_id": each["id"], "_source": each} for each in some)
+        helpers.bulk(self.es, self.dedup.enrich(actions, backfill=True), refresh=True)
+
+    def edit(self, kind: EditKind, *ids: str, to: str | None = None, undoes: int | None = None) -> int:
+        request = EditRequest(kind=kind, ids=ids, to=to, undoes=undoes, why="a test")
+        return self.editor.edit(self.index, request, by=BY).articles
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        self.es.indices.refresh(index=self.index)
+        hits = helpers.scan(self.es, index=self.index, query={"query": {"match_all": {}}})
+        return {hit["_id"]: hit["_source"] for hit in hits}
+
+    def stories(self) -> dict[str, str]:
+        return {name: each["dedup"]["story"] for name, each in self.documents().items()}
+
+    def violations(self) -> set[ViolationKind]:
+        found = Maintenance(self.es, forest=self.forest).verify([self.index])
+        return {each.kind for each in found}
+
+
+@pytest.fixture(params=[60])
+def newsroom(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[Newsroom]:
+    with new_names(es) as name:
+        index, forest = name("desk"), name("desk-forest")
+        with Dedup(es, forest=forest, retention=timedelta(days=request.param)) as dedup:
+            dedup.setup(index, forest=forest, editorial=True)
+            yield Newsroom(es, index, forest, dedup, Editor(es, forest=forest))
+
+
+class Model:
+    """Rows by brute force: what editors said is applied to every article, the first time and anew."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, tuple[str, ...], str | None, int | None]] = []
+
+    def stories(self, documents: dict[str, dict[str, Any]]) -> list[set[str]]:
+        """Return the articles of each story."""
+        undone: set[int] = set()
+        for number in range(len(self.said), 0, -1):
+            if (undoes := self.said[number - 1][3]) is not None and number not in undone:
+                undone.add(undoes)
+        text = {
+            name: each["dedup"].get("fingerprint", each["dedup"]["root"]) for name, each in documents.items()
+        }
+        root = {name: each["dedup"]["root"] for name, each in documents.items()}
+        # What articles of a text or a tree belong to, whenever they come.
+        of_text: dict[str, object] = {}
+        of_root: dict[str, object] = {each: each for each in root.values()}
+
+        def story(name: str) -> object:
+            return of_text.get(text[name], of_root[root[name]])
+
+        for number, (kind, ids, to, _) in enumerate(self.said, 1):
+            if number in undone or kind == "undo":
+                continue
+            if kind == "merge":
+                into, merged = story(to or ""), {story(each) for each in ids}
+                for stories in (of_text, of_root):
+                    stories |= {each: into for each, given in stories.items() if given in merged}
+            else:
+                into = f"split {number}" if to is None else story(to)
+                of_text |= {text[each]: into for each in ids}
+        groups = collections.defaultdict(set)
+        for name in documents:
+            groups[story(name)].add(name)
+        return list(groups.values())
+
+
+@pytest.mark.parametrize("newsroom", [3], indirect=True)
+def test_lists_are_what_editors_said_beside_feeding_and_expiry(newsroom: Newsroom) -> None:
+    random, model, coming = Random(33), Model(), list(articles(360))
+    reader = Reader(newsroom.es)
+    newsroom.feed(coming[:120])
+    fed = 120
+    for step in range(40):
+        documents = newsroom.documents()
+        names = sorted(documents)
+        kind = random.choice(KINDS)
+        one, other = random.sample(names, 2)
+        left = [number for number in range(1, len(model.said) + 1) if not is_undone(model, number)]
+        try:
+            if kind == "feed":
+                newsroom.feed(coming[fed : fed + 20])
+                fed += 20
+                newsroom.dedup.expire()
+            elif kind == "undo":
+                if left:
+                    undoes = random.choice(left)
+                    newsroom.edit("undo", undoes=undoes)
+                    model.said.append(("undo", (), None, undoes))
+            else:
+                to = None if kind == "split" else other
+                newsroom.edit(kind, one, to=to)
+                model.said.append((kind, (one,), to, None))
+        except SettingError:
+            pass
+        documents = newsroom.documents()
+        expected = sorted(map(sorted, model.stories(documents)))
+        found = collections.defaultdict(set)
+        for name, story in newsroom.stories().items():
+            found[story].add(name)
+        assert sorted(map(sorted, found.values())) == expected, (step, kind)
+        if step % 5 == 4:
+            for sort in ("similar-desc", "newest", "oldest"):
+                page = reader.list(newsroom.index, sort=sort, size=200)
+                rows = list(page.rows)
+                while page.next:
+                    page = reader.list(newsroom.index, sort=sort, size=200, after=page.next)
+                    rows += page.rows
+                counts = sorted(row.similar + 1 for row in rows)
+                assert counts == sorted(map(len, expected)), (step, sort)
+    assert len(model.said) > 15
+    assert fed > 150
+    assert newsroom.violations() <= {ViolationKind.NODE_GONE}
+
+
+def is_undone(model: Model, number: int) -> bool:
+    undone: set[int] = set()
+    for at in range(len(model.said), 0, -1):
+        if (undoes := model.said[at - 1][3]) is not None and at not in undone:
+            undone.add(undoes)
+    return number in undone
+
+
+def killed_after(requests: Requests[Any], number: int) -> Requests[Any]:
+    """Pass on so many requests of an operation, and then none."""
+    answer = None
+    for _ in range(number):
+        request = requests.send(answer)
+        answer = yield request
+    raise KeyboardInterrupt
+
+
+def three_stories(newsroom: Newsroom) -> list[str]:
+    newsroom.feed(list(articles(60)))
+    by_story: dict[str, list[str]] = collections.defaultdict(list)
+    for name, story in sorted(newsroom.stories().items()):
+        by_story[story].append(name)
+    return [names[0] for names in sorted(by_story.values(), key=len, reverse=True)[:3]]
+
+
+def test_killed_at_any_request_the_next_edit_or_a_repair_completes_it(newsroom: Newsroom) -> None:
+    one, other, third = three_stories(newsroom)
+    before = newsroom.stories()
+    scope = desk._Desk(forest=newsroom.forest, scope=Scope())
+    request = EditRequest(kind="merge", ids=(other,), to=one)
+    for number in range(100):
+        made = len(newsroom.editor.history(newsroom.index).edits)
+        try:
+            execute(newsroom.es, killed_after(desk.make_edit(scope, newsroom.index, request, by=BY), number))
+        except KeyboardInterrupt:
+            pass
+        except RuntimeError:  # the operation has ended
+            break
+        is_kept = len(newsroom.editor.history(newsroom.index).edits) > made
+        if number % 2:
+            Maintenance(newsroom.es, forest=newsroom.forest, wait_s=1).verify([newsroom.index])
+            newsroom.dedup.close()
+            Maintenance(newsroom.es, forest=newsroom.forest).repair([newsroom.index])
+        else:
+            # It says nothing of its own, but first completes what stands.
+            newsroom.edit("move", third, to=one)
+            last = len(newsroom.editor.history(newsroom.index).edits)
+            newsroom.edit("undo", undoes=last)
+        stories = newsroom.stories()
+        assert (stories[one] == stories[other]) is is_kept, number
+        assert not newsroom.violations()
+        if is_kept:
+            newsroom.edit("undo", undoes=made + 1)
+        assert newsroom.stories() == before, number
+    else:
+        pytest.fail("it never ends")
+    assert number > 8
+
+
+def test_an_article_that_arrives_later_belongs_to_the_story(newsroom: Newsroom) -> None:
+    one, other, _ = three_stories(newsroom)
+    newsroom.edit("merge", other, to=one)
+    late = newsroom.documents()[other] | {"id": "late"}
+    late.pop("dedup")
+    newsroom.feed([late])
+    assert newsroom.stories()["late"] == newsroom.stories()[one]
+    assert newsroom.documents()["late"]["dedup"]["root"] == newsroom.documents()[other]["dedup"]["root"]
+    similar = Reader(newsroom.es).similar(newsroom.index, "late", size=100)
+    assert one in {row.id for row in similar.rows}
+
+
+def test_roots_never_change(newsroom: Newsroom) -> None:
+    one, other, third = three_stories(newsroom)
+    roots = {name: each["dedup"]["root"] for name, each in newsroom.documents().items()}
+    newsroom.edit("merge", other, to=one)
+    newsroom.edit("split", other)
+    newsroom.edit("move", third, to=one)
+    assert {name: each["dedup"]["root"] for name, each in newsroom.documents().items()} == roots
+
+
+def test_a_cluster_is_found_by_the_root_that_it_had(newsroom: Newsroom) -> None:
+    one, other, _ = three_stories(newsroom)
+    root = newsroom.stories()[other]
+    newsroom.edit("merge", other, to=one)
+    found = Reader(newsroom.es).cluster(newsroom.index, root, size=100)
+    assert {one, other} <= {row.id for row in found.rows}
+
+
+def test_what_would_change_nothing_or_leave_nothing_is_refused(newsroom: Newsroom) -> None:
+    one, other, third = three_stories(newsroom)
+    members = [name for name, story in newsroom.stories().items() if story == newsroom.stories()[one]]
+    newsroom.edit("merge", other, to=one)
+    refused: list[tuple[EditKind, tuple[str, ...], str | None, int | None, str]] = [
+        ("merge", (other,), one, None, "already"),
+        ("move", (other,), one, None, "already"),
+        ("split", (one, third), None, None, "several"),
+        ("undo", (), None, 2, "no edit 2"),
+    ]
+    for kind, ids, to, undoes, words in refused:
+        with pytest.raises(SettingError, match=words):
+            newsroom.edit(kind, *ids, to=to, undoes=undoes)
+    newsroom.edit("undo", undoes=1)
+    with pytest.raises(SettingError, match="nothing would be left"):
+        newsroom.edit("split", *members)
+    with pytest.raises(SettingError, match="no edit 1"):
+        newsroom.edit("undo", undoes=1)
+    with pytest.raises(ArticleNotFound):
+        newsroom.edit("split", "none")
+    with pytest.raises(pydantic.ValidationError, match="takes ids and to"):
+        EditRequest(kind="merge", ids=("1",))
+    assert not newsroom.violations()
+
+
+def test_an_index_that_is_read_only_or_not_for_editors_says_so(newsroom: Newsroom, es: Elasticsearch) -> None:
+    one, other, _ = three_stories(newsroom)
+    es.indices.add_block(index=newsroom.index, block="write")
+    with pytest.raises(IndexNotReady, match="read-only"):
+        newsroom.edit("merge", other, to=one)
+    assert not newsroom.editor.history(newsroom.index).edits
+    with new_names(es) as name:
+        plain = name("plain")
+        newsroom.dedup.setup(plain)
+        with pytest.raises(IndexNotReady, match="--editorial"):
+            newsroom.editor.history(plain)
+        with pytest.raises(SettingError, match="routed by root"):
+            newsroom.dedup.setup(name("routed"), route_by_root=True, editorial=True)
+
+
+def test_an_index_with_articles_becomes_one_for_editors(es: Elasticsearch) -> None:
+    with new_names(es) as name:
+        index, forest = name("late"), name("late-forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            actions = ({"_index": index, "_id": each["id"], "_source": each} for each in articles(60))
+            helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
+            rows = len(Reader(es).list(index, size=100).rows)
+            dedup.setup(index, editorial=True)
+            dedup.setup(index, editorial=True)
+        newsroom = Newsroom(es, index, forest, dedup, Editor(es, forest=forest))
+        roots = {key: each["dedup"]["root"] for key, each in newsroom.documents().items()}
+        assert newsroom.stories() == roots
+        assert len(Reader(es).list(index, size=100).rows) == rows
+        assert not newsroom.violations()
+
+
+def test_damaged_stories_are_found_and_repaired_and_a_rebuild_keeps_what_was_said(newsroom: Newsroom) -> None:
+    one, other, _ = three_stories(newsroom)
+    newsroom.edit("merge", other, to=one)
+    expected = newsroom.stories()
+    newsroom.es.update(index=newsroom.index, id=other, doc={"dedup": {"story": "nonsense"}}, refresh=True)
+    assert newsroom.violations() == {ViolationKind.OTHER_STORY}
+    newsroom.dedup.close()
+    maintenance = Maintenance(newsroom.es, forest=newsroom.forest)
+    assert maintenance.repair([newsroom.index]) == {ViolationKind.OTHER_STORY: 1}
+    assert newsroom.stories() == expected
+    maintenance.rebuild([newsroom.index], replace=True)
+    assert newsroom.editor.history(newsroom.index).edits
+    assert not newsroom.violations()
+
+
+def test_two_editors_at_once_lose_nothing(newsroom: Newsroom, elasticsearch_url: str) -> None:
+    three_stories(newsroom)
+    one, *others = sorted({story: name for name, story in newsroom.stories().items()}.values())
+
+    async def both() -> None:
+        async with AsyncElasticsearch(elasticsearch_url) as client:
+            editor = AsyncEditor(client, forest=newsroom.forest)
+            requests = (EditRequest(kind="merge", ids=(each,), to=one) for each in others[:6])
+            await asyncio.gather(*(editor.edit(newsroom.index, each, by=BY) for each in requests))
+            assert len((await editor.history(newsroom.index)).edits) == 6
+
+    asyncio.run(both())
+    stories = newsroom.stories()
+    assert len({stories[each] for each in (one, *others[:6])}) == 1
+    assert not newsroom.violations()
+    edits = execute(newsroom.es, read_edits(newsroom.forest))
+    assert edits.settled == {newsroom.index: 6}

@@ -1,0 +1,105 @@
+"""What editors said: the story of an article, compared with a model that goes over all articles."""
+
+import itertools
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.forest.stories import NO_STORIES, Edit, Stories, new_story, text_key
+
+# Texts with their roots: r1 is the text of a root, r1.a and r1.b of its leaves; ~x has no fingerprint.
+TEXTS = [
+    ("r1", "r1"),
+    ("r1", "r1.a"),
+    ("r1", "r1.b"),
+    ("r2", "r2"),
+    ("r2", "r2.a"),
+    ("r3", "r3"),
+    ("~x", None),
+]
+
+
+def by_model(edits: list[Edit]) -> dict[tuple[str, str | None], str]:
+    """Return the stories of all texts, by doing to each what every edit says that was not undone."""
+    undone: set[int] = set()
+    for edit in reversed(edits):
+        if edit.undoes and edit.number not in undone:
+            undone.add(edit.undoes)
+    # Every name that a root or a split ever had, with the story that it stands for now.
+    names = {root: root for root, _ in TEXTS} | {edit.into: edit.into for edit in edits if edit.into}
+    own: dict[str, str] = {}
+    for edit in edits:
+        if edit.number in undone or edit.into is None:
+            continue
+        into = names[edit.into]
+        own |= dict.fromkeys(edit.texts, into)
+        merged = {names[each] for each in edit.stories}
+        names = {name: into if story in merged else story for name, story in names.items()}
+        own = {text: into if story in merged else story for text, story in own.items()}
+    return {(root, text): own.get(text or root, names[root]) for root, text in TEXTS}
+
+
+@st.composite
+def edit_lists(draw: st.DrawFn) -> list[Edit]:
+    edits: list[Edit] = []
+    for number in range(1, draw(st.integers(1, 9))):
+        stories = Stories(edits)
+        kind = draw(st.sampled_from(("merge", "split", "move", "undo")))
+        one, other = draw(st.permutations(TEXTS))[:2]
+        said: dict[str, Any] = {"number": number, "kind": kind, "by": "A. Chen", "at_ms": number}
+        if kind == "undo":
+            left = [edit.number for edit in edits if edit.number not in stories.undone]
+            if left:
+                edits.append(Edit(**said, undoes=draw(st.sampled_from(left))))
+        elif kind == "merge":
+            edits.append(Edit(**said, into=stories.of(*one), stories=(stories.of(*other),)))
+        else:
+            into = new_story(number, at_ms=number) if kind == "split" else stories.of(*other)
+            edits.append(Edit(**said, into=into, texts=(text_key(*one),)))
+    # Where nothing could be undone, a number would be missing.
+    renumbered = {edit.number: at for at, edit in enumerate(edits, 1)}
+    return [
+        edit.model_copy(
+            update={
+                "number": renumbered[edit.number],
+                "undoes": None if edit.undoes is None else renumbered[edit.undoes],
+            }
+        )
+        for edit in edits
+    ]
+
+
+@given(edit_lists())
+def test_stories_are_those_of_the_model(edits: list[Edit]) -> None:
+    stories = Stories(edits)
+    assert {(root, text): stories.of(root, text) for root, text in TEXTS} == by_model(edits)
+
+
+@given(edit_lists(), st.integers(0, 8))
+def test_articles_with_another_story_than_before_are_found(edits: list[Edit], known: int) -> None:
+    before, after = Stories(edits[:known]), Stories(edits)
+    roots, texts = after.changed_since(before)
+    for root, text in TEXTS:
+        if before.of(root, text) != after.of(root, text):
+            assert root in roots or text_key(root, text) in texts
+    assert after.changed_since(after) == (set(), set())
+
+
+def test_an_undone_edit_counts_as_if_it_had_never_been_made() -> None:
+    merge = Edit(number=1, kind="merge", by="A", at_ms=1, into="r1", stories=("r2",))
+    undo = Edit(number=2, kind="undo", by="A", at_ms=2, undoes=1)
+    redo = Edit(number=3, kind="undo", by="A", at_ms=3, undoes=2)
+    found = [Stories(said).of("r2", "r2") for said in ([merge], [merge, undo], [merge, undo, redo])]
+    assert found == ["r1", "r2", "r1"]
+    assert NO_STORIES.of("r2", "r2") == "r2"
+
+
+def test_stories_that_are_merged_the_other_way_after_an_undoing_end_somewhere() -> None:
+    said = [("r1", "r2"), ("r2", "r1"), ("r3", "r1")]
+    edits = [
+        Edit(number=number, kind="merge", by="A", at_ms=number, into=into, stories=(story,))
+        for number, (into, story) in enumerate(said, 1)
+    ]
+    for some in itertools.permutations(edits):
+        assert len({Stories(some).of(each, each) for each in ("r1", "r2", "r3")}) == 1

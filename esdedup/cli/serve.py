@@ -18,6 +18,7 @@ def serve(
     port: options.Port = 8000,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     allow_origin: Annotated[list[str] | None, typer.Option(metavar="ORIGIN")] = None,
+    editor_header: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     time_zone: options.TimeZone = "UTC",
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -34,6 +35,9 @@ def serve(
             Addresses, localhost and --host need none. Requests for other names are refused.
         allow_origin: The origin of another site, such as https://desk.example, whose pages may read the JSON,
             feeds and exports (CORS); may be repeated. * allows every site that its readers visit.
+        editor_header: The header in which a proxy names whoever may merge and split stories, such as
+            X-Remote-User. The proxy must overwrite what visitors send, and nobody may get past it.
+            Default: nobody may.
     """
     profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     require_extra("serve")
@@ -56,6 +60,7 @@ def serve(
         hosts={host, *(allow_host or ())},
         origins=allow_origin or (),
         time_zone=time_zone,
+        editor_header=editor_header,
     )
     listening = listen(host, port)
     address = address_of(listening)

@@ -235,7 +235,8 @@ async def timeline(site: CurrentSite, asked: Annotated[OfArticle, Query()]) -> T
     return bounded(await site.reader.timeline(site.index, found.root or ""))
 
 
-def _check_is_json(request: Request) -> None:
+def check_is_json(request: Request) -> None:
+    """Refuse a body that does not say that it is JSON."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not media_type.endswith(("/json", "+json")):
         raise SettingError(
@@ -244,7 +245,7 @@ def _check_is_json(request: Request) -> None:
         )
 
 
-@router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(_check_is_json)])
+@router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(check_is_json)])
 async def similar_to_text(site: CurrentSite, body: Text, asked: Annotated[Paged, Query()]) -> SimilarPage:
     """The articles of the cluster that the text would join if it arrived now. Nothing is written.
 

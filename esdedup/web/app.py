@@ -16,24 +16,25 @@ from esdedup.elastic.execute import AskedAsync
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.maintenance.editor import AsyncEditor
 from esdedup.messages import translatable
 from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.limits import Guard
 from esdedup.times import zone_named
-from esdedup.web import api, article_page, comparison, downloads, languages, list_page, try_out
+from esdedup.web import api, article_page, comparison, downloads, editing, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
-from esdedup.web.site import Marking, Site
+from esdedup.web.site import Editing, Marking, Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
 # Beyond the time in which an answer must be ready.
 _MARGIN_S = 5.0
-_PAGES = (try_out, downloads, list_page, article_page, comparison, languages)
+_PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
 _ROUTERS = [api.router, comparison.api_router, *(each.router for each in _PAGES)]
 
 
@@ -49,6 +50,7 @@ def create_app(
     origins: Collection[str] = (),
     time_zone: str = "UTC",
     ask_owner: AskedAsync | None = None,
+    editor_header: str | None = None,
 ) -> ASGIApp:
     """Return an application that shows one index. Its links begin with the root path of the server.
 
@@ -64,6 +66,8 @@ def create_app(
             ``https://desk.example``; ``*`` are all.
         time_zone: That of visitors whose browser does not say one, and of programs.
         ask_owner: Asks the forest's owner, if that is in this process, what it would decide for a text.
+        editor_header: The header in which a proxy names whoever may edit stories: it must overwrite what
+            visitors send. None: nobody may.
 
     Raises:
         SettingError: An origin is none, or there is no such time zone.
@@ -88,7 +92,10 @@ def create_app(
     )
     if ask_owner is not None:
         reader = asking_owner(reader, ask_owner)
-    site = Site(reader=reader, index=index, marking=Marking(reader))
+    at_work = None
+    if editor_header is not None:
+        at_work = Editing(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
+    site = Site(reader=reader, index=index, marking=Marking(reader), editing=at_work)
     app.state.site_of, app.state.time_zone = lambda _: site, zone_named(time_zone).key
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")

@@ -10,7 +10,7 @@ from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.site import CurrentSite
+from esdedup.web.site import CurrentSite, editor_name
 
 View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""
@@ -64,4 +64,5 @@ async def article_page(
         other_sources=other_sources,
         form=PageForm.of_address(listed),
         listed=listed,
+        editor=editor_name(request, site),
     )

@@ -114,7 +114,7 @@ async def comparison_page(
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
     """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
-    first, second = await _article(site, one), await _article(site, other)
+    first, second = await article_at(site, one), await article_at(site, other)
     is_one_article = (first.index, first.id) == (second.index, second.id)
     return render(
         "comparison.html",
@@ -131,7 +131,8 @@ async def comparison_page(
     )
 
 
-async def _article(site: Site, place: str) -> FullArticle:
+async def article_at(site: Site, place: str) -> FullArticle:
+    """Return the article that a value of a form names: see `read_place`."""
     index, article_id = read_place(place)
     if index is not None or article_id != place:
         try:

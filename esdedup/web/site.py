@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from fastapi import Depends, Request
 
 from esdedup.errors import EsdedupError, SettingError
+from esdedup.maintenance.editor import AsyncEditor
 from esdedup.messages import translatable
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
@@ -94,6 +95,14 @@ def _reason(error: EsdedupError) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Editing:
+    """How editors work, and the header in which a proxy names them."""
+
+    editor: AsyncEditor
+    header: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Site:
     """The index that is served."""
 
@@ -104,6 +113,8 @@ class Site:
     exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
     # Where days are meant, and times that name no zone.
     time_zone: str = "UTC"
+    # None: nobody may edit stories here.
+    editing: Editing | None = None
     # What stands before the paths of all pages, where the server has other things too.
     prefix: str = ""
 
@@ -118,6 +129,15 @@ async def site_of(request: Request) -> Site:
     """Return what a request reads, as its application says."""
     site: Site = request.app.state.site_of(request)
     return dataclasses.replace(site, time_zone=zone_of(request).key)
+
+
+def editor_name(request: Request, site: Site) -> str | None:
+    """Return the name of the editor whom a proxy names; None if it names none."""
+    if site.editing is None:
+        return None
+    named = request.headers.get(site.editing.header, "")
+    # Headers are read as Latin-1, and proxies write UTF-8.
+    return named.encode("latin-1").decode("utf-8", "replace").strip() or None
 
 
 def zone_of(request: Request) -> ZoneInfo:

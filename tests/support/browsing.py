@@ -83,7 +83,7 @@ class SampleSite:
 
 
 @contextlib.contextmanager
-def sample_site(es: Elasticsearch, url: str, index: str, forest: str) -> Iterator[SampleSite]:
+def sample_site(es: Elasticsearch, url: str, index: str, forest: str, *options: str) -> Iterator[SampleSite]:
     """Serve an index of the sample's articles."""
-    with served("--index", index, "--forest", forest, "--url", url) as address:
+    with served("--index", index, "--forest", forest, "--url", url, *options) as address:
         yield SampleSite(address, index, Reader(es, forest=forest))

@@ -1,0 +1,99 @@
+"""Editing stories over HTTP, for those whom a proxy names: by forms on the pages, and as JSON."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+import pydantic
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from esdedup.errors import SettingError
+from esdedup.maintenance.editor import AsyncEditor, EditHistory, EditRequest, EditResult
+from esdedup.messages import translatable
+from esdedup.serving.refusals import Refused
+from esdedup.web.api import PREFIX, check_is_json
+from esdedup.web.comparison import article_at
+from esdedup.web.formats import article_address
+from esdedup.web.rendering import render
+from esdedup.web.site import CurrentSite, Site, editor_name
+
+_MOST_FIELDS = 16
+
+router = APIRouter(include_in_schema=False)
+
+
+class _Editing(pydantic.BaseModel, frozen=True, arbitrary_types_allowed=True):
+    """An editor at work."""
+
+    editor: AsyncEditor
+    by: str
+
+
+async def _editing(request: Request, site: CurrentSite) -> _Editing:
+    """Return who edits; refuse those whom no proxy names."""
+    by = editor_name(request, site)
+    if site.editing is None or by is None:
+        raise Refused(
+            translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
+            status=403,
+            kind="not_an_editor",
+        )
+    return _Editing(editor=site.editing.editor, by=by)
+
+
+Editing = Annotated[_Editing, Depends(_editing)]
+
+
+@router.get(f"{PREFIX}/edits")
+async def edits(site: CurrentSite, editing: Editing) -> EditHistory:
+    """What editors said of the stories."""
+    return await editing.editor.history(site.index)
+
+
+@router.post(f"{PREFIX}/edits", dependencies=[Depends(check_is_json)])
+async def edit(site: CurrentSite, editing: Editing, body: EditRequest) -> EditResult:
+    """Merge or split stories, move articles, or undo it."""
+    return await editing.editor.edit(site.index, body, by=editing.by)
+
+
+@router.get("/edits", response_class=HTMLResponse)
+async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> HTMLResponse:
+    """Show what editors said, the latest first, with a button to undo each."""
+    history = await editing.editor.history(site.index)
+    latest = history.edits[-_MOST_SHOWN:][::-1]
+    return render("edits.html", request, edits=latest, undone=history.undone, total=len(history.edits))
+
+
+_MOST_SHOWN = 200
+
+
+@router.post("/edit")
+async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) -> RedirectResponse:
+    """Do what a form says, and lead back to the article, or to what editors said."""
+    given = dict(parse_qsl((await request.body()).decode(errors="replace"), max_num_fields=_MOST_FIELDS))
+    kind, why = given.get("kind"), given.get("why", "").strip()
+    prefix = request.scope.get("root_path", "")
+    if kind == "undo":
+        wanted = _checked({"kind": kind, "undoes": given.get("number"), "why": why})
+        await editing.editor.edit(site.index, wanted, by=editing.by)
+        return RedirectResponse(f"{prefix}/edits", status_code=303)
+    article = await site.article(given.get("id", ""), in_index=given.get("index") or None)
+    to = await _other(site, given.get("to", "").strip()) if kind != "split" else None
+    wanted = _checked({"kind": kind, "ids": [article.id], "to": to, "why": why})
+    await editing.editor.edit(site.index, wanted, by=editing.by)
+    address = article_address(site.index, article, listed=given.get("listed", ""))
+    return RedirectResponse(f"{prefix}{address}#similar", status_code=303)
+
+
+async def _other(site: Site, place: str) -> str:
+    if not place:
+        raise SettingError("name an article of the other story, by its id or the address of its page")
+    return (await article_at(site, place)).id
+
+
+def _checked(values: Mapping[str, Any]) -> EditRequest:
+    try:
+        return EditRequest.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise SettingError(f"the form cannot be read: {error.errors()[0]['msg']}") from error

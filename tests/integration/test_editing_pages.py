@@ -1,0 +1,137 @@
+"""Editors at work over HTTP: whom a proxy names, forms, JSON, and what others are refused."""
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlencode
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import Dedup
+from tests import sample
+from tests.support.asgi import Request, Response, requests
+from tests.support.forests import feed
+from tests.support.names import new_names
+
+HEADER = "x-remote-user"
+NAMED = {HEADER: "陈编辑"}
+JSON = {"content-type": "application/json"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+class Pages:
+    """The pages of an index whose stories may be edited."""
+
+    def __init__(self, es: Elasticsearch, url: str, index: str, forest: str) -> None:
+        self.es, self.url, self.index, self.forest = es, url, index, forest
+
+    def send(self, *given: Request, header: str | None = HEADER) -> list[Response]:
+        return requests(self.url, self.index, given, of={"forest": self.forest, "editor_header": header})
+
+    def form(self, headers: Mapping[str, str] = NAMED, **values: str) -> Response:
+        body = urlencode(values).encode()
+        (answer,) = self.send(Request(path="/edit", method="POST", headers={**FORM, **headers}, body=body))
+        return answer
+
+    def stories(self) -> dict[str, str]:
+        self.es.indices.refresh(index=self.index)
+        hits = self.es.search(index=self.index, size=1_000)["hits"]["hits"]
+        return {hit["_id"]: hit["_source"]["dedup"]["story"] for hit in hits}
+
+    def two(self) -> tuple[str, str]:
+        one, other, *_ = sorted({story: name for name, story in self.stories().items()}.values())
+        return one, other
+
+
+@pytest.fixture
+def pages(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Pages]:
+    with new_names(es) as name:
+        index, forest = name("desk"), name("forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index, editorial=True)
+            feed(es, dedup, index, [{"_id": each["id"], **each} for each in sample.articles(40)])
+        yield Pages(es, elasticsearch_url, index, forest)
+
+
+def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
+    one, other = pages.two()
+    before = pages.stories()
+    answer = pages.form(kind="merge", id=one, to=f"/article?id={other}", why="one fire", listed="q=the")
+    assert answer.status == 303, answer.body
+    assert answer.headers["location"].startswith(f"/article?id={one}")
+    stories = pages.stories()
+    assert stories[one] == stories[other] == before[other]
+    (listed,) = pages.send(Request(path="/edits", headers=NAMED))
+    for word in ("陈编辑", "one fire", "merged stories"):
+        assert word in html.unescape(listed.body)
+    assert pages.form(kind="undo", number="1").status == 303
+    assert pages.stories() == before
+    assert pages.form(kind="move", id=one, to=other, why="").status == 303
+    assert pages.form(kind="split", id=one, to=other).status == 303
+    assert pages.stories()[one].startswith("story-")
+
+
+def test_programs_edit_as_json(pages: Pages) -> None:
+    one, other = pages.two()
+    headers = NAMED | JSON
+    body = json.dumps({"kind": "merge", "ids": [one], "to": other}).encode()
+    made, history = pages.send(
+        Request(path="/api/v1/edits", method="POST", headers=headers, body=body),
+        Request(path="/api/v1/edits", headers=NAMED),
+    )
+    assert made.status == 200, made.body
+    assert made.json["edit"]["by"] == "陈编辑"
+    assert made.json["articles"] > 0
+    assert history.json == {"edits": [made.json["edit"]], "undone": []}
+
+
+@pytest.mark.parametrize("header", [HEADER, None])
+def test_those_whom_no_proxy_names_edit_nothing(pages: Pages, header: str | None) -> None:
+    one, other = pages.two()
+    before, headers = pages.stories(), {} if header else NAMED
+    body = urlencode({"kind": "merge", "id": one, "to": other}).encode()
+    given = [
+        Request(path="/edit", method="POST", headers=FORM | headers, body=body),
+        Request(path="/edits", headers=headers),
+        Request(path="/api/v1/edits", headers=headers),
+        Request(
+            path="/api/v1/edits", method="POST", headers={"content-type": "application/json"}, body=b"{}"
+        ),
+    ]
+    assert [each.status for each in pages.send(*given, header=header)] == [403] * 4
+    assert pages.stories() == before
+    (shown,) = pages.send(Request(path="/article", query=f"id={one}", headers=headers), header=header)
+    assert 'action="/edit"' not in shown.body
+
+
+def test_pages_of_other_sites_edit_nothing(pages: Pages) -> None:
+    one, other = pages.two()
+    before = pages.stories()
+    for foreign in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert pages.form(headers=NAMED | foreign, kind="merge", id=one, to=other).status == 403
+    assert pages.stories() == before
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [
+        ({"kind": "merge"}, 400),
+        ({"kind": "nonsense", "to": "two"}, 400),
+        ({"kind": "split", "id": "none"}, 404),
+        ({"kind": "undo", "number": "7"}, 400),
+        ({"kind": "undo", "number": "x"}, 400),
+        ({"kind": "merge", "to": "none"}, 404),
+        ({"kind": "merge", "to": "own"}, 400),
+        ({}, 400),
+    ],
+)
+def test_forms_that_say_nothing_possible_are_refused(
+    pages: Pages, values: dict[str, str], status: int
+) -> None:
+    one, other = pages.two()
+    given = {"id": one} | {key: {"own": one, "two": other}.get(each, each) for key, each in values.items()}
+    answer = pages.form(NAMED, **given)
+    assert answer.status == status, answer.body
+    assert not re.search("Traceback|pydantic", answer.body)

@@ -7,11 +7,12 @@ import pytest
 from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser
 
-from esdedup import Dedup
+from esdedup import Dedup, Reader
+from tests.acceptance.conftest import Run
 from tests.acceptance.test_frame import RULES, barriers
 from tests.support.browsing import LOCALES, SampleSite, sample_site, watched
 from tests.support.forests import ARTICLES, feed
-from tests.support.names import new_names
+from tests.support.names import Names, new_names
 
 WORDS = {"en": ("Merge both stories", "Undo edit 1"), "zh": ("合并两组", "撤销第 1 条")}
 
@@ -66,3 +67,41 @@ def test_visitors_see_nothing_of_it(desk: SampleSite, browser: Browser) -> None:
     with watched(browser, "wide", locale="en-GB") as page:
         page.goto(f"{desk.address}/article?id={desk.largest[0]}")
         assert page.locator("#editing").count() == 0
+
+
+def test_the_commands_say_what_was_done_and_what_cannot_be(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("desk"), index_name("desk-forest")
+    at = {"url": elasticsearch_url}
+    assert run("setup", index, "--editorial", "--forest", forest, **at).code == 0
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, ARTICLES)
+    rows = Reader(es).list(index, sort="similar-desc", size=3).rows
+    one, other, third = (row.id for row in rows)
+    where = ("--index", index, "--forest", forest, "--by", "A. Chen")
+    merged = run("merge", one, other, *where, "--why", "one fire", "--json", **at)
+    assert merged.code == 0, merged.err
+    assert merged.json["articles"] == rows[1].similar + 1
+    assert Reader(es).similar(index, one).total == rows[0].similar + rows[1].similar + 1
+    moved = run("move", third, "--to", one, *where, **at)
+    assert moved.code == 0, moved.err
+    assert "edit 2:" in moved.out
+    split = run("split", third, *where, **at)
+    assert split.code == 0, split.err
+    assert run("edits", "--undo", "1", *where, **at).code == 0
+    listed = run("edits", "--index", index, "--forest", forest, **at)
+    assert [word in listed.out for word in ("merge", "one fire", "undone", "undo 1", "A. Chen")] == [True] * 5
+    assert run("verify", "--index", index, "--forest", forest, **at).code == 0
+    for command, code, words in (
+        (("merge", one, *where), 2, "at least two"),
+        (("merge", one, "none", *where), 1, "no article"),
+        (("merge", one, one, *where), 2, "already"),
+        (("edits", "--undo", "1", *where), 2, "no edit 1"),
+        (("edits", "--undo", "1", "--index", index, "--forest", forest), 2, "--by"),
+        (("split", one, *where[:2], "--forest", index_name("none"), "--by", "x"), 3, "forest"),
+    ):
+        refused = run(*command, **at)
+        assert refused.code == code, (command, refused.err)
+        assert words in refused.err
+        assert "Traceback" not in refused.err

@@ -32,6 +32,7 @@ from esdedup.maintenance.violations import ViolationKind
 from esdedup.reading.scope import Scope
 from tests.sample import articles
 from tests.support.names import new_names
+from tests.support.sidecar_process import running
 
 BY = "A. Chen"
 KINDS: tuple[EditKind | Literal["feed"], ...] = ("merge", "merge", "split", "move", "undo", "feed")
@@ -233,6 +234,35 @@ def test_an_article_that_arrives_later_belongs_to_the_story(newsroom: Newsroom) 
     assert newsroom.documents()["late"]["dedup"]["root"] == newsroom.documents()[other]["dedup"]["root"]
     similar = Reader(newsroom.es).similar(newsroom.index, "late", size=100)
     assert one in {row.id for row in similar.rows}
+
+
+def test_a_sidecar_knows_what_was_said_without_being_told(newsroom: Newsroom, elasticsearch_url: str) -> None:
+    one, other, _ = three_stories(newsroom)
+    late = {name: each for name, each in newsroom.documents().items() if name in (one, other)}
+    newsroom.dedup.close()
+    with running(elasticsearch_url, forest=newsroom.forest) as process:
+        steps: tuple[EditKind, ...] = ("merge", "undo")
+        for said in steps:
+            undoes = 1 if said == "undo" else None
+            newsroom.edit(said, *([] if undoes else [other]), to=None if undoes else one, undoes=undoes)
+            feeder = Dedup(newsroom.es, forest=newsroom.forest, sidecar=process.url)
+            actions = [
+                {
+                    "_index": newsroom.index,
+                    "_id": f"{said}-{name}",
+                    "_source": {**each, "id": f"{said}-{name}"},
+                }
+                for name, each in late.items()
+            ]
+            with feeder:
+                helpers.bulk(newsroom.es, feeder.enrich(actions), refresh=True)
+            client = Elasticsearch(process.url)
+            helpers.bulk(client, [each | {"_id": f"raw-{each['_id']}"} for each in actions], refresh=True)
+            stories = newsroom.stories()
+            for door in (said, f"raw-{said}"):
+                is_one = stories[f"{door}-{one}"] == stories[f"{door}-{other}"]
+                assert is_one is (said == "merge"), door
+    assert not newsroom.violations()
 
 
 def test_roots_never_change(newsroom: Newsroom) -> None:

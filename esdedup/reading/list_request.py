@@ -196,8 +196,8 @@ class SortResult:
     # The sort values of the last one, if the next page can start after them.
     place: list[Any] | None = None
     has_more: bool
-    # Articles that match the query, on all pages.
-    total_articles: int
+    # The answers to the searches that were sent beside those of the sort.
+    beside: list[Any]
     order_exact: bool = True
     # Whether reading stopped before the page was full, though there may be more rows.
     is_cut_short: bool = False

@@ -125,9 +125,21 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     if request.min_sources or request.sort == "sources-desc":
         field = ready.required_source_field()
     request = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
-    result = yield from sorted_articles(request, start, ready, scope.tuning)
-    counter = _RowCounter(request=request, tuning=scope.tuning, total_articles=result.total_articles)
-    rows, for_rows, (not_enriched, *new) = yield from _counted(request, result, counter)
+    beside = [count_articles(request), count_not_enriched(request)]
+    if request.arrived_since_ms is not None:
+        beside.append(count_new(request, request.arrived_since_ms))
+    counts = len(beside)
+    if request.dedup:
+        beside.append(estimate_rows(request, partitions=scope.tuning.estimate_partitions))
+    result = yield from sorted_articles(request, start, ready, scope.tuning, beside=beside)
+    total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in result.beside[:counts])
+    counter = _RowCounter(
+        request=request,
+        tuning=scope.tuning,
+        total_articles=total_articles,
+        estimate=next(iter(result.beside[counts:]), None),
+    )
+    rows, for_rows = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
         # Only details compare texts, which needs what makes fingerprints.
@@ -139,7 +151,7 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
         rows=rows,
         total_rows=total_rows,
         total_rows_exact=is_exact,
-        total_articles=result.total_articles,
+        total_articles=total_articles,
         not_enriched=not_enriched,
         not_set_up=ready.not_set_up,
         new_articles=new[0] if new else None,
@@ -154,25 +166,18 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
 
 def _counted(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
-) -> Requests[tuple[tuple[Row, ...], list[Any], list[int]]]:
-    """Turn articles into rows, and count, in one request.
-
-    Return the rows, the answer about all rows, and how many articles have no root and, if asked, are new.
-    """
+) -> Requests[tuple[tuple[Row, ...], Any]]:
+    """Turn articles into rows, and count, in one request; return the rows, and the answer about all rows."""
     roots = [root_of(hit, request.fields) for hit in result.hits]
     has_heads = not request.dedup or result.are_heads or request.order_of_heads == request.order
     groups = [
         [] if has_heads or not roots else [heads(request, request.order_of_heads, roots)],
         _counts_of_each(request, list(dict.fromkeys(roots))),
         counter.searches(),
-        [count_not_enriched(request)],
     ]
-    if request.arrived_since_ms is not None:
-        groups[-1].append(count_new(request, request.arrived_since_ms))
-    answers = iter((yield from search(request.searched, *itertools.chain.from_iterable(groups))))
-    for_heads, for_clusters, for_rows, for_articles = (
-        list(itertools.islice(answers, len(group))) for group in groups
-    )
+    searches = list(itertools.chain.from_iterable(groups))
+    answers = iter((yield from search(request.searched, *searches)) if searches else ())
+    for_heads, for_clusters, for_rows = (list(itertools.islice(answers, len(group))) for group in groups)
     shown = {root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
     counts = _counts_of_clusters(for_clusters)
     rows = tuple(
@@ -181,7 +186,7 @@ def _counted(
         # A cluster that was deleted meanwhile has no counts.
         if root in counts
     )
-    return rows, for_rows, [each["hits"]["total"]["value"] for each in for_articles]
+    return rows, next(iter(for_rows), counter.estimate)
 
 
 def _counts_of_each(request: ListRequest, roots: Sequence[str]) -> list[Query]:
@@ -213,24 +218,25 @@ class _RowCounter:
     request: ListRequest
     tuning: Tuning
     total_articles: int
+    # The answer to an estimate from some partitions; None without dedup: rows are articles.
+    estimate: Any
 
     def searches(self) -> list[Query]:
-        """Return the search that counts or estimates rows; none without dedup: rows are articles."""
-        if not self.request.dedup:
+        """Return the search that counts or estimates rows; none if the estimate does."""
+        if self.estimate is None or self.total_articles > self.tuning.many_articles:
             return []
         if self.total_articles <= self.tuning.few_articles:
             return [count_rows(self.request, up_to=self.tuning.exact_rows, is_few=True)]
-        is_many = self.total_articles > self.tuning.many_articles
-        return [estimate_rows(self.request, partitions=self.tuning.estimate_partitions if is_many else None)]
+        return [estimate_rows(self.request)]
 
-    def rows(self, answers: Sequence[Any]) -> Requests[tuple[int, bool]]:
-        """Return the number of rows by the answer to the search, if any, and whether it is exact."""
-        if not answers:
+    def rows(self, answer: Any) -> Requests[tuple[int, bool]]:
+        """Return the number of rows by the answer to the search, or the estimate; and whether it is exact."""
+        if answer is None:
             return self.total_articles, True
         if self.total_articles <= self.tuning.few_articles:
-            rows, is_exact = int(answers[0]["aggregations"]["rows"]["count"]), True
+            rows, is_exact = int(answer["aggregations"]["rows"]["count"]), True
         else:
-            rows, is_exact = yield from self._counted_or_estimated(answers[0])
+            rows, is_exact = yield from self._counted_or_estimated(answer)
         if self.request.is_filtered:
             rows, is_exact = yield from self._shown(rows)
         return rows, is_exact

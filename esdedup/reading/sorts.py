@@ -19,6 +19,7 @@ roots, up to a limit. If the order is not proved at the limit, the result says t
 import collections
 import dataclasses
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic import limits
@@ -37,34 +38,36 @@ _MAX_EXCLUDED = 1_000
 
 
 def sorted_articles(
-    request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
+    request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning, *, beside: Sequence[Query]
 ) -> Requests[SortResult]:
-    """Find the articles on a page."""
+    """Find the articles on a page; send other searches beside the first one.
+
+    The first of those counts the matching articles.
+    """
     if request.is_by_time:
-        return (yield from _by_time(request, start, tuning))
+        return (yield from _by_time(request, start, tuning, beside))
     if request.is_by_count:
-        return (yield from _by_count(request, start, ready, tuning))
-    return (yield from _by_relevance(request, start))
+        return (yield from _by_count(request, start, ready, tuning, beside))
+    return (yield from _by_relevance(request, start, beside))
 
 
-def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
+def _by_relevance(request: ListRequest, start: Cursor, beside: Sequence[Query]) -> Requests[SortResult]:
     body_of = bodies.first_of_each_root if request.dedup else bodies.articles
     # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
     size = min(request.size + 1, limits.MAX_HITS - start.offset)
-    answer, count = yield from search(
-        request.searched,
-        body_of(request, request.order, size=size, first=start.offset),
-        bodies.count_articles(request),
-    )
+    body = body_of(request, request.order, size=size, first=start.offset)
+    answer, *answers = yield from search(request.searched, body, *beside)
     hits = answer["hits"]["hits"]
     return SortResult(
         hits=hits[: request.size],
         has_more=len(hits) > request.size,
-        total_articles=count["hits"]["total"]["value"],
+        beside=answers,
     )
 
 
-def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[SortResult]:
+def _by_time(
+    request: ListRequest, start: Cursor, tuning: Tuning, beside: Sequence[Query]
+) -> Requests[SortResult]:
     # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.size + 1
@@ -73,17 +76,15 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
     rows: list[Hit] = []
     left = tuning.read_articles + tuning.read_articles_a_row * needed
     place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK, left), False
-    total_articles: int | None = None
+    answers: list[Any] = []
     while len(rows) < needed and not is_last and left:
         # The clusters with the most articles read so far are excluded.
         excluded = [root for root, times in read.most_common(_MAX_EXCLUDED) if times > 1]
         searches = [bodies.articles(request, request.order, size=chunk, after=place, without=excluded)]
-        if total_articles is None:
-            searches.append(bodies.count_articles(request))
-        answer, *counted = yield from search(request.searched, *searches)
+        searches += [] if answers else beside
+        answer, *others = yield from search(request.searched, *searches)
+        answers += others
         hits = candidates = answer["hits"]["hits"]
-        if counted:
-            total_articles = counted[0]["hits"]["total"]["value"]
         if request.dedup:
             candidates = _first_of_each_root(hits, read, request)
             if start.place is not None:
@@ -102,7 +103,7 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
         hits=page,
         place=None if is_last and not is_full else place,
         has_more=is_full or not is_last,
-        total_articles=total_articles or 0,
+        beside=answers,
         is_cut_short=len(page) < request.size and not is_last,
     )
 
@@ -128,10 +129,12 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
     return [hit for hit in hits if place_of(hit) in firsts]
 
 
-def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning) -> Requests[SortResult]:
+def _by_count(
+    request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning, beside: Sequence[Query]
+) -> Requests[SortResult]:
     end = min(start.offset + request.size, limits.MAX_HITS)
-    (answer,) = yield from search(request.searched, bodies.count_articles(request))
-    total_articles = answer["hits"]["total"]["value"]
+    answers = yield from search(request.searched, *beside)
+    total_articles = answers[0]["hits"]["total"]["value"]
     ranking = _Ranking(
         request=request, tuning=tuning, is_routed_by_root=ready.is_routed_by_root, counted=request.articles
     )
@@ -149,7 +152,7 @@ def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tu
         # A cluster that was deleted meanwhile has no head.
         hits=[heads[root] for root in roots if root in heads],
         has_more=end < min(len(ranked.roots), limits.MAX_HITS),
-        total_articles=total_articles,
+        beside=answers,
         order_exact=ranked.is_exact,
         are_heads=True,
     )

@@ -124,7 +124,7 @@ DOCUMENT = ROOT / "benchmarks/results.md"
 QUOTING = (
     ROOT / "README.md",
     ROOT / "README.zh.md",
-    *(ROOT / f"docs/{name}.md" for name in ("capacity", "costs", "lookup", "quality")),
+    *(ROOT / f"docs/{name}.md" for name in ("capacity", "costs", "lookup", "quality", "quality.zh")),
 )
 """Documents with blocks that are made from the results."""
 
@@ -163,6 +163,7 @@ _WHOLE = {
     *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
     *("sets", "excerpts", "excerpts-in-short", "resemblance"),
+    *("reading-list", "reading-count", "reading-widget"),
 }
 # What README shows of both.
 _SHORT_METHODS = {

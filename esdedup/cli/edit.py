@@ -137,7 +137,7 @@ def _edit(
 
 
 def _print_result(made: EditResult) -> None:
-    output.show(f"edit {made.edit.number}: {made.articles:,} articles have another story", markup=False)
+    output.show(f"edit {made.edit.number}: articles with another story: {made.articles:,}", markup=False)
 
 
 def _print_history(found: EditHistory) -> None:

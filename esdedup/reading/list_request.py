@@ -142,6 +142,11 @@ class ListRequest:
         return self.counting == "matching" or self.sort == "rising"
 
     @property
+    def ranks_what_matches(self) -> bool:
+        """Whether rows are sorted by what matches: then it need not be known how many articles do."""
+        return self.query is None or self.counts_matching
+
+    @property
     def min_articles(self) -> int:
         """The fewest articles of a cluster that has a row, unless only single ones have."""
         return 1 + max(self.min_similar, int(self.only == "similar"))

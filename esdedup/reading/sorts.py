@@ -133,21 +133,24 @@ def _by_count(
     request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning, beside: Sequence[Query]
 ) -> Requests[SortResult]:
     end = min(start.offset + request.size, limits.MAX_HITS)
-    answers = yield from search(request.searched, *beside)
-    total_articles = answers[0]["hits"]["total"]["value"]
+    answers: list[Any] = []
+    if not request.ranks_what_matches:
+        answers = yield from search(request.searched, *beside[:1])
     ranking = _Ranking(
         request=request, tuning=tuning, is_routed_by_root=ready.is_routed_by_root, counted=request.articles
     )
     # One more than the page needs shows whether there is a next page.
+    total_articles = answers[0]["hits"]["total"]["value"] if answers else None
     if request.sort == "sources-desc":
         ranked = yield from _by_sources(ranking, end + 1, total_articles=total_articles)
     else:
         ranked = yield from _shown(ranking, end + 1, total_articles=total_articles)
     roots = ranked.roots[start.offset : end]
-    heads: dict[str, Hit] = {}
-    if roots:
-        (answer,) = yield from search(request.searched, bodies.heads(request, request.order_of_heads, roots))
-        heads = {root_of(hit, request.fields): hit for hit in answer["hits"]["hits"]}
+    of_heads = [bodies.heads(request, request.order_of_heads, roots)] if roots else []
+    found = yield from search(request.searched, *beside[len(answers) :], *of_heads)
+    answers += found[: len(found) - len(of_heads)]
+    hits = [hit for each in found[len(found) - len(of_heads) :] for hit in each["hits"]["hits"]]
+    heads = {root_of(hit, request.fields): hit for hit in hits}
     return SortResult(
         # A cluster that was deleted meanwhile has no head.
         hits=[heads[root] for root in roots if root in heads],
@@ -158,14 +161,13 @@ def _by_count(
     )
 
 
-def _ranked(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests["_RankedRoots"]:
-    request = ranking.request
-    if request.query is None or request.counts_matching:
+def _ranked(ranking: "_Ranking", depth: int, *, total_articles: int | None) -> Requests["_RankedRoots"]:
+    if total_articles is None:
         return (yield from ranking.first(depth))
     return (yield from _whole_clusters(ranking, depth, total_articles=total_articles))
 
 
-def _shown(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests["_RankedRoots"]:
+def _shown(ranking: "_Ranking", depth: int, *, total_articles: int | None) -> Requests["_RankedRoots"]:
     """Rank until so many clusters are left that have the numbers which are asked for."""
     wide, most = depth, ranking.tuning.max_roots
     while True:
@@ -177,7 +179,7 @@ def _shown(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests[
         wide = min(most, max(4 * wide, ranking.tuning.first_roots))
 
 
-def _by_sources(ranking: "_Ranking", depth: int, *, total_articles: int) -> Requests["_RankedRoots"]:
+def _by_sources(ranking: "_Ranking", depth: int, *, total_articles: int | None) -> Requests["_RankedRoots"]:
     """Rank by the number of sources, of which a cluster has no more than articles.
 
     So the clusters with the most articles are counted, until no other one can have as many sources.

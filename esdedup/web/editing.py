@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from esdedup.errors import SettingError
 from esdedup.maintenance.editor import AsyncEditor, EditHistory, EditRequest, EditResult
 from esdedup.messages import translatable
+from esdedup.origins import is_foreign
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import PREFIX, check_is_json
 from esdedup.web.comparison import article_at
@@ -39,6 +40,16 @@ async def _editing(request: Request, site: CurrentSite) -> _Editing:
             status=403,
             kind="not_an_editor",
         )
+    headers = request.headers
+    # Also those of origins that may read: an editor's browser would send its log-in with their forms.
+    if is_foreign(
+        request.method,
+        host=headers.get("host", ""),
+        origin=headers.get("origin"),
+        site=headers.get("sec-fetch-site"),
+        goal=headers.get("sec-fetch-dest"),
+    ):
+        raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
     return _Editing(editor=site.editing.editor, by=by)
 
 

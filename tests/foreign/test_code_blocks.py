@@ -59,6 +59,10 @@ NOT_RUN = {
         '{"type": "urn:esdedup:problem:article_not_found", "title": "Article not found", "status": 404,',
     ): "an answer: tests/unit/test_web.py holds the shape of errors",
     (
+        "docs/guides/editors.md",
+        '{"kind": "merge", "ids": ["42"], "to": "17", "why": "same press conference"}',
+    ): "tests/integration/test_editing_pages.py sends such",
+    (
         "docs/kibana.md",
         "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
         "--form file=@mappings/kibana.ndjson",
@@ -105,6 +109,17 @@ with Elasticsearch(unquoted["hosts"], headers={header: token}) as client:
     hits = client.search(index=index)["hits"]["hits"]
 print(header, len(hits), len({hit["_source"]["dedup"]["root"] for hit in hits}))
 """
+# Two stories, and one of two wordings.
+YARD = "It had been in the yard since March, where both of its engines were replaced."
+EDITED = "".join(
+    f"{json.dumps({'id': number, 'text': text})}\n"
+    for number, text in (
+        ("17", "Three goats that had been missing were found on the roof of the village school."),
+        ("42", "The old lighthouse on the cape is a museum from May, its keeper told us at last."),
+        ("51", f"The ferry to the outer islands runs again from Monday, the council said on Friday. {YARD}"),
+        ("52", f"From Monday the ferry to the outer islands runs again, the council said. {YARD}"),
+    )
+)
 # What a document takes as given: files, commands and names, before its first block.
 GIVEN: dict[str, Given] = {
     "docs/sidecar.md": Given(
@@ -115,6 +130,7 @@ GIVEN: dict[str, Given] = {
         "actions = [{'_index': 'news', '_id': '1', '_source': {'text': 'The ferry to the islands'}}]",
     ),
     "docs/http.md": Given({"articles.ndjson": ARTICLES}, FED),
+    **{f"docs/guides/editors{of}.md": Given({"articles.jsonl": EDITED}, "") for of in ("", ".zh")},
     "docs/pages.md": Given({"articles.ndjson": ARTICLES}, FED),
     "docs/queries.md": Given({"articles.ndjson": ARTICLES}, f"{FED}cp -r '{ROOT}/mappings' ."),
     "docs/fingerprints.md": Given(

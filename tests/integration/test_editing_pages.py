@@ -27,8 +27,11 @@ class Pages:
     def __init__(self, es: Elasticsearch, url: str, index: str, forest: str) -> None:
         self.es, self.url, self.index, self.forest = es, url, index, forest
 
-    def send(self, *given: Request, header: str | None = HEADER) -> list[Response]:
-        return requests(self.url, self.index, given, of={"forest": self.forest, "editor_header": header})
+    def send(
+        self, *given: Request, header: str | None = HEADER, origins: tuple[str, ...] = ()
+    ) -> list[Response]:
+        of = {"forest": self.forest, "editor_header": header, "origins": origins}
+        return requests(self.url, self.index, given, of=of)
 
     def form(self, headers: Mapping[str, str] = NAMED, **values: str) -> Response:
         body = urlencode(values).encode()
@@ -109,8 +112,13 @@ def test_those_whom_no_proxy_names_edit_nothing(pages: Pages, header: str | None
 def test_pages_of_other_sites_edit_nothing(pages: Pages) -> None:
     one, other = pages.two()
     before = pages.stories()
+    body = urlencode({"kind": "merge", "id": one, "to": other}).encode()
     for foreign in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
-        assert pages.form(headers=NAMED | foreign, kind="merge", id=one, to=other).status == 403
+        given = Request(path="/edit", method="POST", headers=FORM | NAMED | foreign, body=body)
+        # Also where that site may read the answers.
+        for origins in ((), ("*",)):
+            (answer,) = pages.send(given, origins=origins)
+            assert answer.status == 403
     assert pages.stories() == before
 
 

@@ -233,7 +233,7 @@ def test_fields_that_indices_map_differently_are_named(
     assert overview.uneven_fields == ("source", "language")
     for index, is_told in {f"{one},{other}": True, one: False, other: False}.items():
         page = request(elasticsearch_url, index, "/").body
-        assert ("No filters for source, language: the indices" in page) is is_told
+        assert ("Articles cannot be chosen by source, language: the indices" in page) is is_told
 
 
 def test_sources_are_counted_for_more_rows_than_one_search_holds(

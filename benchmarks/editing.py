@@ -10,6 +10,7 @@ import time
 
 from elasticsearch import Elasticsearch, helpers
 
+from benchmarks.rows import duration_s
 from benchmarks.server import client
 from esdedup import Dedup, Editor, EditRequest, Reader
 from esdedup.reading.list_request import Sort
@@ -38,21 +39,15 @@ def fed(es: Elasticsearch, index: str, count: int, *, editorial: bool) -> float:
     with Dedup(es, forest=f"{index}-forest") as dedup:
         dedup.setup(index, editorial=editorial)
         found = [{"_index": index, "_id": each["id"], "_source": each} for each in articles(count)]
-        began_s = time.perf_counter()
-        helpers.bulk(es, dedup.enrich(found, backfill=True), chunk_size=2_000)
-        taken_s = time.perf_counter() - began_s
+        taken_s = duration_s(lambda: helpers.bulk(es, dedup.enrich(found, backfill=True), chunk_size=2_000))
     es.indices.refresh(index=index)
     return count / taken_s
 
 
 def median_ms(es: Elasticsearch, index: str, sort: Sort) -> float:
     """Return how long a page of the list takes."""
-    reader, taken_ms = Reader(es), []
-    for _ in range(LISTS):
-        began_s = time.perf_counter()
-        reader.list(index, sort=sort)
-        taken_ms.append((time.perf_counter() - began_s) * 1_000)
-    return statistics.median(taken_ms)
+    reader = Reader(es)
+    return 1_000 * statistics.median(duration_s(lambda: reader.list(index, sort=sort)) for _ in range(LISTS))
 
 
 def edit_all(es: Elasticsearch, count: int) -> None:

@@ -20,6 +20,7 @@ from esdedup.forest import Aging, Arrivals, Assignment, Decision, Forest
 from esdedup.forest.forest import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
+from esdedup.forest.stories import NO_STORIES, Stories
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import iso
 
@@ -74,11 +75,17 @@ class Assigner:
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
-    def assign(self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int) -> BatchDecision:
-        """Return the articles, in the order of arrival, with what the forest decides for them."""
+    def assign(
+        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int, stories: Stories = NO_STORIES
+    ) -> BatchDecision:
+        """Return the articles, in the order of arrival, with what the forest decides for them.
+
+        `stories` are what editors said of them.
+        """
         batch = BatchDecision([], completed())
         for start in range(0, len(articles), _PART):
-            part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
+            some = articles[start : start + _PART]
+            part = self._assign_part(some, forest=forest, now_ms=now_ms, stories=stories)
             batch = BatchDecision(batch.articles + part.articles, part.written)
         return batch
 
@@ -96,7 +103,7 @@ class Assigner:
         return found
 
     def _assign_part(
-        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int
+        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int, stories: Stories
     ) -> BatchDecision:
         time_before_ms = forest.time_ms
         fingerprints, (assignments, written) = arrive(
@@ -135,6 +142,7 @@ class Assigner:
                 alphanumerics,
                 self._profile.label,
                 fault,
+                stories,
             )
             for article, assignment, fields, alphanumerics, is_cut, fault in decided
         ]

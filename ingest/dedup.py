@@ -34,6 +34,7 @@ from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader, asking_owner
+from esdedup.reading.scope import Scope
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -143,6 +144,7 @@ class Dedup(Closing):
         self._profile = profile
         self._forest_name = forest
         self._articles = Articles(patient(client), fields=fields)
+        self._scope = Scope(fields=fields)
         # Those that articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
         self._owner: Owner | RemoteOwner
@@ -238,7 +240,7 @@ class Dedup(Closing):
             is_editorial=editorial,
         )
         if editorial and not is_new:
-            fields = self._articles.check(index).fields
+            fields = execute(self._client, self._scope.fields_of(index))
             edits = execute(self._client, read_edits(self._forest_name))
             execute(self._client, settle(index, fields, edits.stories, without_story(fields)))
         return is_new

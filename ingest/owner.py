@@ -196,12 +196,12 @@ class Owner(Closing):
         """
         with self._locked():
             store = self._opened()
-            batch = self._assigner.assign(articles, forest=Forest(store), now_ms=store.now_ms())
             if any(isinstance(article.fields, EditorialFields) for article in articles):
+                # First: if the server is away, nothing has been decided yet.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
-                stories = self._edits.stories
-                batch = batch._replace(articles=[each._replace(stories=stories) for each in batch.articles])
-            return batch
+            return self._assigner.assign(
+                articles, forest=Forest(store), now_ms=store.now_ms(), stories=self._edits.stories
+            )
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         """Return what was decided for articles, when it is durable."""

@@ -50,13 +50,8 @@ def split(
     server: options.Server,
 ) -> None:
     """Make a story of its own of some articles of a story, and of all that have the same text as they."""
-    _edit(
-        (server, field_names, forest),
-        index,
-        EditRequest(kind="split", ids=tuple(ids), why=why),
-        by=by,
-        json=json,
-    )
+    request = EditRequest(kind="split", ids=tuple(ids), why=why)
+    _edit((server, field_names, forest), index, request, by=by, json=json)
 
 
 @command("move", example="esdedup move 42 --to 17 --index news --by 'A. Chen'")
@@ -77,13 +72,8 @@ def move(
     Options:
         to: An article of the story that they belong to from now on.
     """
-    _edit(
-        (server, field_names, forest),
-        index,
-        EditRequest(kind="move", ids=tuple(ids), to=to, why=why),
-        by=by,
-        json=json,
-    )
+    request = EditRequest(kind="move", ids=tuple(ids), to=to, why=why)
+    _edit((server, field_names, forest), index, request, by=by, json=json)
 
 
 @command("edits", example="esdedup edits --index news")
@@ -107,13 +97,8 @@ def edits(
     if undo is not None:
         if by is None:
             raise SettingError("--undo needs --by: who undoes it")
-        _edit(
-            (server, field_names, forest),
-            index,
-            EditRequest(kind="undo", undoes=undo, why=why),
-            by=by,
-            json=json,
-        )
+        request = EditRequest(kind="undo", undoes=undo, why=why)
+        _edit((server, field_names, forest), index, request, by=by, json=json)
         return
     with server.connect() as client:
         fields = field_names.fields_of(client, index)

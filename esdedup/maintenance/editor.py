@@ -9,6 +9,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
 from esdedup.elastic.forest.meta import read_meta
+from esdedup.elastic.mappings import kept_forest
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadClock, Requests, search
 from esdedup.elastic.stories import Edits, read_edits, refuse_unwritable, settle_edits, write_edits
@@ -105,8 +106,7 @@ def _ready(desk: _Desk, index: str) -> Requests[ReadyIndex]:
             index=index,
         )
     for name, mapping in ready.mappings.items():
-        forest = mapping.get("_meta", {}).get("esdedup", {}).get("forest")
-        if forest not in (None, desk.forest):
+        if (forest := kept_forest(mapping)) not in (None, desk.forest):
             raise IndexNotReady(f"the index {name!r} belongs to the forest {forest!r}: name that", index=name)
     if (yield from read_meta(desk.forest)) is None:
         raise ForestMissing.of(desk.forest)

@@ -40,10 +40,7 @@ _MAX_EXCLUDED = 1_000
 def sorted_articles(
     request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning, *, beside: Sequence[Query]
 ) -> Requests[SortResult]:
-    """Find the articles on a page; send other searches beside the first one.
-
-    The first of those counts the matching articles.
-    """
+    """Find the articles on a page; send other searches, the first of which counts them, beside its own."""
     if request.is_by_time:
         return (yield from _by_time(request, start, tuning, beside))
     if request.is_by_count:
@@ -147,9 +144,9 @@ def _by_count(
         ranked = yield from _shown(ranking, end + 1, total_articles=total_articles)
     roots = ranked.roots[start.offset : end]
     of_heads = [bodies.heads(request, request.order_of_heads, roots)] if roots else []
-    found = yield from search(request.searched, *beside[len(answers) :], *of_heads)
-    answers += found[: len(found) - len(of_heads)]
-    hits = [hit for each in found[len(found) - len(of_heads) :] for hit in each["hits"]["hits"]]
+    found = yield from search(request.searched, *of_heads, *beside[len(answers) :])
+    answers += found[len(of_heads) :]
+    hits = (hit for each in found[: len(of_heads)] for hit in each["hits"]["hits"])
     heads = {root_of(hit, request.fields): hit for hit in hits}
     return SortResult(
         # A cluster that was deleted meanwhile has no head.

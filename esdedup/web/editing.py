@@ -1,8 +1,7 @@
 """Editing stories over HTTP, for those whom a proxy names: by forms on the pages, and as JSON."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-from urllib.parse import parse_qsl
+from typing import Annotated, Any, NamedTuple
 
 import pydantic
 from fastapi import APIRouter, Depends, Request
@@ -15,16 +14,17 @@ from esdedup.origins import is_foreign
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import PREFIX, check_is_json
 from esdedup.web.comparison import article_at
+from esdedup.web.form import sent_form
 from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
 from esdedup.web.site import CurrentSite, Site, editor_name
 
-_MOST_FIELDS = 16
+_MOST_SHOWN = 200
 
 router = APIRouter(include_in_schema=False)
 
 
-class _Editing(pydantic.BaseModel, frozen=True, arbitrary_types_allowed=True):
+class _Editing(NamedTuple):
     """An editor at work."""
 
     editor: AsyncEditor
@@ -76,13 +76,10 @@ async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> H
     return render("edits.html", request, edits=latest, undone=history.undone, total=len(history.edits))
 
 
-_MOST_SHOWN = 200
-
-
 @router.post("/edit")
 async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) -> RedirectResponse:
     """Do what a form says, and lead back to the article, or to what editors said."""
-    given = dict(parse_qsl((await request.body()).decode(errors="replace"), max_num_fields=_MOST_FIELDS))
+    given = await sent_form(request)
     kind, why = given.get("kind"), given.get("why", "").strip()
     prefix = request.scope.get("root_path", "")
     if kind == "undo":

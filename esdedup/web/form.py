@@ -3,10 +3,12 @@
 import functools
 from collections.abc import Sequence
 from typing import Annotated, Any, get_origin
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl
 
+from fastapi import Request
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from esdedup.errors import SettingError
 from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import (
     MOST_SOURCES,
@@ -28,9 +30,19 @@ Parameters = dict[str, Any]
 MAX_VALUES = 100
 """The most values of one parameter."""
 
+# Of a form that is sent.
+_MOST_FIELDS = 16
 _OF_SEARCH = {"since", "until", "source", "where"}
 # They change what is said about the rows, not which rows there are.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
+
+
+async def sent_form(request: Request) -> dict[str, str]:
+    """Read the fields of a form that was sent; raise `SettingError` if it cannot be read."""
+    try:
+        return dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
+    except ValueError as error:
+        raise SettingError(f"the form cannot be read: {error}") from error
 
 
 def names_of(given: Sequence[str]) -> list[str]:

@@ -11,7 +11,6 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.reading.results import Article
-from esdedup.times import iso
 from esdedup.web import formats, languages
 from esdedup.web.languages import Language
 from esdedup.web.site import Site, zone_of
@@ -85,7 +84,6 @@ def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
         "link": formats.link,
         "machine_time": formats.machine_time,
         "moment": lambda value: formats.shortened(formats.joined(value, language.moment)),
-        "moment_of_ms": lambda value: language.moment(iso(value)),
         "number": language.number,
         "percent": language.percent,
         "shortened": formats.shortened,

@@ -5,7 +5,6 @@ Usual pages for that load scripts from elsewhere, or bring a megabyte of their o
 
 import json
 from typing import Any
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -14,11 +13,11 @@ from pydantic import ValidationError
 from esdedup.errors import SettingError
 from esdedup.reading.results import SimilarPage
 from esdedup.web import api
+from esdedup.web.form import sent_form
 from esdedup.web.rendering import render
 from esdedup.web.site import CurrentSite
 
 PATH = f"{api.PREFIX}/docs"
-_MOST_FIELDS = 16
 
 router = APIRouter(include_in_schema=False)
 
@@ -38,14 +37,14 @@ async def try_out(request: Request) -> HTMLResponse:
 @router.post(f"{PATH}/similar")
 async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
     """Answer the form for a text as the API does: forms cannot send JSON."""
+    given = await sent_form(request)
     try:
-        given = dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
         asked = api.Paged.model_validate(
             {name: value for name, value in given.items() if name not in {"text", "site", "source_includes"}}
             | {"source_includes": [given.get("source_includes", "")]}
         )
-    except (ValueError, ValidationError) as error:
+    except ValidationError as error:
         raise SettingError(f"the form cannot be read: {error}") from error
     return await api.similar_to_text(site, text, asked)
 

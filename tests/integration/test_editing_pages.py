@@ -133,6 +133,7 @@ def test_pages_of_other_sites_edit_nothing(pages: Pages) -> None:
         ({"kind": "merge", "to": "none"}, 404),
         ({"kind": "merge", "to": "own"}, 400),
         ({}, 400),
+        ({f"field-{number}": "x" for number in range(20)}, 400),
     ],
 )
 def test_forms_that_say_nothing_possible_are_refused(

@@ -339,6 +339,23 @@ def test_an_index_with_articles_becomes_one_for_editors(es: Elasticsearch) -> No
         assert not newsroom.violations()
 
 
+def test_all_indices_behind_a_name_become_ones_for_editors(es: Elasticsearch) -> None:
+    with new_names(es) as name:
+        days, alias, forest = [name("one"), name("other")], name("days"), name("days-forest")
+        with Dedup(es, forest=forest) as dedup:
+            for at, day in enumerate(days):
+                dedup.setup(day)
+                some = list(articles(60))[at::2]
+                actions = ({"_index": day, "_id": each["id"], "_source": each} for each in some)
+                helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
+            # Neither is the one that is written to by it.
+            es.indices.put_alias(index=days, name=alias)
+            dedup.setup(alias, editorial=True)
+            newsroom = Newsroom(es, alias, forest, dedup, Editor(es, forest=forest))
+            assert len(newsroom.stories()) == 60
+            assert not newsroom.violations()
+
+
 def test_damaged_stories_are_found_and_repaired_and_a_rebuild_keeps_what_was_said(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)

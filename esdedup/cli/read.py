@@ -44,7 +44,7 @@ def list_rows(
         query: Words that the title or the text must contain: all of them; "a phrase", a | b, -without,
             begin*, (group).
         sort: How rows are sorted; rising counts the articles of the last 24 hours. Default: relevance with
-            --query, else newest; also with --only, --min-similar and --min-sources.
+            --query, else newest.
         since: Only articles from this day or moment on, ISO 8601.
         until: Only articles up to this day or moment, inclusive, ISO 8601.
         sources: Only articles from this source; repeat it for one of several.
@@ -53,7 +53,7 @@ def list_rows(
         head: Which matching article a row shows. Default: the one that decides its position; the newest if
             rows are sorted by count.
         counting: What the sorts by count compare: all articles of a cluster, or only those that match.
-        only: Only rows with similar articles, or only rows without, which needs a sort by time.
+        only: Only rows with similar articles, or only rows without, not by a count.
         min_similar: Only rows with so many similar articles.
         min_sources: Only rows of clusters with so many sources.
         no_dedup: Show every article in a row of its own.

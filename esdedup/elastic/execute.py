@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import functools
+import json
 import math
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -18,6 +19,8 @@ from esdedup.elastic.requests import (
     UNREAD,
     AskOwner,
     ClosePointInTime,
+    Keep,
+    LocalRequest,
     OpenPointInTime,
     Query,
     ReadClock,
@@ -25,6 +28,7 @@ from esdedup.elastic.requests import (
     ReadFilters,
     ReadMappings,
     ReadVersion,
+    Recall,
     Refresh,
     Request,
     Requests,
@@ -43,7 +47,7 @@ Asked = Callable[[str, str | None], Assignment | None]
 AskedAsync = Callable[[str, str | None], Awaitable[Assignment | None]]
 
 _TIMEOUT_S = 60.0
-_MAPPINGS_AGE_S = 10.0
+_AGE_S = 10.0
 _MAX_NAMES = 1_000
 _ABOUT_INDICES = frozenset({400, 404})
 # Every shard must have answered, or counts would be silently wrong.
@@ -64,12 +68,13 @@ _VERBS: dict[type[ServerRequest], str] = {
 
 
 class ServerCache:
-    """What need not be asked of the server again for some seconds: mappings, and to refresh an index."""
+    """What need not be asked of the server again for some seconds: mappings, estimates, a refresh."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
         """Refresh an index at most that often; 0 refreshes it for everybody who wants to see all writes."""
         self.refresh_interval_s = refresh_interval_s
         self._mappings: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._answers: dict[str, tuple[float, Any]] = {}
         self._refreshed: dict[str, float] = {}
 
     def answer(self, request: ServerRequest) -> Any:
@@ -77,12 +82,23 @@ class ServerCache:
         now_s = time.monotonic()
         if isinstance(request, ReadMappings) and not request.is_fresh:
             since_s, mappings = self._mappings.get(request.index, (0.0, {}))
-            return mappings if mappings and now_s - since_s < _MAPPINGS_AGE_S else None
+            return mappings if mappings and now_s - since_s < _AGE_S else None
         if isinstance(request, Refresh):
             if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
                 return {}
             self._refreshed[request.index] = now_s
         return None
+
+    def recall(self, request: Recall) -> Any:
+        """Return the answer to a search from some seconds ago, or None."""
+        since_s, answer = self._answers.get(_key(request), (-math.inf, None))
+        return answer if time.monotonic() - since_s < _AGE_S else None
+
+    def keep(self, request: Keep) -> None:
+        """Keep the answer to a search."""
+        if len(self._answers) > _MAX_NAMES:
+            self._answers.clear()
+        self._answers[_key(request)] = (time.monotonic(), request.answer)
 
     def forget_mappings(self) -> None:
         """Ask for all mappings anew."""
@@ -93,6 +109,10 @@ class ServerCache:
         if len(self._mappings) > _MAX_NAMES:
             self._mappings.clear()
         self._mappings[index] = (time.monotonic(), mappings)
+
+
+def _key(request: Recall | Keep) -> str:
+    return json.dumps([request.index, request.body])
 
 
 def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache) -> Requests[_Result]:
@@ -196,8 +216,8 @@ def _steps(
             yield _End(end.value)
             return
         try:
-            if isinstance(request, ReadClock):
-                answer: Any = int(time.time() * 1000)
+            if isinstance(request, LocalRequest):
+                answer = _local_answer(request, known)
             elif isinstance(request, AskOwner):
                 answer = yield request
             else:
@@ -208,6 +228,16 @@ def _steps(
             step = functools.partial(requests.throw, error)
         else:
             step = functools.partial(requests.send, answer)
+
+
+def _local_answer(request: LocalRequest, known: ServerCache | None) -> Any:
+    match request:
+        case ReadClock():
+            return int(time.time() * 1000)
+        case Recall():
+            return None if known is None else known.recall(request)
+        case Keep():
+            return None if known is None else known.keep(request)
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:

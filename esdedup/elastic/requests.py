@@ -13,7 +13,8 @@ use each other with ``yield from``.
 """
 
 import dataclasses
-from collections.abc import Generator, Sequence
+import functools
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
@@ -127,6 +128,23 @@ class ReadClock:
     """Read the clock. The response is milliseconds since 1970."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recall:
+    """Return the answer to a search that was kept some seconds ago; None if there is none."""
+
+    index: str
+    body: Query
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Keep:
+    """Keep the answer to a search for some seconds. The response is None."""
+
+    index: str
+    body: Query
+    answer: Any
+
+
 ServerRequest = (
     Search
     | SearchPoint
@@ -141,7 +159,10 @@ ServerRequest = (
 )
 """A request that a server answers."""
 
-Request = ServerRequest | AskOwner | ReadClock
+LocalRequest = ReadClock | Recall | Keep
+"""A request that this process answers."""
+
+Request = ServerRequest | AskOwner | LocalRequest
 Requests = Generator[Request, Any, _Result]
 """An operation that returns a `_Result`."""
 
@@ -155,6 +176,42 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
     """Run searches side by side; return their answers."""
     answers: list[Any] = yield Search(index=index, bodies=bodies)
     return answers
+
+
+def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Requests[tuple[_Result, list[Any]]]:
+    """Run an operation that searches an index, and send further searches with its first one.
+
+    Returns:
+        The result of the operation, and the answers to the further searches.
+    """
+    answers: list[Any] | None = None
+    step: Callable[[], Request] = functools.partial(next, operation)
+    while True:
+        try:
+            request = step()
+        except StopIteration as end:
+            if answers is None:
+                answers = yield from search(index, *bodies)
+            return end.value, answers
+        try:
+            if answers is None and isinstance(request, Search) and request.index == index:
+                found = yield dataclasses.replace(request, bodies=[*request.bodies, *bodies])
+                answer, answers = found[: len(request.bodies)], found[len(request.bodies) :]
+            else:
+                answer = yield request
+        except Exception as error:
+            step = functools.partial(operation.throw, error)
+        else:
+            step = functools.partial(operation.send, answer)
+
+
+def recent(index: str, body: Query) -> Requests[Any]:
+    """Search, unless the answer is known from some seconds ago; return it."""
+    answer = yield Recall(index=index, body=body)
+    if answer is None:
+        (answer,) = yield from search(index, body)
+        yield Keep(index=index, body=body, answer=answer)
+    return answer
 
 
 def aggregate(index: str, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:

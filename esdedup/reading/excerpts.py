@@ -63,14 +63,16 @@ def excerpts_body(root: str, *, fields: Fields) -> Query:
         "order": [{"time": "desc"}, {"_key": "asc"}],
     }
     earliest = first_hit("oldest", fields, fields_read(fields))
+    # By default it would make room for a count of every root of the index.
+    few = {"execution_hint": "map"}
     return {
         "query": {"term": {fields.part_of: root}},
         "size": 0,
         "track_total_hits": True,
         "aggs": {
-            UNREAD: {"terms": {"field": fields.cluster, "size": _MAX_COUNTED}},
+            UNREAD: {"terms": {"field": fields.cluster, "size": _MAX_COUNTED} | few},
             "clusters": number_of_unread(),
-            "newest": {"terms": newest, "aggs": {"time": first, "earliest": earliest}},
+            "newest": {"terms": newest | few, "aggs": {"time": first, "earliest": earliest}},
         },
     }
 

@@ -14,6 +14,7 @@ from esdedup.reading.queries import (
     Order,
     aggregation,
     fields_read,
+    first_and_last,
     number_of_unread,
     order,
     ranks_articles,
@@ -63,13 +64,10 @@ ROOTS_IN_A_SEARCH = 60
 _RECENTLY = "now-24h"
 
 
-def default_sort(query: Query | None, *, is_filtered: bool) -> Sort:
-    """Return the default sort: relevance if the query ranks articles, else newest.
-
-    Where rows are left out by their clusters' numbers, which relevance cannot, it is always newest.
-    """
+def default_sort(query: Query | None) -> Sort:
+    """Return the default sort: relevance if the query ranks articles, else newest."""
     _check_query(query)
-    return "relevance" if not is_filtered and ranks_articles(query) else "newest"
+    return "relevance" if ranks_articles(query) else "newest"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,11 +105,9 @@ class ListRequest:
                 f"min_similar is {self.min_similar} and min_sources {self.min_sources}; they must be at "
                 f"least 0, and min_sources at most {MOST_SOURCES:,}"
             )
-        if self.is_filtered and self.sort in {"relevance", "similar-asc"}:
-            raise SettingError(f"only, min_similar and min_sources need another sort than {self.sort}")
         if self.only == "single" and (self.is_by_count or self.min_similar or self.min_sources > 1):
             raise SettingError(
-                "only 'single' needs the sort newest or oldest, and no other numbers: its rows have none"
+                "only 'single' needs a sort by time or relevance, and no other numbers: its rows have none"
             )
         if self.counting != "similar" and self.sort not in {"similar-desc", "similar-asc"}:
             raise SettingError(
@@ -196,18 +192,14 @@ class ListRequest:
 class SortResult:
     """The articles that a sort put on a page."""
 
-    # One article for each row, in the order of the rows.
-    hits: list[Hit]
+    # The root of each row, and the article that it shows; None if that is still to be found.
+    rows: list[tuple[str, Hit | None]]
     # The sort values of the last one, if the next page can start after them.
     place: list[Any] | None = None
     has_more: bool
-    # The answers to the searches that were sent beside those of the sort.
-    beside: list[Any]
     order_exact: bool = True
     # Whether reading stopped before the page was full, though there may be more rows.
     is_cut_short: bool = False
-    # True if `hits` are the heads that rows show; false if they only decide the order of rows.
-    are_heads: bool = False
 
 
 def articles(
@@ -218,12 +210,16 @@ def articles(
     first: int = 0,
     after: Sequence[Any] | None = None,
     without: Sequence[str] = (),
+    since_ms: int | None = None,
 ) -> Query:
     """Return the search for articles in order, not grouped by root.
 
     It begins after the sort values `after`, or skips the `first` articles, and those of the roots `without`.
+    None is from before `since_ms`.
     """
     matching = request.articles
+    if since_ms is not None:
+        matching["bool"]["filter"].append({"range": {request.fields.published: {"gte": since_ms}}})
     if without:
         matching["bool"]["must_not"] = [with_roots(without, request.fields)]
     place = {"from": first} if after is None else {"search_after": list(after)}
@@ -258,6 +254,17 @@ def roots_of(request: ListRequest, *, size: int, partitions: int | None = None) 
     """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
     terms = {"field": request.fields.cluster, "size": size}
     return aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
+
+
+def roots_of_few(request: ListRequest, *, few: int) -> Query:
+    """Return the search for the roots of `few` matching articles; its end is early if more match."""
+    terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
+    return aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
+
+
+def span_of_all(fields: Fields) -> Query:
+    """Return the search for the first and the last time of all articles, and for their number."""
+    return aggregation({"match_all": {}}, first_and_last(fields)) | {"track_total_hits": True}
 
 
 def in_partitions(request: ListRequest, partitions: int | None) -> Query:

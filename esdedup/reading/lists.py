@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.elastic.requests import UNREAD, Keep, Query, Recall, Requests, carrying, search
 from esdedup.fields import PARTITIONS
 from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import (
@@ -33,6 +33,7 @@ from esdedup.reading.queries import (
     moment_ms,
     moment_of,
     number_of_unread,
+    ranks_articles,
     root_of,
     values_of,
 )
@@ -75,14 +76,14 @@ def list_rows(
         sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
             or a count: of similar articles, of sources, or (``rising``) of matching articles of the last 24
             hours, by Elasticsearch's clock. None: ``relevance`` if the query ranks articles (has words, not
-            only filters) and no row is left out by its numbers, else ``newest``.
+            only filters), else ``newest``.
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
             original) or the ``longest``. None: the one that decides the row's position; for
             counts, the newest.
         counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
             that match the query (``matching``); with other sorts, only ``similar`` is accepted.
         only: Show only rows with ``similar`` articles, or only rows of ``single`` articles, which needs a
-            sort by time. Not with ``relevance`` and ``similar-asc``, like the following two.
+            sort by time or relevance.
         min_similar: Only rows with so many similar articles.
         min_sources: Only rows of clusters with so many sources, at most 1,000.
         dedup: False gives each article a row of its own, with the same counts.
@@ -101,7 +102,7 @@ def list_rows(
     request = ListRequest(
         index=index,
         query=query,
-        sort=sort or default_sort(query, is_filtered=bool(only or min_similar or min_sources)),
+        sort=sort or default_sort(query),
         head=head,
         counting=counting,
         only=only,
@@ -119,8 +120,10 @@ def list_rows(
 
 def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     start = request.start()
-    # A cached alias, some seconds old, could make an order by count wrongly count as exact.
-    ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
+    ready = yield from scope.ready(request.index)
+    if request.is_by_count and ready.is_routed_by_root:
+        # A cached alias, some seconds old, could make an order by count wrongly count as exact.
+        ready = yield from scope.ready(request.index, is_fresh=True)
     field = ready.source_field
     if request.min_sources or request.sort == "sources-desc":
         field = ready.required_source_field()
@@ -128,17 +131,16 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     beside = [count_articles(request), count_not_enriched(request)]
     if request.arrived_since_ms is not None:
         beside.append(count_new(request, request.arrived_since_ms))
-    counts = len(beside)
-    if request.dedup:
-        beside.append(estimate_rows(request, partitions=scope.tuning.estimate_partitions))
-    result = yield from sorted_articles(request, start, ready, scope.tuning, beside=beside)
-    total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in result.beside[:counts])
-    counter = _RowCounter(
-        request=request,
-        tuning=scope.tuning,
-        total_articles=total_articles,
-        estimate=next(iter(result.beside[counts:]), None),
+    first_count, estimate = yield from _first_count(request, scope.tuning)
+    result, answers = yield from carrying(
+        sorted_articles(request, start, ready, scope.tuning), request.searched, *beside, *first_count
     )
+    total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(beside)])
+    for body, answer in zip(first_count, answers[len(beside) :], strict=True):
+        estimate = answer
+        if not ranks_articles(request.query):
+            yield Keep(index=request.searched, body=body, answer=answer)
+    counter = _RowCounter(request=request, tuning=scope.tuning, total_articles=total_articles, first=estimate)
     rows, for_rows = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
@@ -164,15 +166,30 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     )
 
 
+def _first_count(request: ListRequest, tuning: Tuning) -> Requests[tuple[list[Query], Any]]:
+    """Return the search for rows that is sent before it is known how many articles match, or its answer.
+
+    Words are found in few articles, whose rows are counted; of others, rows are estimated, and the estimate
+    may be some seconds old.
+    """
+    if not request.dedup:
+        return [], None
+    if ranks_articles(request.query):
+        return [count_rows(request, up_to=tuning.exact_rows, few=tuning.few_articles)], None
+    body = estimate_rows(request, partitions=tuning.estimate_partitions)
+    known = yield Recall(index=request.searched, body=body)
+    return [] if known else [body], known
+
+
 def _counted(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], Any]]:
-    """Turn articles into rows, and count, in one request; return the rows, and the answer about all rows."""
-    roots = [root_of(hit, request.fields) for hit in result.hits]
-    has_heads = not request.dedup or result.are_heads or request.order_of_heads == request.order
+    """Find what rows show, and count, in one request; return the rows, and the answer about all rows."""
+    roots = list(dict.fromkeys(root for root, _ in result.rows))
+    unknown = [root for root, hit in result.rows if hit is None]
     groups = [
-        [] if has_heads or not roots else [heads(request, request.order_of_heads, roots)],
-        _counts_of_each(request, list(dict.fromkeys(roots))),
+        [heads(request, request.order_of_heads, unknown)] if unknown else [],
+        _counts_of_each(request, roots),
         counter.searches(),
     ]
     searches = list(itertools.chain.from_iterable(groups))
@@ -181,12 +198,12 @@ def _counted(
     shown = {root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
     counts = _counts_of_clusters(for_clusters)
     rows = tuple(
-        Row(**values_of(shown.get(root, hit), request.fields), **counts[root])
-        for root, hit in zip(roots, result.hits, strict=True)
-        # A cluster that was deleted meanwhile has no counts.
-        if root in counts
+        Row(**values_of(found, request.fields), **counts[root])
+        for root, hit in result.rows
+        # A cluster that was deleted meanwhile has no article or no counts.
+        if (found := hit or shown.get(root)) and root in counts
     )
-    return rows, next(iter(for_rows), counter.estimate)
+    return rows, next(iter(for_rows), counter.first)
 
 
 def _counts_of_each(request: ListRequest, roots: Sequence[str]) -> list[Query]:
@@ -218,20 +235,25 @@ class _RowCounter:
     request: ListRequest
     tuning: Tuning
     total_articles: int
-    # The answer to an estimate from some partitions; None without dedup: rows are articles.
-    estimate: Any
+    # The answer to what `_first_count` returns.
+    first: Any
 
     def searches(self) -> list[Query]:
-        """Return the search that counts or estimates rows; none if the estimate does."""
-        if self.estimate is None or self.total_articles > self.tuning.many_articles:
+        """Return the search that counts or estimates rows; none if the first did."""
+        request, tuning = self.request, self.tuning
+        if not request.dedup:
             return []
-        if self.total_articles <= self.tuning.few_articles:
-            return [count_rows(self.request, up_to=self.tuning.exact_rows, is_few=True)]
-        return [estimate_rows(self.request)]
+        has_counted_few = ranks_articles(request.query)
+        if self.total_articles <= tuning.few_articles:
+            few = count_rows(request, up_to=tuning.exact_rows, few=tuning.few_articles)
+            return [] if has_counted_few else [few]
+        if self.total_articles > tuning.many_articles:
+            return [estimate_rows(request, partitions=tuning.estimate_partitions)] if has_counted_few else []
+        return [estimate_rows(request)]
 
     def rows(self, answer: Any) -> Requests[tuple[int, bool]]:
         """Return the number of rows by the answer to the search, or the estimate; and whether it is exact."""
-        if answer is None:
+        if not self.request.dedup:
             return self.total_articles, True
         if self.total_articles <= self.tuning.few_articles:
             rows, is_exact = int(answer["aggregations"]["rows"]["count"]), True
@@ -253,7 +275,7 @@ class _RowCounter:
                 rows = int(answer["aggregations"]["rows"]["value"])
         if rows > _ESTIMATE_MARGIN * tuning.exact_rows:
             return rows, False
-        body = count_rows(request, up_to=tuning.exact_rows, is_few=False)
+        body = count_rows(request, up_to=tuning.exact_rows)
         (answer,) = yield from search(request.searched, body)
         counted = int(answer["aggregations"]["rows"]["count"])
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
@@ -286,21 +308,26 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
         aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
     if request.source_field is not None:
         aggs |= count_sources_of_each(request)
+    # By default it would make room for a count of every root of the index.
+    terms = {"field": fields.cluster, "size": len(roots), "execution_hint": "map"}
     return aggregation(
         with_roots(roots, fields),
-        {"roots": {"terms": {"field": fields.cluster, "size": len(roots)}, "aggs": aggs}},
+        {"roots": {"terms": terms, "aggs": aggs}},
     )
 
 
-def count_rows(request: ListRequest, *, up_to: int, is_few: bool) -> Query:
+def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Query:
     """Return the search that counts roots exactly; a count above `up_to` means only that there are more.
 
-    If few articles match, only their roots are visited, not all roots of the index.
+    If no more than `few` articles match, only their roots are visited, not all roots of the index; the count
+    means nothing if more do.
     """
     terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
-    if is_few:
+    body = aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": number_of_unread()})
+    if few is not None:
         terms["execution_hint"] = "map"
-    return aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": number_of_unread()})
+        body["terminate_after"] = few
+    return body
 
 
 def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:

@@ -141,6 +141,10 @@ class Scope:
     # None: those that an index keeps.
     fields: Fields | None = None
     tuning: Tuning = Tuning()
+    # By name, the mappings that were checked last, and what they say: each request would check them again.
+    _checked: dict[str, tuple[dict[str, Any], ReadyIndex]] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
         """Check the indices behind a name; those that nobody has set up are left out.
@@ -148,13 +152,16 @@ class Scope:
         With `is_fresh`, mappings are read anew; else they may be some seconds old.
         """
         found = yield from _mappings(index, is_fresh=is_fresh)
+        checked, ready = self._checked.get(index, (None, None))
+        if ready is not None and found is checked:
+            return ready
         mappings = self._set_up(found)
         not_set_up = tuple(sorted(found.keys() - mappings.keys()))
         if not_set_up:
             yield from _refuse_inseparable(index, not_set_up[0], mappings)
         fields = fields_of(mappings, given=self.fields)
         check_mappings(mappings, fields, optional=_OPTIONAL)
-        return ReadyIndex(
+        ready = ReadyIndex(
             name=index,
             index=",".join(mappings) if not_set_up else index,
             not_set_up=not_set_up,
@@ -164,6 +171,10 @@ class Scope:
             mappings=mappings,
             unsearchable=_unsearchable(mappings, fields),
         )
+        self._checked.clear()
+        if not not_set_up:
+            self._checked[index] = found, ready
+        return ready
 
     def fields_of(self, index: str) -> Requests[Fields]:
         """Return the names of the fields of an index's articles: those given, else those that it keeps.

@@ -13,7 +13,6 @@ from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import (
     MOST_SOURCES,
     SORTS_BY_COUNT,
-    SORTS_BY_TIME,
     Counting,
     Head,
     Only,
@@ -113,7 +112,7 @@ class Form(BaseModel):
     ] = []
     sort: Annotated[
         Sort | None,
-        Field(description="Default: relevance if there are words and `only` is not given, else newest."),
+        Field(description="Default: relevance if there are words, else newest."),
     ] = None
     head: Annotated[
         Head | None,
@@ -125,7 +124,7 @@ class Form(BaseModel):
     ] = "similar"
     only: Annotated[
         Only | None,
-        Field(description="Only rows with similar articles, or only rows without; not by relevance."),
+        Field(description="Only rows with similar articles, or only rows without; those not by a count."),
     ] = None
     min_similar: Annotated[
         int, Field(ge=0, le=1_000_000, description="Only rows with so many similar articles.")
@@ -212,11 +211,8 @@ class PageForm(Form):
                 self.sort = None
         if self.only == "single":
             self.min_similar = self.min_sources = 0
-            if self.sort not in SORTS_BY_TIME:
+            if self.sort in SORTS_BY_COUNT:
                 self.sort = None
-        is_filtered = self.only or self.min_similar or self.min_sources
-        if is_filtered and self.sort in {"relevance", "similar-asc"}:
-            self.sort = None
         if self.sort not in {"similar-desc", "similar-asc"}:
             self.counting = "similar"
         return self

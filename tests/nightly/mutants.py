@@ -146,7 +146,7 @@ MUTANTS = [
     ),
     Mutant(
         "an order by the smallest counts is called exact though no shard proves it",
-        "esdedup/reading/sorts.py",
+        "esdedup/reading/ranking.py",
         "if not is_exact and self._is_descending and buckets:",
         "if not is_exact and buckets:",
         ("integration/test_odd_indices.py", "integration/test_lists.py"),

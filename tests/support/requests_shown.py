@@ -9,8 +9,8 @@ from esdedup.reading import (
     list_request,
     lists,
     overview,
+    ranking,
     row_details,
-    sorts,
     sources,
     timeline,
     versions,
@@ -36,7 +36,7 @@ IN_DOCS: dict[str, Query] = {
     "counts": lists.count_clusters(LIST, ROOTS),
     "count": list_request.count_articles(LIST),
     "not-enriched": lists.count_not_enriched(LIST),
-    "rows": lists.count_rows(LIST, up_to=Tuning().exact_rows, is_few=True),
+    "rows": lists.count_rows(LIST, up_to=Tuning().exact_rows, few=Tuning().few_articles),
     "about-rows": lists.estimate_rows(LIST),
     "rows-of-partitions": lists.estimate_rows(LIST, partitions=8),
     "relevance": list_request.first_of_each_root(LIST, "relevance", size=21),
@@ -55,8 +55,8 @@ IN_DOCS: dict[str, Query] = {
         source_field="source",
         fields=FIELDS,
     ),
-    "by-count": sorts.roots_by_count(ALL.articles, descending=True, size=21, fields=FIELDS),
-    "by-count-of-matches": sorts.roots_by_count(LIST.articles, descending=True, size=21, fields=FIELDS),
+    "by-count": ranking.roots_by_count(ALL.articles, descending=True, size=21, fields=FIELDS),
+    "by-count-of-matches": ranking.roots_by_count(LIST.articles, descending=True, size=21, fields=FIELDS),
     "one": articles.one_article("ID", fields=FIELDS, has_text=True),
     "similar": clusters.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
     "excerpts": excerpts.excerpts_body("ROOT-1", fields=FIELDS),
@@ -81,7 +81,7 @@ IN_DOCS: dict[str, Query] = {
 
 IN_MAPPINGS: dict[str, Query] = {
     "list-newest": list_request.first_of_each_root(ALL, "newest", size=20),
-    "list-most-similar": sorts.roots_by_count(ALL.articles, descending=True, size=20, fields=FIELDS),
+    "list-most-similar": ranking.roots_by_count(ALL.articles, descending=True, size=20, fields=FIELDS),
     "similar": clusters.cluster_members(
         clusters.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
         first=0,

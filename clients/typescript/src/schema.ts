@@ -1463,7 +1463,7 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; not by relevance. */
+                /** @description Only rows with similar articles, or only rows without; those not by a count. */
                 only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -1473,7 +1473,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows on a page. */
                 size?: number;
-                /** @description Default: relevance if there are words and `only` is not given, else newest. */
+                /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
@@ -1567,7 +1567,7 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; not by relevance. */
+                /** @description Only rows with similar articles, or only rows without; those not by a count. */
                 only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -1577,7 +1577,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows on a page. */
                 size?: number;
-                /** @description Default: relevance if there are words and `only` is not given, else newest. */
+                /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
@@ -2091,7 +2091,7 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; not by relevance. */
+                /** @description Only rows with similar articles, or only rows without; those not by a count. */
                 only?: ("similar" | "single") | null;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
@@ -2099,7 +2099,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows at most. */
                 size?: number;
-                /** @description Default: relevance if there are words and `only` is not given, else newest. */
+                /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
@@ -2177,7 +2177,7 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; not by relevance. */
+                /** @description Only rows with similar articles, or only rows without; those not by a count. */
                 only?: ("similar" | "single") | null;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
@@ -2185,7 +2185,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows at most. */
                 size?: number;
-                /** @description Default: relevance if there are words and `only` is not given, else newest. */
+                /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];
@@ -2263,7 +2263,7 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; not by relevance. */
+                /** @description Only rows with similar articles, or only rows without; those not by a count. */
                 only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -2273,7 +2273,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows on a page. */
                 size?: number;
-                /** @description Default: relevance if there are words and `only` is not given, else newest. */
+                /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat it for articles from one of several. */
                 source?: string[];

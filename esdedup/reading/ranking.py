@@ -1,0 +1,279 @@
+"""Clusters ranked by a count.
+
+A terms aggregation gives the exact order on one shard, and on several shards if each cluster lies
+on one of them (articles routed by root). Otherwise each shard has only part of each count. Then the roots
+that the shards sent are counted again, exactly, and the shards' smallest counts bound the count of every root
+that was not sent (Fagin's threshold algorithm). Until that bound proves the order, each shard sends more
+roots, up to a limit. If the order is not proved at the limit, the result says that it is not exact.
+"""
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from esdedup.elastic.requests import Query, Requests, search
+from esdedup.errors import SettingError
+from esdedup.fields import Fields
+from esdedup.reading import list_request as bodies
+from esdedup.reading.list_request import ListRequest
+from esdedup.reading.queries import aggregation, within
+from esdedup.reading.scope import Tuning
+
+
+def ranked(
+    request: ListRequest, depth: int, tuning: Tuning, *, is_routed_by_root: bool
+) -> Requests["RankedRoots"]:
+    """Return the roots of the first `depth` rows of a list by count."""
+    ranking = _Ranking(
+        request=request, tuning=tuning, is_routed_by_root=is_routed_by_root, counted=request.articles
+    )
+    if request.sort == "sources-desc":
+        return (yield from _by_sources(ranking, depth))
+    return (yield from _shown(ranking, depth))
+
+
+def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
+    """Rank until so many clusters are left that have the numbers which are asked for."""
+    wide, most = depth, ranking.tuning.max_roots
+    while True:
+        found = yield from _ranked(ranking, wide)
+        shown = yield from bodies.shown_roots(ranking.request, found.roots)
+        left = [root for root in found.roots if root in shown]
+        if len(left) >= depth or len(found.roots) < wide or wide >= most:
+            return dataclasses.replace(found, roots=left[:depth])
+        wide = min(most, max(4 * wide, ranking.tuning.first_roots))
+
+
+def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
+    """Rank by the number of sources, of which a cluster has no more than articles.
+
+    So the clusters with the most articles are counted, until no other one can have as many sources.
+    """
+    request, most = ranking.request, ranking.tuning.max_roots
+    wide = max(2 * depth, min(ranking.tuning.first_roots, most))
+    while True:
+        found = yield from _ranked(ranking, wide)
+        numbers = yield from bodies.numbers_of(request, found.roots)
+        least = request.min_articles, request.min_sources
+        # Those with as many sources stay in the order of their articles.
+        order = [root for root in found.roots if all(map(operator.ge, numbers.get(root, (0, 0)), least))]
+        order.sort(key=lambda root: -numbers[root][1])
+        fewest = min((articles for articles, _ in numbers.values()), default=0)
+        is_all = len(found.roots) < wide
+        is_proved = is_all or (len(order) >= depth and numbers[order[depth - 1]][1] > fewest)
+        if is_proved or wide >= most:
+            return dataclasses.replace(found, roots=order[:depth], is_exact=found.is_exact and is_proved)
+        wide = min(most, 4 * wide)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RankedRoots:
+    """Roots sorted by count."""
+
+    roots: list[str]
+    is_exact: bool
+    # Whether no other roots exist.
+    is_complete: bool
+    # How many roots from each shard may prove the order, if these do not; None if none can.
+    next_from_shard: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Ranking:
+    """Clusters ranked by how many of their articles match a query."""
+
+    request: ListRequest
+    tuning: Tuning
+    is_routed_by_root: bool
+    # Matches the articles that are counted.
+    counted: Query
+    # Clusters without an article that matches this are skipped; None skips none.
+    required: Query | None = None
+
+    def first(self, depth: int) -> Requests[RankedRoots]:
+        """Rank the first `depth` clusters, requesting as few roots from each shard as suffice."""
+        from_shard = depth
+        while True:
+            found = yield from self._from_shards(depth, from_shard)
+            if found.is_exact or found.next_from_shard is None or from_shard >= self.tuning.max_roots:
+                return found
+            from_shard = min(self.tuning.max_roots, found.next_from_shard)
+
+    def _from_shards(self, depth: int, from_shard: int) -> Requests[RankedRoots]:
+        """Rank clusters from the first `from_shard` roots of each shard."""
+        answer = yield from self._search(
+            self.counted, size=from_shard, from_shard=from_shard, least_of_shard=self._least
+        )
+        is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
+        if not is_on_one_shard and self._least > 1:
+            return (yield from self._smallest_of_large(depth))
+        sent = answer["aggregations"]["roots"]
+        buckets: list[dict[str, Any]] = sent["buckets"]
+        # If no shard left out a root, the sums are exact.
+        is_exact = is_on_one_shard or sent["doc_count_error_upper_bound"] == 0
+        others = sent["sum_other_doc_count"]
+        is_complete = is_exact and not others and len(buckets) <= depth
+        if not is_exact and self._is_descending and buckets:
+            buckets, is_exact = yield from self._recounted(sent, depth, is_cut=len(buckets) == from_shard)
+        roots = [bucket["key"] for bucket in buckets[:depth] if self._is_required(bucket)]
+        most = max((bucket["doc_count"] for bucket in buckets), default=1)
+        least = buckets[-1]["doc_count"] if buckets and self._is_descending else 0
+        shards, following = answer["_shards"]["total"], None
+        if shards >= least:
+            # A root that no shard sends may have one article on each, unless the shards send all their roots.
+            following = self.tuning.max_roots if others <= self.tuning.max_roots * most else None
+        # Counts seldom fall faster than ranks grow.
+        elif sent["doc_count_error_upper_bound"] * from_shard <= least * self.tuning.sent_roots // shards:
+            following = max(8 * from_shard, self.tuning.first_roots)
+        return RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete, next_from_shard=following)
+
+    def _smallest_of_large(self, depth: int) -> Requests[RankedRoots]:
+        """Rank the smallest clusters that are large enough, of which each shard has only a part.
+
+        The smallest parts say nothing of a cluster's size, so the shards send the largest.
+        """
+        most = self.tuning.max_roots
+        largest_first = dataclasses.replace(self.request, sort="similar-desc")
+        ranking = dataclasses.replace(self, request=largest_first)
+        answer = yield from ranking._search(self.counted, size=most, from_shard=most)
+        sent = answer["aggregations"]["roots"]
+        names = [bucket["key"] for bucket in sent["buckets"]]
+        answer = yield from self._search(self._of(names), size=depth, from_shard=most)
+        buckets = answer["aggregations"]["roots"]["buckets"]
+        roots = [bucket["key"] for bucket in buckets if self._is_required(bucket)]
+        # What no shard sent has at most so many articles.
+        is_exact = sent["doc_count_error_upper_bound"] < self._least
+        return RankedRoots(
+            roots=roots,
+            is_exact=is_exact,
+            is_complete=is_exact and len(buckets) < depth,
+            next_from_shard=None,
+        )
+
+    def _recounted(
+        self, sent: dict[str, Any], depth: int, *, is_cut: bool
+    ) -> Requests[tuple[list[dict[str, Any]], bool]]:
+        """Count exactly the roots that the shards sent; return them, and whether their order is proved.
+
+        `is_cut` is whether the answer may leave out roots that the shards sent.
+        """
+        names = [bucket["key"] for bucket in sent["buckets"]]
+        answer = yield from self._search(self._of(names), size=min(depth, len(names)), from_shard=len(names))
+        buckets = answer["aggregations"]["roots"]["buckets"]
+        # A root that no shard sent has at most `doc_count_error_upper_bound` articles. A root that was sent
+        # but left out of the answer also has at most the last bucket's count, on the shards that sent it.
+        most_elsewhere = sent["doc_count_error_upper_bound"]
+        if is_cut:
+            most_elsewhere += sent["buckets"][-1]["doc_count"]
+        return buckets, bool(buckets) and buckets[-1]["doc_count"] > most_elsewhere
+
+    @property
+    def _is_descending(self) -> bool:
+        return self.request.sort != "similar-asc"
+
+    @property
+    def _least(self) -> int:
+        """The fewest articles of a cluster that the server ranks: smaller ones would be the first."""
+        counts_all = not self.request.counts_matching or self.request.query is None
+        return 1 if self._is_descending or not counts_all else self.request.min_articles
+
+    def _is_required(self, bucket: dict[str, Any]) -> bool:
+        return self.required is None or bool(bucket["required"]["doc_count"])
+
+    def _of(self, roots: Sequence[str]) -> Query:
+        """Return the query for the counted articles of `roots`."""
+        return {"bool": {"must": [self.counted], "filter": [bodies.with_roots(roots, self.request.fields)]}}
+
+    def _search(
+        self, counted: Query, *, size: int, from_shard: int, least_of_shard: int = 1
+    ) -> Requests[Any]:
+        body = roots_by_count(
+            counted,
+            descending=self._is_descending,
+            size=size,
+            from_shard=from_shard,
+            least=self._least,
+            least_of_shard=least_of_shard,
+            fields=self.request.fields,
+            required=self.required,
+        )
+        (answer,) = yield from search(self.request.searched, body)
+        return answer
+
+
+def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
+    if ranking.request.ranks_what_matches:
+        return (yield from ranking.first(depth))
+    few = ranking.tuning.few_articles
+    roots = yield from _roots_with_a_match(ranking, bodies.roots_of_few(ranking.request, few=few))
+    if roots is None:
+        found = yield from _sifted(ranking, depth)
+        if found is not None:
+            return found
+        most = ranking.tuning.max_roots
+        roots = yield from _roots_with_a_match(ranking, bodies.roots_of(ranking.request, size=most))
+    if roots is None:
+        raise SettingError(
+            f"the query matches more than {ranking.tuning.max_roots:,} clusters, too many to sort by the "
+            "size of whole clusters: sort by the count of matching articles, narrow the query, or sort by "
+            "time or relevance"
+        )
+    named = bodies.with_roots(roots, ranking.request.fields)
+    return (yield from dataclasses.replace(ranking, counted=named).first(depth))
+
+
+def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | None]:
+    """Return the roots that a search finds; None if it does not find all."""
+    (answer,) = yield from search(ranking.request.searched, body)
+    roots = answer["aggregations"]["roots"]
+    if roots["sum_other_doc_count"] or answer.get("terminated_early"):
+        return None
+    return [bucket["key"] for bucket in roots["buckets"]]
+
+
+def _sifted(ranking: _Ranking, depth: int) -> Requests[RankedRoots | None]:
+    """Rank all clusters, and skip those without a match; None if too few remain.
+
+    Fast if very many articles match: then most of the largest clusters have a match.
+    """
+    every_cluster = dataclasses.replace(
+        ranking, counted=within(None, ranking.request.fields), required=ranking.counted
+    )
+    tuning = ranking.tuning
+    for wide in (max(tuning.first_roots, 2 * depth), tuning.max_roots):
+        found = yield from every_cluster.first(wide)
+        if len(found.roots) >= depth or found.is_complete:
+            return dataclasses.replace(found, roots=found.roots[:depth])
+    return None
+
+
+def roots_by_count(
+    query: Query,
+    *,
+    descending: bool,
+    size: int,
+    fields: Fields,
+    from_shard: int | None = None,
+    least: int = 1,
+    least_of_shard: int = 1,
+    required: Query | None = None,
+) -> Query:
+    """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
+
+    Each shard sends `from_shard` roots (None: `size`) with `least_of_shard` matching articles on it; those
+    with `least` on all are returned. Of each root, the articles that match `required` are counted separately.
+    """
+    by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
+    terms: Query = {
+        "field": fields.cluster,
+        "size": size,
+        "order": by_count,
+        "shard_size": from_shard or size,
+    }
+    if least > 1:
+        terms |= {"min_doc_count": least, "shard_min_doc_count": least_of_shard}
+    roots: Query = {"terms": terms}
+    if required is not None:
+        roots["aggs"] = {"required": {"filter": required}}
+    return aggregation(query, {"roots": roots})

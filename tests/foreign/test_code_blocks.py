@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from esdedup import node
 from esdedup.sidecar.auth import TOKEN_HEADER
 from tests import sample
-from tests.support.code_blocks import DOCUMENTS, ROOT, Block, Given, blocks_of, following, prints
+from tests.support.code_blocks import DOCUMENTS, ROOT, TRANSLATED, Block, Given, blocks_of, following, prints
 from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS
 
@@ -187,6 +187,19 @@ def test_a_document_is_followed_to_its_end(path: Path, empty: str, command: str,
         if path.name == "logstash.md":
             program = Block("in the place of Logstash", 0, "python", None, False, LOGSTASH % TEXT)
             assert follower.follow(program) == f"{TOKEN_HEADER} 2 1\n"
+
+
+@pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: path.name)
+def test_a_translated_guide_has_the_same_code(path: Path) -> None:
+    code = [(each.language, each.title, each.is_output, each.text) for each in blocks_of(path)]
+    assert code == [
+        (each.language, each.title, each.is_output, each.text) for each in blocks_of(TRANSLATED[path])
+    ]
+
+
+def test_every_guide_is_translated() -> None:
+    guides = {path.name for path in (ROOT / "docs/guides").glob("*.md") if not path.name.endswith(".zh.md")}
+    assert guides == {path.name for path in TRANSLATED.values()} | {"editors.md"}
 
 
 def test_every_other_block_is_in_the_register() -> None:

@@ -20,7 +20,14 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
-DOCUMENTS = sorted(path for place in _PLACES for path in ROOT.glob(place))
+# By translated guide, the one whose code it has, which is not run twice.
+TRANSLATED = {
+    path: path.with_name(path.name.replace(".zh.", "."))
+    for path in sorted(ROOT.glob("docs/guides/*.zh.md"))
+    # Its editors have Chinese names.
+    if path.name != "editors.zh.md"
+}
+DOCUMENTS = sorted({path for place in _PLACES for path in ROOT.glob(place)} - TRANSLATED.keys())
 _BLOCK = re.compile(
     r"^(?P<prints><!-- prints -->\n+)?(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n"
     r"(?P<text>.*?)^ *```$",

@@ -1,4 +1,4 @@
-"""Makes `mappings/kibana.ndjson`, the saved objects for Kibana: ``python -m docs.kibana``.
+"""Makes the saved objects for Kibana in `mappings`, with roots and with stories: ``python -m docs.kibana``.
 
 A data view, a table of the newest articles, and a dashboard of spread and sources, for an index `news` with
 the usual names of fields. The shapes are those that Kibana 8.8 and later exports, and that it migrates from.
@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from esdedup.fields import Fields
+from esdedup.fields import EditorialFields, Fields
 
 FILE = Path(__file__).parents[1] / "mappings" / "kibana.ndjson"
+# For an index that editors work on.
+EDITORIAL_FILE = FILE.with_name("kibana-editorial.ndjson")
 INDEX = "news"
 FIELDS = Fields()
 _VIEW, _NEWEST, _DASHBOARD = "esdedup-articles", "esdedup-newest", "esdedup-dashboard"
@@ -238,10 +240,12 @@ def _terms(field: str, size: int, label: str) -> Column:
     return _column("terms", label, field, kind="string", params=params)
 
 
-def written() -> str:
-    """Return the file's text: an object a line."""
-    return "".join(f"{json.dumps(each)}\n" for each in saved_objects())
+def written(fields: Fields = FIELDS) -> str:
+    """Return a file's text: an object a line."""
+    text = "".join(f"{json.dumps(each)}\n" for each in saved_objects())
+    return text.replace(FIELDS.cluster, fields.cluster)
 
 
 if __name__ == "__main__":
     FILE.write_text(written(), "utf-8")
+    EDITORIAL_FILE.write_text(written(EditorialFields()), "utf-8")

@@ -19,6 +19,7 @@ def serve(
     allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     allow_origin: Annotated[list[str] | None, typer.Option(metavar="ORIGIN")] = None,
     editor_header: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    thumbnails: Annotated[str | None, typer.Option(metavar="FIELD")] = None,
     time_zone: options.TimeZone = "UTC",
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -38,6 +39,8 @@ def serve(
         editor_header: The header in which a proxy names whoever may merge and split stories, such as
             X-Remote-User. The proxy must overwrite what visitors send, and nobody may get past it.
             Default: nobody may.
+        thumbnails: The articles' field with the address of a picture (https), which the list then shows.
+            Visitors' browsers load it from where it is, and so tell that site that they are there.
     """
     profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
     require_extra("serve")
@@ -49,7 +52,9 @@ def serve(
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        Reader(client, fields=fields, forest=forest.name).list(index, size=1)
+        Reader(client, fields=fields, forest=forest.name).list(
+            index, size=1, source_includes=[thumbnails] if thumbnails else ()
+        )
     app = create_app(
         server.connect_async(),
         index,
@@ -61,6 +66,7 @@ def serve(
         origins=allow_origin or (),
         time_zone=time_zone,
         editor_header=editor_header,
+        thumbnail_field=thumbnails,
     )
     listening = listen(host, port)
     address = address_of(listening)

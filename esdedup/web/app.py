@@ -51,6 +51,7 @@ def create_app(
     time_zone: str = "UTC",
     ask_owner: AskedAsync | None = None,
     editor_header: str | None = None,
+    thumbnail_field: str | None = None,
 ) -> ASGIApp:
     """Return an application that shows one index. Its links begin with the root path of the server.
 
@@ -68,6 +69,8 @@ def create_app(
         ask_owner: Asks the forest's owner, if that is in this process, what it would decide for a text.
         editor_header: The header in which a proxy names whoever may edit stories: it must overwrite what
             visitors send. None: nobody may.
+        thumbnail_field: The articles' field with the address of a picture (https), which visitors' browsers
+            load from where it is. None: the list has no pictures.
 
     Raises:
         SettingError: An origin is none, or there is no such time zone.
@@ -95,7 +98,9 @@ def create_app(
     at_work = None
     if editor_header is not None:
         at_work = Editing(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
-    site = Site(reader=reader, index=index, marking=Marking(reader), editing=at_work)
+    site = Site(
+        reader=reader, index=index, marking=Marking(reader), editing=at_work, thumbnail_field=thumbnail_field
+    )
     app.state.site_of, app.state.time_zone = lambda _: site, zone_named(time_zone).key
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
@@ -109,7 +114,9 @@ def create_app(
         origins=origins,
     )
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
-    return with_headers(_with_cors(app, origins) if origins else app)
+    return with_headers(
+        _with_cors(app, origins) if origins else app, has_thumbnails=thumbnail_field is not None
+    )
 
 
 def api_description() -> dict[str, Any]:

@@ -70,6 +70,14 @@ def link(value: str | None) -> str | None:
         return None
 
 
+def thumbnail(included: dict[str, object] | None) -> str | None:
+    """Return the address of the picture of a row, if it has one that pages may load."""
+    found = next(iter((included or {}).values()), None)
+    # A field may have several values.
+    first = found[0] if isinstance(found, list) and found else found
+    return first if isinstance(first, str) and first.startswith("https://") and link(first) else None
+
+
 def address(path: str, **parameters: object) -> str:
     """Return an address with the parameters that have a value."""
     given = {name: value for name, value in parameters.items() if value not in (None, "", False, [])}

@@ -20,9 +20,11 @@ from esdedup.serving.refusals import Refused
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.errors import error_answer
 
+_POLICY = "Content-Security-Policy"
 HEADERS = {
-    # Nothing is loaded from other servers, and no script runs but the one of the pages, which asks them only.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
+    # Nothing but thumbnails is loaded from other servers. No script runs but the one of the pages, which asks
+    # them only.
+    _POLICY: "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -47,15 +49,18 @@ REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
-def with_headers(app: ASGIApp) -> ASGIApp:
+def with_headers(app: ASGIApp, *, has_thumbnails: bool = False) -> ASGIApp:
     """Return an application whose every answer has the headers, also those that no route gives."""
+    headers = dict(HEADERS)
+    if has_thumbnails:
+        headers[_POLICY] = HEADERS[_POLICY].replace("img-src 'self'", "img-src 'self' https:")
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                headers.setdefault("Cache-Control", UNKEPT)
+                answered = MutableHeaders(scope=message)
+                answered.update(headers)
+                answered.setdefault("Cache-Control", UNKEPT)
             await send(message)
 
         await app(scope, receive, send_with_headers)

@@ -81,6 +81,8 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
     options = await form.options(site) | {"details": True}
     if visits.before is not None:
         options["arrived_since"] = visits.before.isoformat()
+    if site.thumbnail_field is not None:
+        options["source_includes"] = [site.thumbnail_field]
     page, overview = await _read(site, form, options)
     language = language_of(request)
     answer = render(

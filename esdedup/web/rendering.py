@@ -89,6 +89,7 @@ def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
         "shortened": formats.shortened,
         "own_language": formats.own_language,
         "place": formats.place,
+        "thumbnail": formats.thumbnail,
         "source": lambda value: formats.source_names(value) or language.gettext("no source"),
         # For messages that are marked in Python; `_` would take a percent sign in one for a place of a value.
         "translated": language.gettext,

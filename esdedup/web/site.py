@@ -115,6 +115,8 @@ class Site:
     time_zone: str = "UTC"
     # None: nobody may edit stories here.
     editing: Editing | None = None
+    # The field with the address of an article's picture; None: the list has no pictures.
+    thumbnail_field: str | None = None
     # What stands before the paths of all pages, where the server has other things too.
     prefix: str = ""
 

@@ -66,7 +66,7 @@ NOT_RUN = {
         "docs/kibana.md",
         "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
         "--form file=@mappings/kibana.ndjson",
-    ): "there is no Kibana here: tests/integration/test_kibana.py checks what is imported",
+    ): "there is no Kibana here: tests/integration/test_docs.py checks what is imported",
     (
         "docs/sidecar.md",
         "esdedup sidecar --url https://elasticsearch:9200 --ca-certs ca.crt --token-file token",

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from docs.kibana import FILE, saved_objects, written
-from esdedup.fields import Fields
+from docs.kibana import EDITORIAL_FILE, FILE, saved_objects, written
+from esdedup import Dedup
+from esdedup.fields import EditorialFields, Fields
+from esdedup.maintenance.editor import Editor, EditRequest
+from tests.support.forests import feed
+from tests.support.names import new_names
+from tests.support.pages import article
 from tests.support.requests_shown import IN_DOCS, IN_MAPPINGS
 
 ROOT = Path(__file__).parents[2]
@@ -49,8 +54,9 @@ LENSES = [panel["embeddableConfig"]["attributes"] for panel in PANELS if panel["
 _AS_AGGREGATION = {"unique_count": "cardinality", "min": "min", "max": "max"}
 
 
-def test_the_file_is_what_the_script_makes() -> None:
+def test_the_files_are_what_the_script_makes() -> None:
     assert FILE.read_text("utf-8") == written(), "run `python -m docs.kibana`"
+    assert EDITORIAL_FILE.read_text("utf-8") == written(EditorialFields()), "run `python -m docs.kibana`"
 
 
 def test_every_reference_is_to_an_object_before_it() -> None:
@@ -100,6 +106,40 @@ def test_the_table_of_articles_has_fields_of_the_index(es: Elasticsearch, unchan
     assert wanted == [Fields().title, Fields().source, Fields().root]
     found = es.field_caps(index=unchanged[0], fields=wanted)["fields"]
     assert found.keys() >= set(wanted)
+
+
+def test_the_dashboard_of_editors_counts_their_stories(es: Elasticsearch) -> None:
+    with new_names(es) as name:
+        index, forest = name("dashboard"), name("forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index, editorial=True)
+            times = [f"2026-11-2{at}" for at in range(4)]
+            feed(
+                es,
+                dedup,
+                index,
+                [
+                    {"_id": time, "text": article(at), "published_at": time, "source": time}
+                    for at, time in enumerate(times)
+                ],
+            )
+        editor = Editor(es, forest=forest)
+        for time in times[1:3]:
+            editor.edit(index, EditRequest(kind="merge", ids=(time,), to=times[0]), by="an editor")
+        objects = map(json.loads, EDITORIAL_FILE.read_text("utf-8").splitlines())
+        (dashboard,) = (each for each in objects if each["id"] == DASHBOARD["id"])
+        panels = json.loads(dashboard["attributes"]["panelsJSON"])
+        lenses = [panel["embeddableConfig"]["attributes"] for panel in panels if panel["type"] == "lens"]
+        counted: dict[tuple[str, str], Any] = {}
+        for lens in lenses:
+            (layer,) = _layers(lens)
+            answer = es.search(index=index, size=0, aggs=_aggregations(layer))
+            counted |= {(lens["title"], name): each for name, each in answer["aggregations"].items()}
+    assert counted.keys() == {
+        (lens["title"], layer["columnOrder"][0]) for lens in LENSES for layer in _layers(lens)
+    }
+    numbers = {title: found["value"] for (title, _), found in counted.items() if "value" in found}
+    assert numbers == {"Articles": 4, "Stories": 2, "Sources": 4}
 
 
 def _layers(lens: dict[str, Any]) -> list[dict[str, Any]]:

@@ -313,3 +313,40 @@ def test_a_server_that_does_not_answer_is_unavailable() -> None:
         got = request("http://127.0.0.1:9", "news", path, **query)
         assert got.status == 502
         assert "Elasticsearch does not answer" in got.body
+
+
+def test_the_list_shows_pictures_where_a_field_has_their_addresses(
+    es: Elasticsearch, elasticsearch_url: str
+) -> None:
+    """Only those that pages may load."""
+    pictures: list[Any] = [
+        "https://pictures.example/1.jpg",
+        ["https://pictures.example/2.jpg", "https://pictures.example/3.jpg"],
+        "http://pictures.example/4.jpg",
+        'https://pictures.example/5.jpg" onerror="alert(1)',
+        "javascript:alert(1)",
+        7,
+        [],
+        None,
+    ]
+    with new_names(es) as name:
+        index, forest = name("pictures"), name("forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            articles = (
+                {"_id": str(at), "text": article(at), "media": {"picture": each}}
+                for at, each in enumerate(pictures)
+            )
+            feed(es, dedup, index, list(articles))
+        plain = request(elasticsearch_url, index, "/")
+        page = request(elasticsearch_url, index, "/", of={"thumbnail_field": "media.picture"})
+    loaded = [html.unescape(each) for each in re.findall(r'<img class="thumbnail" src="([^"]*)"', page.body)]
+    assert sorted(loaded) == [
+        "https://pictures.example/1.jpg",
+        "https://pictures.example/2.jpg",
+        'https://pictures.example/5.jpg" onerror="alert(1)',
+    ]
+    policy = "content-security-policy"
+    assert "<img" not in plain.body
+    assert "img-src 'self';" in plain.headers[policy]
+    assert page.headers[policy] == plain.headers[policy].replace("img-src 'self'", "img-src 'self' https:")

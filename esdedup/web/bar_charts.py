@@ -97,13 +97,17 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
         for at in range(0, len(steps), _STEPS_OF_WIDE_BARS)
         if (some := steps[at : at + _STEPS_OF_WIDE_BARS])
     ]
+    ends = steps[0].start, datetime.fromisoformat(steps[-1].end) - _MS
+    days = [language.day(each) for each in ends]
+    # Of one day, the hours tell more.
+    begin, end = days if days[0] != days[1] else [language.moment(each) for each in ends]
     return Histogram(
         width=_WIDTH,
         height=HISTOGRAM_HEIGHT,
         bars=_linked(steps, form, language),
         wide_bars=_linked(merged, form, language),
-        begin=language.day(steps[0].start),
-        end=language.day(datetime.fromisoformat(steps[-1].end) - _MS),
+        begin=begin,
+        end=end,
     )
 
 

@@ -73,19 +73,39 @@ async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> H
     """Show what editors said, the latest first, with a button to undo each."""
     history = await editing.editor.history(site.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
-    return render("edits.html", request, edits=latest, undone=history.undone, total=len(history.edits))
+    names = list({each.into for each in latest if each.into})
+    named = {"terms": {(await site.reader.fields(site.index)).cluster: names}}
+    rows = (await site.reader.list(site.index, query=named, sort="newest", size=_MOST_SHOWN)).rows
+    return render(
+        "edits.html",
+        request,
+        edits=latest,
+        undone=history.undone,
+        total=len(history.edits),
+        # By story, its newest article; a story may be gone.
+        articles={row.root: row for row in rows},
+    )
 
 
 @router.post("/edit")
 async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) -> RedirectResponse:
-    """Do what a form says, and lead back to the article, or to what editors said."""
-    given = await sent_form(request)
+    """Do what a form says, and lead back to the article or the list, or to what editors said."""
+    sent = await sent_form(request)
+    given, chosen = dict(sent), [value for name, value in sent if name == "chosen"]
     kind, why = given.get("kind"), given.get("why", "").strip()
     prefix = request.scope.get("root_path", "")
     if kind == "undo":
         wanted = _checked({"kind": kind, "undoes": given.get("number"), "why": why})
         await editing.editor.edit(site.index, wanted, by=editing.by)
         return RedirectResponse(f"{prefix}/edits", status_code=303)
+    if "id" not in given:
+        # Rows of the list.
+        if len(set(chosen)) < 2:
+            raise SettingError("choose two rows or more")
+        first, *others = [(await article_at(site, each)).id for each in dict.fromkeys(chosen)]
+        wanted = _checked({"kind": kind, "ids": others, "to": first, "why": why})
+        await editing.editor.edit(site.index, wanted, by=editing.by)
+        return RedirectResponse(f"{prefix}/?{given.get('listed', '')}", status_code=303)
     article = await site.article(given.get("id", ""), in_index=given.get("index") or None)
     to = await _other(site, given.get("to", "").strip()) if kind != "split" else None
     wanted = _checked({"kind": kind, "ids": [article.id], "to": to, "why": why})

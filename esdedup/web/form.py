@@ -29,17 +29,17 @@ Parameters = dict[str, Any]
 MAX_VALUES = 100
 """The most values of one parameter."""
 
-# Of a form that is sent.
-_MOST_FIELDS = 16
+# Of a form that is sent: the rows of a page, and some more.
+_MOST_FIELDS = MAX_SIZE + 16
 _OF_SEARCH = {"since", "until", "source", "where"}
 # They change what is said about the rows, not which rows there are.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
 
-async def sent_form(request: Request) -> dict[str, str]:
+async def sent_form(request: Request) -> list[tuple[str, str]]:
     """Read the fields of a form that was sent; raise `SettingError` if it cannot be read."""
     try:
-        return dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
+        return parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS)
     except ValueError as error:
         raise SettingError(f"the form cannot be read: {error}") from error
 

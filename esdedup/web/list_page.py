@@ -26,7 +26,7 @@ from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie
 from esdedup.web.rendering import language_of, render
-from esdedup.web.site import CurrentSite, Site
+from esdedup.web.site import CurrentSite, Site, editor_name
 
 SORT_NAMES = {
     "relevance": translatable("best match"),
@@ -100,6 +100,7 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
         last_visit=visits.before,
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
+        editor=editor_name(request, site),
     )
     keep_cookie(request, answer, VISIT_COOKIE, visits.cookie, max_age_s=_VISITS_KEPT_S)
     return answer

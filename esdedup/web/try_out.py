@@ -37,7 +37,7 @@ async def try_out(request: Request) -> HTMLResponse:
 @router.post(f"{PATH}/similar")
 async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
     """Answer the form for a text as the API does: forms cannot send JSON."""
-    given = await sent_form(request)
+    given = dict(await sent_form(request))
     try:
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
         asked = api.Paged.model_validate(

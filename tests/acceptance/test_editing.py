@@ -63,6 +63,28 @@ def test_an_editor_merges_two_stories_and_undoes_it(
     assert similar() == before
 
 
+@pytest.mark.parametrize(("size", "language"), [("wide", "en"), ("narrow", "zh")])
+def test_an_editor_merges_rows_of_the_list(
+    desk: SampleSite, browser: Browser, size: str, language: str, tmp_path: Path
+) -> None:
+    merge = {"en": "Merge the chosen rows", "zh": "合并所选的行"}[language]
+    options = {"locale": LOCALES[language], "extra_http_headers": {"X-Remote-User": "A. Chen"}}
+    before = desk.reader.list(desk.index)
+    with watched(browser, size, java_script_enabled=language == "en", **options) as page:
+        page.goto(f"{desk.address}/?sort=oldest")
+        boxes = page.locator("[name=chosen]")
+        for number in (0, 2):
+            boxes.nth(number).check()
+        if language == "en":
+            assert not barriers(page, RULES)
+        page.screenshot(path=tmp_path / "chosen.png")
+        page.get_by_role("button", name=merge).click()
+        assert page.url.endswith("/?sort=oldest")
+    after = desk.reader.list(desk.index)
+    assert after.total_rows == before.total_rows - 1
+    assert after.total_articles == before.total_articles
+
+
 def test_visitors_see_nothing_of_it(desk: SampleSite, browser: Browser) -> None:
     with watched(browser, "wide", locale="en-GB") as page:
         page.goto(f"{desk.address}/article?id={desk.largest[0]}")

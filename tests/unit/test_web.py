@@ -401,6 +401,7 @@ def test_a_bar_says_what_it_stands_for() -> None:
     assert (drawn.bars[0].parameters["q"], drawn.bars[0].parameters["source"]) == ("x", ["A"])
     hours = histogram(timeline_of([1, 1], interval_ms=60 * MINUTE_MS), PageForm(), ZH)
     assert hours is not None
+    assert (hours.begin[-5:], hours.end[-5:]) == ("00:00", "01:59")
     assert hours.bars[1].label == "2024年10月4日 01:00至2024年10月4日 01:59：1 篇报道"
     assert hours.bars[1].parameters["since"] == "2024-10-04T01:00+00:00"
 

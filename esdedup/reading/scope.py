@@ -46,6 +46,10 @@ class Tuning:
     # cut short. That takes a few seconds. Where most articles are reprints, a row needs some 4 of them.
     read_articles: int = 20_000
     read_articles_a_row: int = 5
+    # The newest of more articles are looked for in a span of time that has, on average, so many times those
+    # that are needed: articles come unevenly.
+    spanned_articles: int = 20_000
+    span_margin: float = 50
     # Up to this many rows are counted; more are estimated.
     exact_rows: int = 10_000
     # About how many roots are inspected to estimate how many rows `only` leaves.

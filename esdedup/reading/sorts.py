@@ -24,10 +24,6 @@ from esdedup.reading.ranking import ranked
 from esdedup.reading.scope import ReadyIndex, Tuning
 
 _MAX_CHUNK = 5_000
-# Of so many articles, the newest are looked for in a span of time that has, on average, so many times those
-# that are needed: articles come unevenly.
-_MANY_ARTICLES = 20_000
-_MARGIN = 50
 # The next chunk excludes the clusters with the most articles read so far, at most this many.
 _MAX_EXCLUDED = 1_000
 
@@ -79,7 +75,7 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
     rows: list[Hit] = []
     left = tuning.read_articles + tuning.read_articles_a_row * needed
     place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK, left), False
-    since_ms = yield from _since_ms(request, place, chunk)
+    since_ms = yield from _since_ms(request, tuning, place, chunk)
     while len(rows) < needed and not is_last and left:
         # The clusters with the most articles read so far are excluded.
         excluded = [root for root, times in read.most_common(_MAX_EXCLUDED) if times > 1]
@@ -99,7 +95,9 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
             left -= len(hits)
             place = hits[-1]["sort"] if hits else place
             is_filled, chunk = len(hits) == chunk, min(2 * chunk, _MAX_CHUNK, left)
-            since_ms = (yield from _since_ms(request, place, chunk)) if since_ms and is_filled else None
+            since_ms = (
+                (yield from _since_ms(request, tuning, place, chunk)) if since_ms and is_filled else None
+            )
     page = rows[skipped : skipped + request.size]
     is_full = len(rows) >= needed
     if is_full:
@@ -112,7 +110,9 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
     )
 
 
-def _since_ms(request: ListRequest, place: Sequence[Any] | None, chunk: int) -> Requests[int | None]:
+def _since_ms(
+    request: ListRequest, tuning: Tuning, place: Sequence[Any] | None, chunk: int
+) -> Requests[int | None]:
     """Return a moment after which there are probably some more than `chunk` articles before a place.
 
     The newest of all articles are what Elasticsearch finds slowly where articles arrived in order of time: it
@@ -123,11 +123,11 @@ def _since_ms(request: ListRequest, place: Sequence[Any] | None, chunk: int) -> 
     span = yield from recent(request.searched, bodies.span_of_all(request.fields))
     first_ms, last_ms = (span["aggregations"][each]["value"] for each in ("first", "last"))
     articles = span["hits"]["total"]["value"]
-    if first_ms is None or articles < _MANY_ARTICLES:
+    if first_ms is None or articles < tuning.spanned_articles:
         return None
     # What is dated ahead of now is little.
     until_ms = min(last_ms, (yield ReadClock())) if place is None else place[0]
-    since_ms = until_ms - _MARGIN * chunk * (last_ms - first_ms) / articles
+    since_ms = until_ms - tuning.span_margin * chunk * (last_ms - first_ms) / articles
     return int(since_ms) if first_ms < since_ms else None
 
 

@@ -1,6 +1,7 @@
 """Every page of every sort equals a brute-force result computed from all documents."""
 
 import itertools
+import json
 import random
 import time
 from collections import Counter
@@ -12,8 +13,8 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, Dedup, Page, Reader, Row, SettingError
 from esdedup.elastic import limits
-from esdedup.elastic.execute import execute
-from esdedup.elastic.requests import Requests, Search
+from esdedup.elastic.execute import ServerCache, execute
+from esdedup.elastic.requests import Query, Requests, Search
 from esdedup.fields import Fields, partition_of
 from esdedup.reading.lists import list_rows
 from esdedup.reading.scope import Scope, Tuning
@@ -212,6 +213,43 @@ def test_a_list_without_rows_does_not_read_the_whole_index(corpus: Corpus, es: E
     assert sum(body["size"] for body in bodies if "collapse" not in body) == 36
     assert page.total_articles > 36
     assert (page.rows, page.cut_short, page.next is None) == ((), True, False)
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.5, 5.0])
+def test_the_newest_are_found_whatever_span_they_are_looked_for_in(
+    corpus: Corpus, es: Elasticsearch, margin: float
+) -> None:
+    """Spans that have too few, just enough and many; articles without a time come after all of them."""
+    tuning = Tuning(spanned_articles=1, span_margin=margin)
+    spans: list[Query] = []
+
+    def watched(operation: Requests[Page]) -> Requests[Page]:
+        answer = None
+        while True:
+            try:
+                request = operation.send(answer)
+            except StopIteration as end:
+                return cast(Page, end.value)
+            bodies = request.bodies if isinstance(request, Search) else ()
+            spans.extend(body for body in bodies if '"gte"' in json.dumps(body))
+            answer = yield request
+
+    chance = random.Random(f"{corpus.name} {margin}")
+    filters: list[dict[str, Any]] = [{}, {"only": "similar"}, {"dedup": False}]
+    options = chance.choice(filters) | {"sort": "newest"}
+    expected = [row.id for row in Reader(es).list(corpus.index, size=1_000, **options).rows]
+    scope, known = Scope(fields=Fields(), tuning=tuning), ServerCache()
+    for by_number in (False, True):
+        found: list[str] = []
+        place: dict[str, Any] = {"page": 1}
+        while place:
+            asked = list_rows(scope, corpus.index, size=23, **options, **place)
+            page = execute(es, watched(asked), known=known)
+            found += [row.id for row in page.rows]
+            following = {"page": page.page + 1} if by_number else {"after": page.next}
+            place = following if page.next else {}
+        assert found == expected, (options, by_number)
+    assert spans
 
 
 def test_relevance_follows_the_best_match_of_each_cluster(

@@ -112,7 +112,7 @@ screenshots: env
 # Brings the Chinese catalogue up to date with the messages of the pages: those that are new in it are empty.
 messages: env
 	@mkdir -p build
-	$(BIN)/pybabel --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup
+	$(BIN)/python -m babel.messages.frontend --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup
 	$(BIN)/pybabel --quiet update -l zh --no-fuzzy-matching --ignore-obsolete --omit-header --no-wrap -i build/messages.pot -o esdedup/web/locale/zh.po
 
 # The site, in build/site; fails if a link leads nowhere. tests/foreign/test_site.py does the same.

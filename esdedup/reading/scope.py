@@ -110,9 +110,11 @@ class ReadyIndex:
         own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
         return [
             {
-                name
+                chosen_by
                 for name, mapping in _with_names(of_index.get("properties", {}))
-                if name not in own and not name.startswith(written) and _can_be_chosen_by(mapping)
+                if name not in own
+                and not name.startswith(written)
+                and (chosen_by := _chosen_by(name, mapping))
             }
             for of_index in self.mappings.values()
         ]
@@ -256,7 +258,7 @@ def _languages_first(names: Iterable[str]) -> list[str]:
 
 def is_language(name: str) -> bool:
     """Return whether a field tells, by its name, the language of an article."""
-    return name.rpartition(".")[2].lower() in LANGUAGE_FIELDS
+    return name.removesuffix(f".{_SUBFIELD}").rpartition(".")[2].lower() in LANGUAGE_FIELDS
 
 
 def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -268,9 +270,13 @@ def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tup
             yield from _with_names(mapping.get("properties", {}), f"{parent}{name}.")
 
 
-def _can_be_chosen_by(mapping: Mapping[str, Any]) -> bool:
-    return (
+def _chosen_by(name: str, mapping: Mapping[str, Any]) -> str | None:
+    """Return the field that articles can be chosen by: itself, or of a language that is text its subfield."""
+    if mapping.get("type") == "text" and is_language(name):
+        name, mapping = f"{name}.{_SUBFIELD}", mapping.get("fields", {}).get(_SUBFIELD, {})
+    can_be_chosen = (
         mapping.get("type") in _KEYWORDS
         and mapping.get("index") is not False
         and mapping.get("doc_values") is not False
     )
+    return name if can_be_chosen else None

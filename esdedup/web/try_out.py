@@ -26,12 +26,8 @@ router = APIRouter(include_in_schema=False)
 async def try_out(request: Request) -> HTMLResponse:
     """Show a form for each operation."""
     description = request.app.openapi()
-    operations = [
-        _operation(method, path, operation, description["components"]["schemas"])
-        for path, methods in description["paths"].items()
-        for method, operation in methods.items()
-    ]
-    return render("try_out.html", request, operations=operations, about=description["info"]["description"])
+    about = prose_of(description["info"]["description"])
+    return render("try_out.html", request, operations=operations_of(description), about=about)
 
 
 @router.post(f"{PATH}/similar")
@@ -47,6 +43,20 @@ async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
     except ValidationError as error:
         raise SettingError(f"the form cannot be read: {error}") from error
     return await api.similar_to_text(site, text, asked)
+
+
+def operations_of(description: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations of a description (OpenAPI) as their forms show them."""
+    return [
+        _operation(method, path, operation, description["components"]["schemas"])
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def prose_of(text: str) -> str:
+    """Return a text without its breaks of lines, by which it can be translated."""
+    return " ".join(text.split())
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +84,7 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
         "path": path,
         "action": path if method == "get" else f"{PATH}/similar",
         "summary": operation["summary"],
-        "description": operation.get("description", ""),
+        "description": prose_of(operation.get("description", "")),
         "inputs": inputs,
         "example": example,
     }
@@ -91,7 +101,7 @@ def _input(name: str, schema: dict[str, Any], *, is_required: bool) -> dict[str,
     example: Any = next(iter(schema.get("examples", ())), "")
     return {
         "name": name,
-        "description": schema.get("description", ""),
+        "description": prose_of(schema.get("description", "")),
         "is_required": is_required,
         "choices": choices,
         "default": "" if default in (None, []) else str(default).lower() if choices else str(default),

@@ -284,3 +284,28 @@ def test_a_new_forest_beside_articles_with_roots_is_warned_of(
     (warning,) = caplog.messages
     assert f"but articles in '{index}' have roots already" in warning
     assert "unless the forest is rebuilt" in warning
+
+
+def test_languages_that_the_server_mapped_by_itself_are_chosen_by(es: Elasticsearch) -> None:
+    """It makes strings text with a subfield; of other fields, that is mostly prose."""
+    with new_names(es) as name:
+        made = name("by-itself")
+        es.indices.create(index=made)
+        Dedup(es).setup(made)
+        given = [("en", "one"), ("en", "two"), ("zh", "one")]
+        for at, (language, note) in enumerate(given):
+            stored = {"root": f"{at}", "seq": at, "published": at}
+            article = {
+                "title": "ferry",
+                "text": "ferry",
+                "meta": {"lang": language},
+                "note": note,
+                "dedup": stored,
+            }
+            es.index(index=made, id=f"{at}", document=article, refresh=True)
+        reader = Reader(es)
+        (facet,) = reader.overview(made).facets
+        assert facet.field == "meta.lang.keyword"
+        assert {each.value: each.articles for each in facet.values} == {"en": 2, "zh": 1}
+        chosen = reader.search_query(made, None, where={"meta.lang.keyword": ["zh"]})
+        assert [row.id for row in reader.list(made, query=chosen).rows] == ["2"]

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.mappings import article_index, forest_index
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import AskOwner, Requests, search
+from esdedup.elastic.requests import AskOwner, Requests, carrying, recent, search
 from esdedup.errors import IndexNotReady, ServerError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
@@ -78,6 +78,61 @@ def test_an_operation_can_do_without_what_is_refused(answers: Answers) -> None:
     asked = answers(*2 * [(404, REFUSED), (200, "found")])
     assert with_both_clients(found) == ["news found", "news found"]
     assert asked == 2 * ["POST /news/_search", "POST /others/_search"]
+
+
+def test_further_searches_go_with_the_first_of_an_operation(answers: Answers) -> None:
+    def twice() -> Requests[list[Any]]:
+        (one,) = yield from search("news", BODY)
+        (other,) = yield from search("news", BODY)
+        return [one, other]
+
+    def never() -> Requests[str]:
+        yield from ()
+        return "nothing was searched"
+
+    first = (200, {"responses": [{"took": 1}, {"took": 2}, {"took": 3}]})
+    asked = answers(*2 * [first, (200, "last")])
+    expected: Any = ([{"took": 1}, "last"], [{"took": 2}, {"took": 3}])
+    assert with_both_clients(lambda: carrying(twice(), "news", BODY, BODY)) == 2 * [expected]
+    assert asked == 2 * ["POST /_msearch", "POST /news/_search"]
+    answers(*2 * [(200, "alone")])
+    expected = ("nothing was searched", ["alone"])
+    assert with_both_clients(lambda: carrying(never(), "news", BODY)) == 2 * [expected]
+
+
+def test_what_is_refused_is_raised_in_an_operation_that_carries_others(answers: Answers) -> None:
+    def found() -> Requests[str]:
+        try:
+            yield from search("news", BODY)
+        except IndexNotReady:
+            (other,) = yield from search("others", BODY)
+            return f"others {other}"
+        return "unreachable"
+
+    answers(*2 * [(404, REFUSED), (200, "found"), (200, "carried")])
+    expected = ("others found", ["carried"])
+    assert with_both_clients(lambda: carrying(found(), "news", BODY)) == 2 * [expected]
+
+
+def test_an_answer_is_kept_for_some_seconds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    known = ServerCache()
+    asked = answers(*((200, f"answer {number}") for number in range(4)))
+    with Elasticsearch(URL) as client:
+
+        def answer(body: Any) -> Any:
+            return execute(client, recent("news", body), known=known)
+
+        assert [answer(BODY), answer(BODY)] == 2 * ["answer 0"]
+        assert answer(BODY | {"size": 2}) == "answer 1"
+        now_s += 9.9
+        assert answer(BODY) == "answer 0"
+        now_s += 0.2
+        assert answer(BODY) == "answer 2"
+        # Without a cache, nothing is kept.
+        assert execute(client, recent("news", BODY)) == "answer 3"
+    assert len(asked) == 4
 
 
 def test_an_owner_elsewhere_says_nothing() -> None:

@@ -95,7 +95,8 @@ class ReadyIndex:
         of_each = [_source_field({index: mapping}, self.fields) for index, mapping in self.mappings.items()]
         source = [self.fields.source] if self.source_field is None and any(of_each) else []
         some = set.union(*self._keyword_fields_of_each())
-        return source + _languages_first(some.difference(self.keyword_fields))
+        uneven = some.difference(self.keyword_fields)
+        return source + _languages_first({name.removesuffix(f".{_SUBFIELD}") for name in uneven})
 
     @property
     def former_objects(self) -> list[str]:

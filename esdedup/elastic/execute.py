@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import functools
 import json
 import math
 import time
@@ -36,6 +35,7 @@ from esdedup.elastic.requests import (
     SearchPoint,
     ServerRequest,
     Write,
+    answered,
 )
 from esdedup.errors import ServerError
 from esdedup.forest.model import Assignment
@@ -204,30 +204,17 @@ class _End(Generic[_Result]):
 def _steps(
     requests: Requests[_Result], known: ServerCache | None
 ) -> Generator[ServerRequest | AskOwner | _End[_Result], Any, None]:
-    """Yield the requests that need the server, or the owner, and read the answers; at last the result.
+    """Yield the requests that need the server, or the owner, and read the answers; at last the result."""
 
-    What fails is raised in the operation, where it made the request.
-    """
-    step: Callable[[], Request] = functools.partial(next, requests)
-    while True:
-        try:
-            request = step()
-        except StopIteration as end:
-            yield _End(end.value)
-            return
-        try:
-            if isinstance(request, LocalRequest):
-                answer = _local_answer(request, known)
-            elif isinstance(request, AskOwner):
-                answer = yield request
-            else:
-                answer = None if known is None else known.answer(request)
-                if answer is None:
-                    answer = _answer(request, (yield request), known)
-        except Exception as error:
-            step = functools.partial(requests.throw, error)
-        else:
-            step = functools.partial(requests.send, answer)
+    def answer(request: Request) -> Generator[ServerRequest | AskOwner | _End[_Result], Any, Any]:
+        if isinstance(request, LocalRequest):
+            return _local_answer(request, known)
+        if isinstance(request, AskOwner):
+            return (yield request)
+        found = None if known is None else known.answer(request)
+        return _answer(request, (yield request), known) if found is None else found
+
+    yield _End((yield from answered(requests, answer)))
 
 
 def _local_answer(request: LocalRequest, known: ServerCache | None) -> Any:

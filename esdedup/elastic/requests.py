@@ -15,9 +15,10 @@ use each other with ``yield from``.
 import dataclasses
 import functools
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 _Result = TypeVar("_Result")
+_Sent = TypeVar("_Sent")
 
 Query = dict[str, Any]
 """A query of Elasticsearch, such as ``{"match": {"title": "..."}}``, or the body of a search."""
@@ -178,6 +179,27 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
     return answers
 
 
+def answered(
+    operation: Requests[_Result], answer: Callable[[Request], Generator[_Sent, Any, Any]]
+) -> Generator[_Sent, Any, _Result]:
+    """Run an operation whose requests are answered by a generator for each; return the result.
+
+    What fails there is raised in the operation, where it made the request.
+    """
+    step: Callable[[], Request] = functools.partial(next, operation)
+    while True:
+        try:
+            request = step()
+        except StopIteration as end:
+            return cast(_Result, end.value)
+        try:
+            found = yield from answer(request)
+        except Exception as error:
+            step = functools.partial(operation.throw, error)
+        else:
+            step = functools.partial(operation.send, found)
+
+
 def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Requests[tuple[_Result, list[Any]]]:
     """Run an operation that searches an index, and send further searches with its first one.
 
@@ -185,24 +207,19 @@ def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Reques
         The result of the operation, and the answers to the further searches.
     """
     answers: list[Any] | None = None
-    step: Callable[[], Request] = functools.partial(next, operation)
-    while True:
-        try:
-            request = step()
-        except StopIteration as end:
-            if answers is None:
-                answers = yield from search(index, *bodies)
-            return end.value, answers
-        try:
-            if answers is None and isinstance(request, Search) and request.index == index:
-                found = yield dataclasses.replace(request, bodies=[*request.bodies, *bodies])
-                answer, answers = found[: len(request.bodies)], found[len(request.bodies) :]
-            else:
-                answer = yield request
-        except Exception as error:
-            step = functools.partial(operation.throw, error)
-        else:
-            step = functools.partial(operation.send, answer)
+
+    def answer(request: Request) -> Requests[Any]:
+        nonlocal answers
+        if answers is not None or not isinstance(request, Search) or request.index != index:
+            return (yield request)
+        found = yield dataclasses.replace(request, bodies=[*request.bodies, *bodies])
+        answers = found[len(request.bodies) :]
+        return found[: len(request.bodies)]
+
+    result = yield from answered(operation, answer)
+    if answers is None:
+        answers = yield from search(index, *bodies)
+    return result, answers
 
 
 def recent(index: str, body: Query) -> Requests[Any]:

@@ -13,7 +13,7 @@ from esdedup.messages import translatable
 from esdedup.origins import is_foreign
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import PREFIX, check_is_json
-from esdedup.web.comparison import article_at
+from esdedup.web.comparison import article_at, read_place
 from esdedup.web.form import sent_form
 from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
@@ -91,27 +91,24 @@ async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> H
 async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) -> RedirectResponse:
     """Do what a form says, and lead back to the article or the list, or to what editors said."""
     sent = await sent_form(request)
-    given, chosen = dict(sent), [value for name, value in sent if name == "chosen"]
-    kind, why = given.get("kind"), given.get("why", "").strip()
-    prefix = request.scope.get("root_path", "")
+    given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
+    kind, wanted = given.get("kind"), dict[str, Any]()
     if kind == "undo":
-        wanted = _checked({"kind": kind, "undoes": given.get("number"), "why": why})
-        await editing.editor.edit(site.index, wanted, by=editing.by)
-        return RedirectResponse(f"{prefix}/edits", status_code=303)
-    if "id" not in given:
+        wanted["undoes"], back = given.get("number"), "/edits"
+    elif "id" not in given:
         # Rows of the list.
-        if len(set(chosen)) < 2:
+        if len(chosen) < 2:
             raise SettingError("choose two rows or more")
-        first, *others = [(await article_at(site, each)).id for each in dict.fromkeys(chosen)]
-        wanted = _checked({"kind": kind, "ids": others, "to": first, "why": why})
-        await editing.editor.edit(site.index, wanted, by=editing.by)
-        return RedirectResponse(f"{prefix}/?{given.get('listed', '')}", status_code=303)
-    article = await site.article(given.get("id", ""), in_index=given.get("index") or None)
-    to = await _other(site, given.get("to", "").strip()) if kind != "split" else None
-    wanted = _checked({"kind": kind, "ids": [article.id], "to": to, "why": why})
-    await editing.editor.edit(site.index, wanted, by=editing.by)
-    address = article_address(site.index, article, listed=given.get("listed", ""))
-    return RedirectResponse(f"{prefix}{address}#similar", status_code=303)
+        wanted["to"], *wanted["ids"] = (read_place(each)[1] for each in chosen)
+        back = f"/?{given.get('listed', '')}"
+    else:
+        article = await site.article(given["id"], in_index=given.get("index") or None)
+        wanted["to"] = await _other(site, given.get("to", "").strip()) if kind != "split" else None
+        wanted["ids"] = [article.id]
+        back = f"{article_address(site.index, article, listed=given.get('listed', ''))}#similar"
+    checked = _checked(wanted | {"kind": kind, "why": given.get("why", "").strip()})
+    await editing.editor.edit(site.index, checked, by=editing.by)
+    return RedirectResponse(f"{request.scope.get('root_path', '')}{back}", status_code=303)
 
 
 async def _other(site: Site, place: str) -> str:

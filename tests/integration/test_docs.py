@@ -50,7 +50,13 @@ def assert_answers(es: Elasticsearch, index: str, body: dict[str, Any]) -> None:
 OBJECTS = {each["id"]: each for each in saved_objects()}
 DASHBOARD = OBJECTS["esdedup-dashboard"]
 PANELS = json.loads(DASHBOARD["attributes"]["panelsJSON"])
-LENSES = [panel["embeddableConfig"]["attributes"] for panel in PANELS if panel["type"] == "lens"]
+
+
+def lenses_of(panels: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [panel["embeddableConfig"]["attributes"] for panel in panels if panel["type"] == "lens"]
+
+
+LENSES = lenses_of(PANELS)
 _AS_AGGREGATION = {"unique_count": "cardinality", "min": "min", "max": "max"}
 
 
@@ -128,10 +134,8 @@ def test_the_dashboard_of_editors_counts_their_stories(es: Elasticsearch) -> Non
             editor.edit(index, EditRequest(kind="merge", ids=(time,), to=times[0]), by="an editor")
         objects = map(json.loads, EDITORIAL_FILE.read_text("utf-8").splitlines())
         (dashboard,) = (each for each in objects if each["id"] == DASHBOARD["id"])
-        panels = json.loads(dashboard["attributes"]["panelsJSON"])
-        lenses = [panel["embeddableConfig"]["attributes"] for panel in panels if panel["type"] == "lens"]
         counted: dict[tuple[str, str], Any] = {}
-        for lens in lenses:
+        for lens in lenses_of(json.loads(dashboard["attributes"]["panelsJSON"])):
             (layer,) = _layers(lens)
             answer = es.search(index=index, size=0, aggs=_aggregations(layer))
             counted |= {(lens["title"], name): each for name, each in answer["aggregations"].items()}

@@ -4,7 +4,6 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
@@ -12,7 +11,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import Dedup
 from esdedup.elastic.execute import execute
 from esdedup.elastic.mappings import article_index
-from esdedup.elastic.requests import Requests, Search
+from esdedup.elastic.requests import Search
 from esdedup.fields import Fields
 from esdedup.reading.excerpts import MAX_CLUSTERS_SHOWN
 from esdedup.reading.scope import Scope
@@ -21,6 +20,7 @@ from tests.support.brute_force import HOUR_MS, Document, oldest_first, random_co
 from tests.support.excerpts import articles
 from tests.support.forests import Read, feed
 from tests.support.names import Names
+from tests.support.noted_searches import noting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,19 +171,7 @@ def test_an_index_that_was_set_up_before_has_no_excerpts(
 
 def test_they_are_read_beside_what_is_read_anyway(corpus: Corpus, es: Elasticsearch) -> None:
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
-    asked: list[int] = []
-
-    def counted(requests: Requests[Any]) -> Requests[Any]:
-        answer = None
-        while True:
-            try:
-                request = requests.send(answer)
-            except StopIteration as end:
-                return end.value
-            if isinstance(request, Search):
-                asked.append(len(request.bodies))
-            answer = yield request
-
-    execute(es, counted(versions(Scope(), corpus.index, part)))
+    asked: list[Search] = []
+    execute(es, noting(versions(Scope(), corpus.index, part), asked))
     # The article; then its versions, its excerpts, and what it quotes.
-    assert asked == [1, 3]
+    assert [len(each.bodies) for each in asked] == [1, 3]

@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import ArticleNotFound, Dedup, Page, Reader, Row, SettingError
 from esdedup.elastic import limits
 from esdedup.elastic.execute import ServerCache, execute
-from esdedup.elastic.requests import Query, Requests, Search
+from esdedup.elastic.requests import Search
 from esdedup.fields import Fields, partition_of
 from esdedup.reading.lists import list_rows
 from esdedup.reading.scope import Scope, Tuning
@@ -30,6 +30,7 @@ from tests.support.brute_force import (
 )
 from tests.support.exploring import new_random, times_effort
 from tests.support.forests import Read
+from tests.support.noted_searches import noting
 
 PAGE_SIZES = (11, 40)
 
@@ -192,24 +193,13 @@ def test_pages_that_are_cut_short_have_the_same_rows_together(
 
 
 def test_a_list_without_rows_does_not_read_the_whole_index(corpus: Corpus, es: Elasticsearch) -> None:
-    sent: list[Any] = []
-
-    def watched(requests: Requests[Page]) -> Requests[Page]:
-        answer = None
-        while True:
-            try:
-                request = requests.send(answer)
-            except StopIteration as end:
-                return cast(Page, end.value)
-            sent.append(request)
-            answer = yield request
-
+    sent: list[Search] = []
     # No article is the only one of its cluster.
     alone = {"terms": {"dedup.root": [row.root for row in Reader(es).list(corpus.index, only="single").rows]}}
     query = {"bool": {"must_not": alone}}
     scope = Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1))
-    page = execute(es, watched(list_rows(scope, corpus.index, query=query, only="single", size=5)))
-    bodies = [body for request in sent if isinstance(request, Search) for body in request.bodies]
+    page = execute(es, noting(list_rows(scope, corpus.index, query=query, only="single", size=5), sent))
+    bodies = [body for request in sent for body in request.bodies]
     assert sum(body["size"] for body in bodies if "collapse" not in body) == 36
     assert page.total_articles > 36
     assert (page.rows, page.cut_short, page.next is None) == ((), True, False)
@@ -221,19 +211,7 @@ def test_the_newest_are_found_whatever_span_they_are_looked_for_in(
 ) -> None:
     """Spans that have too few, just enough and many; articles without a time come after all of them."""
     tuning = Tuning(spanned_articles=1, span_margin=margin)
-    spans: list[Query] = []
-
-    def watched(operation: Requests[Page]) -> Requests[Page]:
-        answer = None
-        while True:
-            try:
-                request = operation.send(answer)
-            except StopIteration as end:
-                return cast(Page, end.value)
-            bodies = request.bodies if isinstance(request, Search) else ()
-            spans.extend(body for body in bodies if '"gte"' in json.dumps(body))
-            answer = yield request
-
+    sent: list[Search] = []
     chance = random.Random(f"{corpus.name} {margin}")
     filters: list[dict[str, Any]] = [{}, {"only": "similar"}, {"dedup": False}]
     options = chance.choice(filters) | {"sort": "newest"}
@@ -244,12 +222,12 @@ def test_the_newest_are_found_whatever_span_they_are_looked_for_in(
         place: dict[str, Any] = {"page": 1}
         while place:
             asked = list_rows(scope, corpus.index, size=23, **options, **place)
-            page = execute(es, watched(asked), known=known)
+            page = execute(es, noting(asked, sent), known=known)
             found += [row.id for row in page.rows]
             following = {"page": page.page + 1} if by_number else {"after": page.next}
             place = following if page.next else {}
         assert found == expected, (options, by_number)
-    assert spans
+    assert any('"gte"' in json.dumps(body) for request in sent for body in request.bodies)
 
 
 def test_relevance_follows_the_best_match_of_each_cluster(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED, Profile, SettingError
@@ -143,6 +143,12 @@ signatures = st.builds(
 )
 
 
+def damaged(runs: int) -> np.ndarray:
+    return np.array([((0,) * 9, (0,) * WORDS, 0, 0, runs, 0, 0)], SIGNATURE)
+
+
+# No text has numbers from 32,768 to 33,791: they stand for smaller ones than those before them.
+@example(damaged(2), damaged(32_768), RULES)
 @given(
     signatures, signatures, st.sampled_from([RULES, Agreement(resemblance=0.4), Agreement(resemblance=0.95)])
 )

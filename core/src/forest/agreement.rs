@@ -125,8 +125,9 @@ impl Agreement {
         let resemblance = resemblance(&one.sketch, &other.sketch);
         let [units, runs, figures] =
             [(one.units, other.units), (one.runs, other.runs), (one.figures, other.figures)]
-                .map(|(one, other)| (one.min(other), one.max(other)))
-                .map(|(less, more)| (f64::from(less.number()), f64::from(more.number())));
+                // What a damaged index holds need not be in the order of its numbers.
+                .map(|(one, other)| (f64::from(one.number()), f64::from(other.number())))
+                .map(|(one, other)| (one.min(other), one.max(other)));
         let shorter = units.0;
         let excess = (1.0 - self.resemblance) * self.short_excess;
         let needed = self.resemblance + excess * f64::min(self.short_units / shorter.max(1.0), 1.0);

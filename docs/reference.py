@@ -29,7 +29,7 @@ GROUPS = {
     "Feeding": ("Dedup", "AsyncDedup", "Adoption", "AdoptionIntoCopies", "Migration"),
     "Reading": ("Reader", "AsyncReader"),
     "Maintenance": ("Maintenance", "explain"),
-    "Editing": ("Editor", "AsyncEditor", "EditRequest"),
+    "Editing": ("Editor", "AsyncEditor", "EditRequest", "ArticlePlace"),
     "Settings": ("Fields", "Overrides", "Override", "Profile", "get_profile", "Agreement"),
 }
 # Their classes are public too: parts of results, and values of settings.

@@ -47,6 +47,7 @@ from esdedup.ingest.copies import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.ingest.migrate import Migration as Migration
 from esdedup.maintenance import Maintenance as Maintenance
+from esdedup.maintenance.editor import ArticlePlace as ArticlePlace
 from esdedup.maintenance.editor import AsyncEditor as AsyncEditor
 from esdedup.maintenance.editor import Editor as Editor
 from esdedup.maintenance.editor import EditRequest as EditRequest

@@ -9,24 +9,26 @@ import pydantic
 EditKind = Literal["merge", "split", "move", "undo"]
 
 
-class Edit(pydantic.BaseModel, frozen=True):
+class Edit(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     """What an editor said."""
 
-    # From 1, in the order in which edits were made.
     number: int
+    """From 1, in the order in which edits were made."""
     kind: EditKind
-    # Who said it, when (milliseconds since 1970), and why; "" without a reason.
     by: str
+    """Who said it."""
     at_ms: int
+    """When, in milliseconds since 1970."""
     why: str = ""
-    # The story that articles get; None of one that undoes another.
+    """The reason; empty if none was given."""
     into: str | None = None
-    # Of a merge: the stories that become one with `into`.
+    """The story that articles get; null of one that undoes another."""
     stories: tuple[str, ...] = ()
-    # Of a split or a move: the texts that get the story `into`, see `text_key`.
+    """Of a merge: the stories that become one with `into`."""
     texts: tuple[str, ...] = ()
-    # The number of the edit that counts no more.
+    """Of a split or a move: the texts that get the story `into`: their fingerprints, or else their roots."""
     undoes: int | None = None
+    """The number of the edit that counts no more."""
 
 
 def text_key(root: str, fingerprint: str | None) -> str:

@@ -17,24 +17,35 @@ from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
 from esdedup.reading.articles import find_article
+from esdedup.reading.results import Result, example
 from esdedup.reading.scope import ReadyIndex, Scope
 
 _LONGEST_NAME = 200
 _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
 
 
-class EditRequest(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """What an editor wants: articles are named by their ids."""
+class ArticlePlace(pydantic.BaseModel, frozen=True, extra="forbid"):
+    """Where an article is, if several indices have its id."""
+
+    index: Annotated[str, pydantic.Field(min_length=1)]
+    id: _Id
+
+
+class EditRequest(Result, frozen=True, extra="forbid"):
+    """What an editor wants. An id that several indices have means the article that arrived last."""
+
+    model_config = example(kind="merge", ids=["42"], to="17", why="one fire")
 
     kind: EditKind
-    # merge: the stories of these become one with that of `to`. split: these, with all articles of the same
-    # text, become a story of their own. move: these, with all of the same text, get the story of `to`.
-    ids: tuple[_Id, ...] = pydantic.Field(default=(), max_length=1_000)
-    # Of a merge or a move.
-    to: _Id | None = None
-    # undo: the number of an edit, which may itself have undone another.
+    ids: tuple[_Id | ArticlePlace, ...] = pydantic.Field(default=(), max_length=1_000)
+    """merge: the stories of these become one with that of `to`. split: these, with all articles of the same
+    text, become a story of their own. move: these, with all of the same text, get the story of `to`."""
+    to: _Id | ArticlePlace | None = None
+    """An article of the story that others are merged with or moved to."""
     undoes: int | None = None
+    """undo: the number of an edit, which may itself have undone another."""
     why: str = pydantic.Field(default="", max_length=1_000)
+    """The reason, for those who read what editors said."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "EditRequest":
@@ -47,20 +58,37 @@ class EditRequest(pydantic.BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class EditResult(pydantic.BaseModel, frozen=True):
+_EXAMPLE = {
+    "number": 1,
+    "kind": "merge",
+    "by": "A. Chen",
+    "at_ms": 1_788_849_041_000,
+    "why": "one fire",
+    "into": "237ac9ed",
+    "stories": ["3f676f5f"],
+    "texts": [],
+    "undoes": None,
+}
+
+
+class EditResult(Result, frozen=True):
     """An edit that was made."""
 
+    model_config = example(edit=_EXAMPLE, articles=9)
+
     edit: Edit
-    # How many articles got another story.
     articles: int
+    """How many articles got another story."""
 
 
-class EditHistory(pydantic.BaseModel, frozen=True):
+class EditHistory(Result, frozen=True):
     """All edits of a forest, the first one first."""
 
+    model_config = example(edits=[_EXAMPLE], undone=[])
+
     edits: tuple[Edit, ...]
-    # The numbers of those that were undone.
     undone: tuple[int, ...]
+    """The numbers of those that were undone."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -138,7 +166,7 @@ def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) 
         return Edit(**said, undoes=request.undoes)
     # By text, the story that articles of it have.
     story_of: dict[str, str] = {}
-    for each in request.ids:
+    for each in dict.fromkeys(request.ids):
         text, story = yield from _text_and_story(ready, edits, each)
         story_of[text] = story
     if request.to is None:
@@ -150,14 +178,15 @@ def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) 
     _, into = yield from _text_and_story(ready, edits, request.to)
     others = {text: story for text, story in story_of.items() if story != into}
     if not others:
-        raise SettingError(f"the articles are of the story of {request.to!r} already")
+        raise SettingError("the articles are of that story already")
     if request.kind == "merge":
         return Edit(**said, into=into, stories=tuple(dict.fromkeys(others.values())))
     return Edit(**said, into=into, texts=tuple(others))
 
 
-def _text_and_story(ready: ReadyIndex, edits: Edits, article_id: str) -> Requests[tuple[str, str]]:
-    hit = yield from find_article(ready, article_id)
+def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) -> Requests[tuple[str, str]]:
+    article_id, in_index = (named, None) if isinstance(named, str) else (named.id, named.index)
+    hit = yield from find_article(ready, article_id, in_index=in_index)
     root, fingerprint = (
         term_of(hit["_source"], name) for name in (ready.fields.root, ready.fields.fingerprint)
     )

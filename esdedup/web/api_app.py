@@ -97,7 +97,7 @@ async def _check_parameters(request: Request) -> None:
     known = [each["name"] for each in operation.get("parameters", [])]
     for name in given:
         if name not in known:
-            raise SettingError(f"there is no parameter {name!r} here; there are {', '.join(known)}")
+            raise SettingError(f"there is no parameter {name!r} here; there are {', '.join(known) or 'none'}")
 
 
 def _correct(description: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ _PREFLIGHT_S = 600
 # Beyond the time in which an answer must be ready.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
-_ROUTERS = [api.router, comparison.api_router, *(each.router for each in _PAGES)]
+_ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]
 
 
 def create_app(

@@ -8,11 +8,13 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from esdedup.errors import SettingError
-from esdedup.maintenance.editor import AsyncEditor, EditHistory, EditRequest, EditResult
+from esdedup.maintenance.editor import ArticlePlace, AsyncEditor, EditHistory, EditRequest, EditResult
 from esdedup.messages import translatable
 from esdedup.origins import is_foreign
+from esdedup.reading.results import FullArticle
+from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
-from esdedup.web.api import PREFIX, check_is_json
+from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at, read_place
 from esdedup.web.form import sent_form
 from esdedup.web.formats import article_address
@@ -22,6 +24,8 @@ from esdedup.web.site import CurrentSite, Site, editor_name
 _MOST_SHOWN = 200
 
 router = APIRouter(include_in_schema=False)
+_NOT_AN_EDITOR = described(s403="No proxy names the visitor as an editor, or another site's page asks.")
+api_router = APIRouter(prefix=PREFIX, responses=ERRORS | _NOT_AN_EDITOR)
 
 
 class _Editing(NamedTuple):
@@ -56,15 +60,23 @@ async def _editing(request: Request, site: CurrentSite) -> _Editing:
 Editing = Annotated[_Editing, Depends(_editing)]
 
 
-@router.get(f"{PREFIX}/edits")
+@api_router.get("/edits", summary="What editors said of the stories")
 async def edits(site: CurrentSite, editing: Editing) -> EditHistory:
-    """What editors said of the stories."""
+    """The first one first, also those that were undone."""
     return await editing.editor.history(site.index)
 
 
-@router.post(f"{PREFIX}/edits", dependencies=[Depends(check_is_json)])
+@api_router.post(
+    "/edits",
+    summary="Merge or split stories, move articles, or undo it",
+    responses=NOT_FOUND,
+    dependencies=[Depends(check_is_json)],
+)
 async def edit(site: CurrentSite, editing: Editing, body: EditRequest) -> EditResult:
-    """Merge or split stories, move articles, or undo it."""
+    """Only for editors, whom a proxy names, and in indices that were set up for it.
+
+    An article is named by its id, or by its index and id if several indices have that id.
+    """
     return await editing.editor.edit(site.index, body, by=editing.by)
 
 
@@ -99,22 +111,27 @@ async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) ->
         # Rows of the list.
         if len(chosen) < 2:
             raise SettingError("choose two rows or more")
-        wanted["to"], *wanted["ids"] = (read_place(each)[1] for each in chosen)
+        places = ({"index": index, "id": article_id} for index, article_id in map(read_place, chosen))
+        wanted["to"], *wanted["ids"] = places
         back = f"/?{given.get('listed', '')}"
     else:
         article = await site.article(given["id"], in_index=given.get("index") or None)
         wanted["to"] = await _other(site, given.get("to", "").strip()) if kind != "split" else None
-        wanted["ids"] = [article.id]
+        wanted["ids"] = [_place(article)]
         back = f"{article_address(site.index, article, listed=given.get('listed', ''))}#similar"
     checked = _checked(wanted | {"kind": kind, "why": given.get("why", "").strip()})
     await editing.editor.edit(site.index, checked, by=editing.by)
     return RedirectResponse(f"{request.scope.get('root_path', '')}{back}", status_code=303)
 
 
-async def _other(site: Site, place: str) -> str:
+async def _other(site: Site, place: str) -> ArticlePlace:
     if not place:
         raise SettingError("name an article of the other story, by its id or the address of its page")
-    return (await article_at(site, place)).id
+    return _place(await article_at(site, place))
+
+
+def _place(article: FullArticle) -> ArticlePlace:
+    return ArticlePlace(index=article.index, id=article.id)
 
 
 def _checked(values: Mapping[str, Any]) -> EditRequest:

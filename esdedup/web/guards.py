@@ -38,8 +38,10 @@ MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
 """The longest text however it is written: a character takes at most 6 bytes as JSON (``\\u4e2d``). Only those
 beyond the common ones take 12; they must be written as UTF-8."""
 _MAX_STRUCTURE_BYTES = 1_000
-"""What a body may have outside its strings. Parsing takes up to 50 times as long for brackets and numbers as
-for the characters of a string, and nothing else runs meanwhile."""
+"""What a large body may have outside its strings. Parsing takes up to 50 times as long for brackets and
+numbers as for the characters of a string, and nothing else runs meanwhile."""
+_MAX_SMALL_BYTES = 64_000
+"""Up to this size a body may hold anything, such as the ids of 1,000 articles that are merged."""
 FORM_TYPE = "application/x-www-form-urlencoded"
 # The field's name and the text are two.
 _MAX_STRINGS = 16
@@ -177,7 +179,7 @@ async def read_body(request: Request) -> bytes:
         raise Refused("the request is not UTF-8")
     is_form = request.headers.get("content-type", "").startswith(FORM_TYPE)
     # Of a form nothing is parsed as JSON.
-    if not is_form and _structure_bytes(body) > _MAX_STRUCTURE_BYTES:
+    if not is_form and len(body) > _MAX_SMALL_BYTES and _structure_bytes(body) > _MAX_STRUCTURE_BYTES:
         raise Refused('the request has too many values; send {"text": "…"}')
     return bytes(body)
 

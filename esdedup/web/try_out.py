@@ -60,24 +60,24 @@ def prose_of(text: str) -> str:
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return an operation as its form shows it; `action` is where the form leads."""
+    """Return an operation as it is shown; `action` is where its form leads.
+
+    A body that no form can send is shown as an example.
+    """
     inputs = [
         _input(each["name"], each["schema"], is_required=each["required"])
         for each in operation.get("parameters", [])
     ]
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    if body is not None:
-        described = schemas[body["$ref"].rpartition("/")[2]]
-        required = described.get("required", [])
-        of_body = [
+    sent = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    described = schemas[sent["$ref"].rpartition("/")[2]] if sent is not None else {"properties": {}}
+    (body,) = described.get("examples", [None])
+    required = described.get("required", [])
+    if body is None:
+        inputs[:0] = [
             _input(name, schema, is_required=name in required)
             for name, schema in described["properties"].items()
         ]
-        inputs = of_body + inputs
     (answer,) = operation["responses"]["200"]["content"].values()
-    example = answer.get("example", "")
-    if not isinstance(example, str):
-        example = json.dumps(example, indent=2, ensure_ascii=False)
     return {
         "name": operation["operationId"],
         "method": method.upper(),
@@ -86,8 +86,16 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
         "summary": operation["summary"],
         "description": prose_of(operation.get("description", "")),
         "inputs": inputs,
-        "example": example,
+        "body": _shown(body),
+        "example": _shown(answer.get("example")),
     }
+
+
+def _shown(example: Any) -> str:
+    """Return an example as text; empty if there is none."""
+    if example is None or isinstance(example, str):
+        return example or ""
+    return json.dumps(example, indent=2, ensure_ascii=False)
 
 
 def _input(name: str, schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:

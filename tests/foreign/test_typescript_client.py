@@ -34,6 +34,8 @@ if (first) console.log(first.similar.toFixed(), first.details?.snippet.title.map
 await client.list({ sort: "best" });
 // @ts-expect-error: an article has an id
 await client.article({});
+// @ts-expect-error: there is no such edit
+await client.edit({ kind: "join", ids: ["42"] });
 // @ts-expect-error: it may be missing
 page.next.length;
 """
@@ -53,6 +55,8 @@ const client = new Client("http://desk.example/news/", {
 });
 for await (const _ of client.pages({ page: 2, q: "ferry" })) {}
 await client.similarToText({ text: "The ferry" }, {}, new AbortController().signal);
+await client.edits();
+await client.edit({ kind: "merge", ids: ["42", { index: "old", id: "42" }], to: "17" });
 stop.abort();
 console.log(JSON.stringify(sent.map(([address, { method, headers, signal }]) =>
   [method, address, Object.fromEntries(headers), signal.aborted])));
@@ -121,6 +125,8 @@ def test_it_sends_what_it_is_given(built: Path) -> None:
         ["GET", f"{base}/list?page=2&q=ferry", token, True],
         ["GET", f"{base}/list?q=ferry&after=second", token, True],
         ["POST", f"{base}/similar", token | {"content-type": "application/json"}, True],
+        ["GET", f"{base}/edits", token, True],
+        ["POST", f"{base}/edits", token | {"content-type": "application/json"}, True],
     ]
 
 

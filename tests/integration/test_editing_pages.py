@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -43,6 +44,11 @@ class Pages:
         hits = self.es.search(index=self.index, size=1_000)["hits"]["hits"]
         return {hit["_id"]: hit["_source"]["dedup"]["story"] for hit in hits}
 
+    def edits(self) -> list[dict[str, Any]]:
+        (answer,) = self.send(Request(path="/api/v1/edits", headers=NAMED))
+        edits: list[dict[str, Any]] = answer.json["edits"]
+        return edits
+
     def two(self) -> tuple[str, str]:
         one, other, *_ = sorted({story: name for name, story in self.stories().items()}.values())
         return one, other
@@ -56,6 +62,7 @@ def pages(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Pages]:
             dedup.setup(index, editorial=True)
             feed(es, dedup, index, [{"_id": each["id"], **each} for each in sample.articles(40)])
         yield Pages(es, elasticsearch_url, index, forest)
+        es.options(ignore_status=404).indices.delete(index=f"{index}-newer")
 
 
 def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
@@ -107,6 +114,56 @@ def test_programs_edit_as_json(pages: Pages) -> None:
     assert made.json["edit"]["by"] == "陈编辑"
     assert made.json["articles"] > 0
     assert history.json == {"edits": [made.json["edit"]], "undone": []}
+
+
+def test_programs_name_many_articles_and_indices(pages: Pages) -> None:
+    before = pages.stories()
+    one, *others = before
+    # As many as a request may name, and each as a place.
+    places = [{"index": pages.index, "id": each} for each in others] * (1_000 // len(others))
+    given = [
+        {"kind": "merge", "ids": places, "to": one},
+        {"kind": "merge", "ids": [others[0]] * 1_001, "to": one},
+        {"kind": "merge", "ids": [{"id": others[0]}], "to": one},
+        {"kind": "merge", "ids": [{"index": "another-index", "id": others[0]}], "to": one},
+        {"kind": "merge", "ids": [{"index": "no/index", "id": others[0]}], "to": one},
+    ]
+    path = "/api/v1/edits"
+    sent = [
+        Request(path=path, method="POST", headers=NAMED | JSON, body=json.dumps(each).encode())
+        for each in given
+    ]
+    answers = pages.send(*sent)
+    assert [each.status for each in answers] == [200, 400, 400, 404, 400], [each.body for each in answers]
+    assert set(pages.stories().values()) == {before[one]}
+
+
+def test_the_article_that_was_chosen_is_edited_if_another_index_has_its_id(pages: Pages) -> None:
+    older, newer = pages.index, f"{pages.index}-newer"
+    with Dedup(pages.es, forest=pages.forest) as dedup:
+        dedup.setup(newer, editorial=True)
+        # Each id means another article there.
+        turned = [*reversed(list(sample.articles(40)))]
+        ids = [each["id"] for each in sample.articles(40)]
+        feed(pages.es, dedup, newer, [{**each, "_id": id_} for id_, each in zip(ids, turned, strict=True)])
+    pages.index = f"{older}*"
+    hits = pages.es.search(index=pages.index, size=1_000)["hits"]["hits"]
+    before = {(hit["_index"], hit["_id"]): hit["_source"]["dedup"]["story"] for hit in hits}
+    roots = {name: story for (index, name), story in before.items() if index == older}
+    one = next(name for name in ids if before[newer, name] != roots[name])
+    other = next(name for name in ids if roots[name] not in (roots[one], before[newer, one]))
+    for given in (
+        {"chosen": [f"{older}/{other}", f"{older}/{one}"]},
+        {"id": one, "index": older, "to": f"/article?id={other}&index={older}"},
+    ):
+        answer = pages.form(kind="merge", listed="", why="", **given)
+        assert answer.status == 303, answer.body
+        found = pages.es.search(index=pages.index, size=1_000)["hits"]["hits"]
+        stories = {(hit["_index"], hit["_id"]): hit["_source"]["dedup"]["story"] for hit in found}
+        assert stories == {
+            place: roots[other] if story == roots[one] else story for place, story in before.items()
+        }
+        pages.form(kind="undo", number=str(len(pages.edits())))
 
 
 @pytest.mark.parametrize("header", [HEADER, None])

@@ -6,6 +6,9 @@ export type { components, operations } from "./schema.js";
 export type Row = components["schemas"]["Row"];
 export type Page = components["schemas"]["Page"];
 export type SimilarArticle = components["schemas"]["SimilarArticle"];
+/** What is left out has its default. */
+export type EditRequest = Pick<components["schemas"]["EditRequest"], "kind"> &
+  Partial<components["schemas"]["EditRequest"]>;
 
 type Operation = keyof operations;
 type Query<Name extends Operation> = NonNullable<operations[Name]["parameters"]["query"]>;
@@ -112,6 +115,16 @@ export class Client {
   /** The articles of a cluster, or with a fingerprint. */
   articles(query: Query<"articles">, signal?: AbortSignal): Promise<Answer<"articles">> {
     return this.get("articles", query, signal);
+  }
+
+  /** What editors said of the stories. Like `edit`, only for those whom a proxy names. */
+  edits(signal?: AbortSignal): Promise<Answer<"edits">> {
+    return this.get("edits", {}, signal);
+  }
+
+  /** Merge or split stories, move articles, or undo it. */
+  edit(request: EditRequest, signal?: AbortSignal): Promise<Answer<"edit">> {
+    return this.send("edits", {}, signal, JSON.stringify(request));
   }
 
   /** The address of the list as a feed (`feed.rss`) or as a file (`export.csv`, `export.jsonl`). */

@@ -44,6 +44,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/edits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What editors said of the stories
+         * @description The first one first, also those that were undone.
+         */
+        get: operations["edits"];
+        put?: never;
+        /**
+         * Merge or split stories, move articles, or undo it
+         * @description Only for editors, whom a proxy names, and in indices that were set up for it.
+         *
+         *     An article is named by its id, or by its index and id if several indices have that id.
+         */
+        post: operations["edit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/explanation": {
         parameters: {
             query?: never;
@@ -306,6 +332,129 @@ export interface components {
             title: string | null;
             /** Url */
             url?: string | null;
+        };
+        /**
+         * ArticlePlace
+         * @description Where an article is, if several indices have its id.
+         */
+        ArticlePlace: {
+            /** Id */
+            id: string;
+            /** Index */
+            index: string;
+        };
+        /**
+         * Edit
+         * @description What an editor said.
+         */
+        Edit: {
+            /**
+             * At Ms
+             * @description When, in milliseconds since 1970.
+             */
+            at_ms: number;
+            /**
+             * By
+             * @description Who said it.
+             */
+            by: string;
+            /**
+             * Into
+             * @description The story that articles get; null of one that undoes another.
+             */
+            into?: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "merge" | "split" | "move" | "undo";
+            /**
+             * Number
+             * @description From 1, in the order in which edits were made.
+             */
+            number: number;
+            /**
+             * Stories
+             * @description Of a merge: the stories that become one with `into`.
+             * @default []
+             */
+            stories: string[];
+            /**
+             * Texts
+             * @description Of a split or a move: the texts that get the story `into`: their fingerprints, or else their roots.
+             * @default []
+             */
+            texts: string[];
+            /**
+             * Undoes
+             * @description The number of the edit that counts no more.
+             */
+            undoes?: number | null;
+            /**
+             * Why
+             * @description The reason; empty if none was given.
+             * @default
+             */
+            why: string;
+        };
+        /**
+         * EditHistory
+         * @description All edits of a forest, the first one first.
+         */
+        EditHistory: {
+            /** Edits */
+            edits: components["schemas"]["Edit"][];
+            /**
+             * Undone
+             * @description The numbers of those that were undone.
+             */
+            undone: number[];
+        };
+        /**
+         * EditRequest
+         * @description What an editor wants. An id that several indices have means the article that arrived last.
+         */
+        EditRequest: {
+            /**
+             * Ids
+             * @description merge: the stories of these become one with that of `to`. split: these, with all articles of the same
+             *     text, become a story of their own. move: these, with all of the same text, get the story of `to`.
+             * @default []
+             */
+            ids: (string | components["schemas"]["ArticlePlace"])[];
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "merge" | "split" | "move" | "undo";
+            /**
+             * To
+             * @description An article of the story that others are merged with or moved to.
+             */
+            to?: string | components["schemas"]["ArticlePlace"] | null;
+            /**
+             * Undoes
+             * @description undo: the number of an edit, which may itself have undone another.
+             */
+            undoes?: number | null;
+            /**
+             * Why
+             * @description The reason, for those who read what editors said.
+             * @default
+             */
+            why: string;
+        };
+        /**
+         * EditResult
+         * @description An edit that was made.
+         */
+        EditResult: {
+            /**
+             * Articles
+             * @description How many articles got another story.
+             */
+            articles: number;
+            edit: components["schemas"]["Edit"];
         };
         /**
          * Excerpt
@@ -1316,6 +1465,167 @@ export interface operations {
             };
             /** @description A parameter is invalid, or two contradict each other. */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The index is missing, or lacks the fields. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Elasticsearch does not answer, or refused the request. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There are too many requests, or the forest is missing or has another profile. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    edits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EditHistory"];
+                };
+            };
+            /** @description A parameter is invalid, or two contradict each other. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No proxy names the visitor as an editor, or another site's page asks. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The index is missing, or lacks the fields. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Elasticsearch does not answer, or refused the request. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There are too many requests, or the forest is missing or has another profile. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    edit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EditResult"];
+                };
+            };
+            /** @description A parameter is invalid, or two contradict each other. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No proxy names the visitor as an editor, or another site's page asks. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No article has this id, or it was not indexed through esdedup. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -24,6 +24,8 @@ from esdedup.reading.scope import Scope
 
 # Sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
+# Of a name that is looked for: each character takes up to five of a regular expression, which has 1,000.
+_LONGEST_PART = 100
 
 
 def sources(
@@ -79,23 +81,38 @@ def sources(
     )
 
 
-def source_names(scope: Scope, index: str, *, size: int = 200) -> Requests[tuple[str, ...]]:
+def source_names(
+    scope: Scope, index: str, *, containing: str = "", size: int = 200
+) -> Requests[tuple[str, ...]]:
     """Return the names of the sources with the most articles, in alphabetical order.
 
     Args:
+        containing: Only names that contain this, in upper or lower case; at most 100 characters.
         size: How many names at most, 1 to 65,536.
 
     Raises:
         SettingError: The size is out of range, or the name of the index is empty.
     """
+    if len(containing) > _LONGEST_PART:
+        raise SettingError(f"{len(containing):,} characters of a source's name: at most {_LONGEST_PART}")
     if not 1 <= size <= limits.MAX_BUCKETS:
         raise SettingError(f"{size:,} names of sources: from 1 to {limits.MAX_BUCKETS:,} are possible")
     ready = yield from scope.ready(index)
     if ready.source_field is None:
         return ()
-    body = {"size": 0, "aggs": {"sources": {"terms": {"field": ready.source_field, "size": size}}}}
+    terms: Query = {"field": ready.source_field, "size": size}
+    if containing:
+        terms["include"] = f".*{''.join(map(_either_case, containing))}.*"
+    body = {"size": 0, "aggs": {"sources": {"terms": terms}}}
     (answer,) = yield from search(ready.index, body)
     return tuple(sorted(str(bucket["key"]) for bucket in answer["aggregations"]["sources"]["buckets"]))
+
+
+def _either_case(character: str) -> str:
+    """Return the regular expression of Lucene for a character, in upper or lower case."""
+    cases = {case for case in (character, character.lower(), character.upper()) if len(case) == 1}
+    # Outside letters and digits, all may mean something.
+    return "[" + "".join(case if case.isalnum() else f"\\{case}" for case in sorted(cases)) + "]"
 
 
 def source_field(scope: Scope, index: str) -> Requests[str | None]:

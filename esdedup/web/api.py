@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.overview import Overview
-from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.reading.results import FullArticle, Page, Result, SimilarPage, SourcesPage, Timeline, example
 from esdedup.reading.versions import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
@@ -50,6 +50,14 @@ _LEFT_OUT = {
     "of_letters": 803,
     "spans": [{"start": 950, "end": 971, "text": "All rights reserved."}],
 }
+
+
+class SourceNames(Result, frozen=True):
+    """Names of sources, in alphabetical order."""
+
+    model_config = example(names=["Daily Ledger", "Ledger & Wire"])
+
+    names: tuple[str, ...]
 
 
 class MarkedArticle(FullArticle, frozen=True):
@@ -187,6 +195,19 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 async def overview(site: CurrentSite, form: Annotated[Form, Query()]) -> Overview:
     """Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing."""
     return bounded(await site.reader.overview(site.index, **form.search(site), size=MAX_FACET_VALUES))
+
+
+@router.get("/source-names", summary="The names of sources, to choose one by a part of its name")
+async def source_names(
+    site: CurrentSite,
+    containing: Annotated[
+        str, Query(max_length=100, description="Only names that contain this, in upper or lower case.")
+    ] = "",
+    size: _Size = 20,
+) -> SourceNames:
+    """Those with the most articles, whatever is searched for."""
+    names = await site.reader.source_names(site.index, containing=containing, size=size)
+    return bounded(SourceNames(names=names))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)

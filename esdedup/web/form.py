@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from datetime import date
 from typing import Annotated, Any, get_origin
 from urllib.parse import parse_qs, parse_qsl
 
@@ -32,6 +33,7 @@ MAX_VALUES = 100
 # Of a form that is sent: the rows of a page, and some more.
 _MOST_FIELDS = MAX_SIZE + 16
 _OF_SEARCH = {"since", "until", "source", "where"}
+_OF_PAGES = {"compact", "since_time", "until_time"}
 # They change what is said about the rows, not which rows there are.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
@@ -187,7 +189,7 @@ class Form(BaseModel):
         query = None
         if self.q or self.since or self.until or self.source or self.where:
             query = await site.reader.search_query(site.index, **self.search(site))
-        given = self.model_dump(exclude={"q", "time_zone", "compact", *_OF_SEARCH})
+        given = self.model_dump(exclude={"q", "time_zone", *_OF_PAGES, *_OF_SEARCH})
         return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 
@@ -197,10 +199,16 @@ REPEATABLE = frozenset(
 """The parameters that may be given several times."""
 
 
+# A browser's own field has hours and minutes.
+_TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")]
+
+
 class PageForm(Form):
     """The parameters of the list page: contradictions are resolved."""
 
     compact: Annotated[bool, Field(description="A page shows a row in two lines, without its text.")] = False
+    since_time: _TimeOfDay = ""
+    until_time: _TimeOfDay = ""
 
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":
@@ -216,6 +224,15 @@ class PageForm(Form):
         if self.sort not in {"similar-desc", "similar-asc"}:
             self.counting = "similar"
         return self
+
+    def at_times(self, today: date) -> "PageForm":
+        """Return the list in which times of day belong to moments; without a day they are today's."""
+        moments = {
+            name: f"{getattr(self, name) or today}T{time}"
+            for name in ("since", "until")
+            if (time := getattr(self, f"{name}_time"))
+        }
+        return self.model_copy(update=moments | {"since_time": "", "until_time": ""})
 
     def changed(self, **changes: object) -> Parameters:
         """Return the parameters of the first page of a list that differs from this one."""

@@ -26,7 +26,7 @@ from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie
 from esdedup.web.rendering import language_of, render
-from esdedup.web.site import CurrentSite, Site, editor_name
+from esdedup.web.site import CurrentSite, Site, editor_name, zone_of
 
 SORT_NAMES = {
     "relevance": translatable("best match"),
@@ -77,6 +77,7 @@ class Visits:
 @router.get("/")
 async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
+    form = form.at_times(datetime.now(zone_of(request)).date())
     visits = Visits.of(request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     options = await form.options(site) | {"details": True}
     if visits.before is not None:
@@ -136,6 +137,7 @@ class ShownFacet:
     """A field's values."""
 
     heading: str
+    is_source: bool
     # Those that are shown at once, and those that unfold.
     links: list[Link]
     more: list[Link]
@@ -214,6 +216,7 @@ def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool 
     links.sort(key=lambda link: not link.is_chosen)
     return ShownFacet(
         heading=language.gettext("Sources") if is_source else _heading_of(facet.field, language),
+        is_source=is_source,
         links=links[:_SHOWN_AT_ONCE],
         more=links[_SHOWN_AT_ONCE:],
         other_articles=facet.other_articles,

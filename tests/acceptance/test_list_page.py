@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from esdedup import Dedup, Reader
 from esdedup.times import time_ms
@@ -188,6 +188,47 @@ def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -
     visitor.follow(".narrowings a")
     assert visitor.parameters["source"] == chosen[1:]
     assert visitor.parameters["q"] == ["the"]
+
+
+def test_a_source_is_found_by_a_part_of_its_name(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(site.address)
+    visitor.unfold("facets")
+    names = {each["_source"]["source"] for each in ARTICLES}
+    wanted = max(names)
+    offered = page.locator("#source-names option")
+    field = page.get_by_placeholder(visitor.says("Another source", "其他来源"))
+    with page.expect_response("**/source-names*"):
+        field.press_sequentially(wanted[-4:].upper())
+    expect(offered).to_have_count(sum(wanted[-4:].lower() in each.lower() for each in names))
+    assert wanted in [each.get_attribute("value") for each in offered.all()]
+    field.fill(wanted)
+    with page.expect_navigation():
+        field.press("Enter")
+    assert visitor.parameters == {"source": [wanted]}
+    assert visitor.totals[1] == sum(each["_source"]["source"] == wanted for each in ARTICLES)
+
+
+def test_hours_narrow(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(site.address)
+    visitor.unfold("folded")
+    times = sorted(each["_source"]["published_at"] for each in ARTICLES)
+    since, until = times[len(times) // 3], times[len(times) // 2]
+    for name, time in (("since", since), ("until", until)):
+        page.locator(f"[name={name}]").fill(time[:10])
+        page.locator(f"[name={name}_time]").fill(time[11:16])
+    visitor.follow(".apply")
+    inside = sum(since[:16] <= each <= f"{until[:16]}:00" for each in times)
+    assert 0 < inside < len(times)
+    assert visitor.totals[1] == inside
+    visitor.unfold("folded")
+    # The form shows them again, and so do the lists that it leads to.
+    assert page.locator("[name=until_time]").input_value() == until[11:16]
+    visitor.follow(".totals a")
+    assert visitor.parameters["since"] == [since[:16]]
+    assert visitor.totals[1] == inside
+    assert page.locator("[name=since_time]").input_value() == since[11:16]
 
 
 def test_languages_and_further_fields_narrow(site: Site, visitor: Visitor) -> None:

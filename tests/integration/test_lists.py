@@ -30,6 +30,7 @@ from tests.support.brute_force import (
 )
 from tests.support.exploring import new_random, times_effort
 from tests.support.forests import Read
+from tests.support.names import Names
 from tests.support.noted_searches import noting
 
 PAGE_SIZES = (11, 40)
@@ -317,6 +318,23 @@ def test_the_sources_of_an_index_are_listed(corpus: Corpus, read: Read) -> None:
     assert read("source_field", corpus.index) == "source"
     assert read("source_names", corpus.index) == ("A", "B", "C", "D")
     assert len(read("source_names", corpus.index, size=2)) == 2
+    assert read("source_names", corpus.index, containing="b") == ("B",)
+
+
+def test_sources_are_found_by_any_part_of_their_names(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("sources")
+    odd = 'A.B* (C) \\ "d" [e] {1,2} <f> #&@~^$-|?+'
+    names = [odd, "ÄRZTE Straße", "财新\n周刊", "x" * 200]
+    with Dedup(es) as dedup:
+        dedup.setup(index)
+    for each in names:
+        es.index(index=index, document={"source": each, "title": "a", "text": "b", "dedup": {"root": "c"}})
+    es.indices.refresh(index=index)
+    reader = Reader(es)
+    parts = {name[at : at + size] for name in names[:3] for at in range(len(name)) for size in (1, 4, 100)}
+    for part in {*parts, *map(str.swapcase, parts), "x" * 100}:
+        found = reader.source_names(index, containing=part)
+        assert found == tuple(sorted(each for each in names if part.lower() in each.lower())), part
 
 
 def _has_any(words: str) -> Callable[[Document], bool]:

@@ -58,6 +58,8 @@ def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
     )
     page.on("request", lambda asked: None if "//127.0.0.1" in asked.url else wrong.append(asked.url))
     yield page
+    # A form may still lead to another page.
+    page.wait_for_load_state()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
     assert not wrong

@@ -1,7 +1,7 @@
 """What the pages compute: texts, drawings, facets and bars that lead to other lists, and visits."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -286,6 +286,18 @@ def overview(**values: Any) -> Overview:
     empty = Timeline(interval_ms=MINUTE_MS, steps=())
     given: dict[str, Any] = {"total_articles": 9, "timeline": empty, "sources": None, "facets": ()}
     return Overview(**given | values)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"since": "2026-09-01", "since_time": "06:30"}, {"since": "2026-09-01T06:30"}),
+        ({"until_time": "06:30:59", "compact": True}, {"until": "2026-11-28T06:30:59", "compact": "true"}),
+        ({"since": "2026-09-01", "until_time": ""}, {"since": "2026-09-01"}),
+    ],
+)
+def test_a_time_of_day_belongs_to_a_moment(given: dict[str, Any], expected: dict[str, str]) -> None:
+    assert PageForm(**given).at_times(date(2026, 11, 28)).parameters == expected
 
 
 def test_a_value_is_chosen_beside_others_and_given_up() -> None:

@@ -76,6 +76,11 @@ export class Client {
     return this.get("overview", query, signal);
   }
 
+  /** The names of sources that contain something, to choose one. */
+  sourceNames(query: Query<"source_names"> = {}, signal?: AbortSignal): Promise<Answer<"source_names">> {
+    return this.get("source-names", query, signal);
+  }
+
   article(query: Query<"article">, signal?: AbortSignal): Promise<Answer<"article">> {
     return this.get("article", query, signal);
   }

@@ -156,6 +156,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/source-names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The names of sources, to choose one by a part of its name
+         * @description Those with the most articles, whatever is searched for.
+         */
+        get: operations["source_names"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sources": {
         parameters: {
             query?: never;
@@ -1115,6 +1135,14 @@ export interface components {
             articles: number;
             /** Source */
             source: string;
+        };
+        /**
+         * SourceNames
+         * @description Names of sources, in alphabetical order.
+         */
+        SourceNames: {
+            /** Names */
+            names: string[];
         };
         /**
          * SourcesPage
@@ -2129,6 +2157,76 @@ export interface operations {
             };
         };
     };
+    source_names: {
+        parameters: {
+            query?: {
+                /** @description Only names that contain this, in upper or lower case. */
+                containing?: string;
+                /** @description Results on a page. */
+                size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceNames"];
+                };
+            };
+            /** @description A parameter is invalid, or two contradict each other. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The index is missing, or lacks the fields. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Elasticsearch does not answer, or refused the request. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There are too many requests, or the forest is missing or has another profile. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     sources: {
         parameters: {
             query: {
@@ -2407,6 +2505,8 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
+                /** @description A time of day. */
+                since_time?: string;
                 /** @description Rows at most. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
@@ -2419,6 +2519,8 @@ export interface operations {
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
+                /** @description A time of day. */
+                until_time?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
                 where?: string[];
             };
@@ -2493,6 +2595,8 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
+                /** @description A time of day. */
+                since_time?: string;
                 /** @description Rows at most. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
@@ -2505,6 +2609,8 @@ export interface operations {
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
+                /** @description A time of day. */
+                until_time?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
                 where?: string[];
             };
@@ -2581,6 +2687,8 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
+                /** @description A time of day. */
+                since_time?: string;
                 /** @description Rows on a page. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
@@ -2593,6 +2701,8 @@ export interface operations {
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
+                /** @description A time of day. */
+                until_time?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
                 where?: string[];
             };

@@ -70,6 +70,18 @@ function omitEmpty({ formData }) {
   for (const [name, value] of given) formData.append(name, value);
 }
 
+// Offers the names of sources that contain what is typed.
+function offerNames(input) {
+  let asked = 0;
+  input.addEventListener("input", async () => {
+    const number = (asked += 1);
+    const answer = await fetch(`${input.dataset.names}?${new URLSearchParams({ containing: input.value })}`).catch(() => null);
+    if (!answer?.ok || number !== asked) return;
+    const { names } = await answer.json();
+    input.list.replaceChildren(...names.map((name) => new Option(name, name)));
+  });
+}
+
 // Says how many articles have come to the first page of a list since it was loaded, while somebody looks at it.
 function watch(list) {
   const note = document.getElementById("live");
@@ -89,5 +101,6 @@ function watch(list) {
 tellZone();
 useKeys();
 for (const form of document.querySelectorAll("form[method=get]")) form.addEventListener("formdata", omitEmpty);
+for (const input of document.querySelectorAll("[data-names]")) offerNames(input);
 const list = document.querySelector("[data-live]");
 if (list) watch(list);

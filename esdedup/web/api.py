@@ -167,6 +167,15 @@ class Sources(OfStory):
     size: _Size = 20
 
 
+class Names(BaseModel):
+    """The parameters of names of sources."""
+
+    containing: Annotated[
+        str, Field(max_length=100, description="Only names that contain this, in upper or lower case.")
+    ] = ""
+    size: _Size = 20
+
+
 @router.get("", include_in_schema=False)
 async def routes(request: Request) -> dict[str, Any]:
     """What there is."""
@@ -198,16 +207,9 @@ async def overview(site: CurrentSite, form: Annotated[Form, Query()]) -> Overvie
 
 
 @router.get("/source-names", summary="The names of sources, to choose one by a part of its name")
-async def source_names(
-    site: CurrentSite,
-    containing: Annotated[
-        str, Query(max_length=100, description="Only names that contain this, in upper or lower case.")
-    ] = "",
-    size: _Size = 20,
-) -> SourceNames:
+async def source_names(site: CurrentSite, asked: Annotated[Names, Query()]) -> SourceNames:
     """Those with the most articles, whatever is searched for."""
-    names = await site.reader.source_names(site.index, containing=containing, size=size)
-    return bounded(SourceNames(names=names))
+    return bounded(SourceNames(names=await site.reader.source_names(site.index, **asked.model_dump())))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)

@@ -199,16 +199,10 @@ REPEATABLE = frozenset(
 """The parameters that may be given several times."""
 
 
-# A browser's own field has hours and minutes.
-_TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")]
-
-
 class PageForm(Form):
     """The parameters of the list page: contradictions are resolved."""
 
     compact: Annotated[bool, Field(description="A page shows a row in two lines, without its text.")] = False
-    since_time: _TimeOfDay = ""
-    until_time: _TimeOfDay = ""
 
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":
@@ -225,15 +219,6 @@ class PageForm(Form):
             self.counting = "similar"
         return self
 
-    def at_times(self, today: date) -> "PageForm":
-        """Return the list in which times of day belong to moments; without a day they are today's."""
-        moments = {
-            name: f"{getattr(self, name) or today}T{time}"
-            for name in ("since", "until")
-            if (time := getattr(self, f"{name}_time"))
-        }
-        return self.model_copy(update=moments | {"since_time": "", "until_time": ""})
-
     def changed(self, **changes: object) -> Parameters:
         """Return the parameters of the first page of a list that differs from this one."""
         return self.parameters | {"size": self.size_if_given, "page": "", "after": ""} | changes
@@ -248,3 +233,23 @@ class PageForm(Form):
             )
         except ValueError:
             return cls()
+
+
+# A browser's own field has hours and minutes.
+_TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")]
+
+
+class SentForm(PageForm):
+    """The parameters of the list page as its form sends them: times of day beside days."""
+
+    since_time: _TimeOfDay = ""
+    until_time: _TimeOfDay = ""
+
+    def at_times(self, today: date) -> "PageForm":
+        """Return the list in which times of day belong to moments; without a day they are today's."""
+        moments = {
+            name: f"{getattr(self, name) or today}T{time}"
+            for name in ("since", "until")
+            if (time := getattr(self, f"{name}_time"))
+        }
+        return self.model_copy(update=moments | {"since_time": "", "until_time": ""})

@@ -22,7 +22,7 @@ from esdedup.reading.overview import Facet, Overview
 from esdedup.reading.results import Page
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
-from esdedup.web.form import PageForm, Parameters
+from esdedup.web.form import PageForm, Parameters, SentForm
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie
 from esdedup.web.rendering import language_of, render
@@ -75,9 +75,9 @@ class Visits:
 
 
 @router.get("/")
-async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
+async def list_page(request: Request, site: CurrentSite, sent: Annotated[SentForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    form = form.at_times(datetime.now(zone_of(request)).date())
+    form = sent.at_times(datetime.now(zone_of(request)).date())
     visits = Visits.of(request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     options = await form.options(site) | {"details": True}
     if visits.before is not None:

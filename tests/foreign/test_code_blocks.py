@@ -63,6 +63,10 @@ NOT_RUN = {
         '{"kind": "merge", "ids": ["42"], "to": "17", "why": "same press conference"}',
     ): "tests/integration/test_editing_pages.py sends such",
     (
+        "docs/guides/editors.zh.md",
+        '{"kind": "merge", "ids": ["42"], "to": "17", "why": "same press conference"}',
+    ): "tests/integration/test_editing_pages.py sends such",
+    (
         "docs/kibana.md",
         "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
         "--form file=@mappings/kibana.ndjson",

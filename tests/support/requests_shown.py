@@ -36,6 +36,7 @@ IN_DOCS: dict[str, Query] = {
     "counts": lists.count_clusters(LIST, ROOTS),
     "count": list_request.count_articles(LIST),
     "not-enriched": lists.count_not_enriched(LIST),
+    "few-rows": lists.count_few_rows(LIST, most=Tuning().few_articles),
     "rows": lists.count_rows(LIST, up_to=Tuning().exact_rows, few=Tuning().few_articles),
     "about-rows": lists.estimate_rows(LIST),
     "rows-of-partitions": lists.estimate_rows(LIST, partitions=8),

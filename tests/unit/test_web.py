@@ -18,7 +18,7 @@ from esdedup.times import iso, time_ms
 from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
 from esdedup.web.bar_charts import curve, draw, histogram
 from esdedup.web.comparison import read_place
-from esdedup.web.form import PageForm
+from esdedup.web.form import PageForm, SentForm
 from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES, Visits, facets, narrowings
@@ -297,7 +297,7 @@ def overview(**values: Any) -> Overview:
     ],
 )
 def test_a_time_of_day_belongs_to_a_moment(given: dict[str, Any], expected: dict[str, str]) -> None:
-    assert PageForm(**given).at_times(date(2026, 11, 28)).parameters == expected
+    assert SentForm(**given).at_times(date(2026, 11, 28)).parameters == expected
 
 
 def test_a_value_is_chosen_beside_others_and_given_up() -> None:

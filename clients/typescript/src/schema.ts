@@ -2505,8 +2505,6 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description A time of day. */
-                since_time?: string;
                 /** @description Rows at most. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
@@ -2519,8 +2517,6 @@ export interface operations {
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description A time of day. */
-                until_time?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
                 where?: string[];
             };
@@ -2595,8 +2591,6 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description A time of day. */
-                since_time?: string;
                 /** @description Rows at most. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
@@ -2609,8 +2603,6 @@ export interface operations {
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description A time of day. */
-                until_time?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
                 where?: string[];
             };
@@ -2687,8 +2679,6 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description A time of day. */
-                since_time?: string;
                 /** @description Rows on a page. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
@@ -2701,8 +2691,6 @@ export interface operations {
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description A time of day. */
-                until_time?: string;
                 /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
                 where?: string[];
             };

@@ -23,7 +23,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # Where several processes share the work, files that take long come first, so that none is left over alone.
 LONG_FILES = (
-    *("test_code_blocks", "test_embedded", "test_failover", "test_node"),
+    *("test_opensearch", "test_restart", "test_code_blocks", "test_versions", "test_embedded"),
     *("test_frame", "test_maintenance", "test_damage", "test_crashes", "test_store", "test_lists"),
     *("test_threads", "test_following", "test_sidecar_pair", "test_sidecar_doors", "test_distribution"),
 )

@@ -131,7 +131,8 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     beside = [count_articles(request), count_not_enriched(request)]
     if request.arrived_since_ms is not None:
         beside.append(count_new(request, request.arrived_since_ms))
-    first_count, estimate = yield from _first_count(request, scope.tuning)
+    is_one = len(ready.mappings) == 1
+    first_count, estimate = yield from _first_count(request, scope.tuning, is_one_index=is_one)
     result, answers = yield from carrying(
         sorted_articles(request, start, ready, scope.tuning), request.searched, *beside, *first_count
     )
@@ -140,12 +141,13 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
         estimate = answer
         if not ranks_articles(request.query):
             yield Keep(index=request.searched, body=body, answer=answer)
+    is_apart = ready.is_routed_by_root or (is_one and answers[0]["_shards"]["total"] == 1)
     counter = _RowCounter(
         request=request,
         tuning=scope.tuning,
         total_articles=total_articles,
-        first=estimate,
-        is_apart=ready.is_routed_by_root or answers[0]["_shards"]["total"] == 1,
+        first=None if is_one and not is_apart and ranks_articles(request.query) else estimate,
+        is_apart=is_apart,
     )
     rows, for_rows = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
@@ -172,7 +174,9 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     )
 
 
-def _first_count(request: ListRequest, tuning: Tuning) -> Requests[tuple[list[Query], Any]]:
+def _first_count(
+    request: ListRequest, tuning: Tuning, *, is_one_index: bool
+) -> Requests[tuple[list[Query], Any]]:
     """Return the search for rows that is sent before it is known how many articles match, or its answer.
 
     Words are found in few articles, whose rows are counted; of others, rows are estimated, and the estimate
@@ -181,7 +185,8 @@ def _first_count(request: ListRequest, tuning: Tuning) -> Requests[tuple[list[Qu
     if not request.dedup:
         return [], None
     if ranks_articles(request.query):
-        return [count_few_rows(request, most=tuning.few_articles)], None
+        # If it has several shards, which the answers tell, rows are counted once more.
+        return [_count_of_few(request, tuning, is_apart=is_one_index)], None
     body = estimate_rows(request, partitions=tuning.estimate_partitions)
     known = yield Recall(index=request.searched, body=body)
     return [] if known else [body], known
@@ -241,7 +246,7 @@ class _RowCounter:
     request: ListRequest
     tuning: Tuning
     total_articles: int
-    # The answer to what `_first_count` returns.
+    # The answer to what `_first_count` returns, None if it is no use.
     first: Any
     # Whether no cluster lies on two shards.
     is_apart: bool
@@ -253,9 +258,9 @@ class _RowCounter:
             return []
         has_counted_few = ranks_articles(request.query)
         if self.total_articles <= tuning.few_articles:
-            if not self.is_apart:
-                return [count_rows(request, up_to=tuning.exact_rows, few=tuning.few_articles)]
-            return [] if has_counted_few else [count_few_rows(request, most=tuning.few_articles)]
+            if has_counted_few and self.first is not None:
+                return []
+            return [_count_of_few(request, tuning, is_apart=self.is_apart)]
         if self.total_articles > tuning.many_articles:
             return [estimate_rows(request, partitions=tuning.estimate_partitions)] if has_counted_few else []
         return [estimate_rows(request)]
@@ -265,10 +270,8 @@ class _RowCounter:
         if not self.request.dedup:
             return self.total_articles, True
         if self.total_articles <= self.tuning.few_articles:
-            rows, is_exact = (
-                int(answer["aggregations"]["rows"]["doc_count" if self.is_apart else "count"]),
-                True,
-            )
+            found = answer["aggregations"]["rows"]
+            rows, is_exact = int(found["count"] if "count" in found else found["doc_count"]), True
         else:
             rows, is_exact = yield from self._counted_or_estimated(answer)
         if self.request.is_filtered:
@@ -326,6 +329,12 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
         with_roots(roots, fields),
         {"roots": {"terms": terms, "aggs": aggs}},
     )
+
+
+def _count_of_few(request: ListRequest, tuning: Tuning, *, is_apart: bool) -> Query:
+    if is_apart:
+        return count_few_rows(request, most=tuning.few_articles)
+    return count_rows(request, up_to=tuning.exact_rows, few=tuning.few_articles)
 
 
 def count_few_rows(request: ListRequest, *, most: int) -> Query:

@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import ArticleNotFound, Dedup, Page, Reader, Row, SettingError
 from esdedup.elastic import limits
 from esdedup.elastic.execute import ServerCache, execute
-from esdedup.elastic.requests import Search
+from esdedup.elastic.requests import UNREAD, Search
 from esdedup.fields import Fields, partition_of
 from esdedup.reading.lists import list_rows
 from esdedup.reading.scope import Scope, Tuning
@@ -259,7 +259,7 @@ def test_relevance_follows_the_best_match_of_each_cluster(
             ({"only": "similar", "min_sources": 2}, lambda row: row.similar > 0 and (row.sources or 0) >= 2),
         )
         for options, is_kept in filters:
-            options |= {"query": query, "sort": "relevance", "size": 3}
+            options |= {"query": query, "sort": "relevance", "size": 10}
             for by_number in (False, True):
                 pages = all_pages(read, corpus.index, by_number=by_number, **options)
                 assert [row for page in pages for row in page.rows] == list(filter(is_kept, rows))
@@ -312,6 +312,26 @@ def test_without_a_sort_words_are_ranked_and_everything_else_is_newest_first(
         # The cursor belongs to the sort, however it was chosen.
         following = read("list", corpus.index, size=9, after=page.next, **options)
         assert following == read("list", corpus.index, size=9, sort=sort, after=page.next, **options)
+
+
+@pytest.mark.parametrize(
+    "query", [{"match": {"title": "red blue"}}, {"bool": {"filter": {"term": {"source": "A"}}}}]
+)
+def test_rows_are_counted_without_their_names_where_no_cluster_is_on_two_shards(
+    corpus: Corpus, es: Elasticsearch, query: Document
+) -> None:
+    sent: list[Search] = []
+    page = execute(es, noting(list_rows(Scope(), corpus.index, query=query, sort="newest"), sent))
+    hits = helpers.scan(es, index=corpus.index, query={"query": query})
+    assert page.total_rows == len(
+        {hit["_source"]["dedup"]["root"] for hit in hits if "dedup" in hit["_source"]}
+    )
+    # An estimate is not ended early.
+    exact = [body["aggs"] for request in sent for body in request.bodies if "terminate_after" in body]
+    by_name = [UNREAD in each for each in exact]
+    # Of one index it is known with the first answers on how many shards it is.
+    ranks, is_apart = "match" in query, corpus.is_routed or corpus.index.startswith("test-lists-1-")
+    assert by_name == ([False] if is_apart else [False, True] if ranks else [True])
 
 
 def test_the_sources_of_an_index_are_listed(corpus: Corpus, read: Read) -> None:

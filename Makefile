@@ -107,7 +107,7 @@ client: env
 
 # Photographs the pages for the documents, on a node of its own.
 screenshots: env
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python -m docs.screenshots
 
 # Brings the Chinese catalogue up to date with the messages of the pages: those that are new in it are empty.
 messages: env

@@ -317,6 +317,7 @@ def test_openapi_describes_it(site: str) -> None:
     names = (
         "list",
         "overview",
+        "source-names",
         "article",
         "articles",
         "similar",
@@ -324,6 +325,7 @@ def test_openapi_describes_it(site: str) -> None:
         "sources",
         "timeline",
         "explanation",
+        "edits",
     )
     files = {"/feed.rss", "/export.csv", "/export.jsonl"}
     assert set(paths) == {f"/api/v1/{name}" for name in names} | files

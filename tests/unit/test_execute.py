@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +16,7 @@ from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.mappings import article_index, forest_index
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import AskOwner, Requests, carrying, recent, search
+from esdedup.elastic.requests import AskOwner, ReadClock, Requests, carrying, recent, search
 from esdedup.errors import IndexNotReady, ServerError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
@@ -191,3 +193,17 @@ def test_patience_is_for_all_attempts_together() -> None:
     ):
         patient(client, patience_s=1e-6).info()
     assert len(sent) == 1
+
+
+def test_nothing_holds_a_client_that_its_user_lets_go() -> None:
+    def nothing() -> Requests[int]:
+        yield ReadClock()
+        return 1
+
+    client = Elasticsearch("http://127.0.0.1:1")
+    assert [execute(client, nothing()), execute(client, nothing())] == [1, 1]
+    held = weakref.ref(client)
+    client.close()
+    del client
+    gc.collect()
+    assert held() is None

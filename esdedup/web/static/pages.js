@@ -2,6 +2,7 @@
 "use strict";
 
 const POLL_MS = 60_000;
+const PAUSE_MS = 200;
 const KEYS_OFF = "esdedup-keys-off";
 // Absent where the reader's browser keeps nothing.
 const kept = (() => {
@@ -70,15 +71,19 @@ function omitEmpty({ formData }) {
   for (const [name, value] of given) formData.append(name, value);
 }
 
-// Offers the names of sources that contain what is typed.
+// Offers the names of sources that contain what is typed, when typing pauses.
 function offerNames(input) {
-  let asked = 0;
-  input.addEventListener("input", async () => {
+  let waiting, asked = 0;
+  const offer = async () => {
     const number = (asked += 1);
     const answer = await fetch(`${input.dataset.names}?${new URLSearchParams({ containing: input.value })}`).catch(() => null);
     if (!answer?.ok || number !== asked) return;
     const { names } = await answer.json();
     input.list.replaceChildren(...names.map((name) => new Option(name, name)));
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(offer, PAUSE_MS);
   });
 }
 

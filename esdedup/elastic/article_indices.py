@@ -268,7 +268,8 @@ class Articles:
     def _from_templates(self, index: str) -> dict[str, dict[str, Any]]:
         """Return the mapping that templates would give a new index; none if no template applies to it."""
         template = self._client.indices.simulate_index_template(name=index).get("template")
-        return {} if template is None else {index: template["mappings"]}
+        # One of settings or aliases alone has no mapping.
+        return {} if template is None else {index: template.get("mappings", {})}
 
 
 def check_names(client: Elasticsearch, name: str, indices: Collection[str], fields: Fields) -> dict[str, str]:

@@ -273,6 +273,32 @@ def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: 
         es.options(ignore_status=404).cluster.delete_component_template(name=name)
 
 
+@pytest.mark.parametrize("of", ["settings", "aliases", "component", "missing component", "nothing"])
+def test_a_template_may_have_no_mapping(es: Elasticsearch, index_name: Names, of: str) -> None:
+    index, later = index_name("unmapped"), index_name("unmapped-later")
+    name, component = f"{index}-of", f"{index}-part"
+    bodies: dict[str, dict[str, Any]] = {
+        "settings": {"template": {"settings": {"number_of_replicas": 0}}},
+        "aliases": {"template": {"aliases": {f"{index}-alias": {}}}},
+        "component": {"composed_of": [component]},
+        "missing component": {"composed_of": ["none"], "ignore_missing_component_templates": ["none"]},
+        "nothing": {},
+    }
+    es.cluster.put_component_template(name=component, template={"settings": {"number_of_replicas": 0}})
+    es.indices.put_index_template(name=name, index_patterns=[index, later], **bodies[of])
+    try:
+        with Dedup(es, forest=index_name("forest")) as dedup:
+            with pytest.raises(IndexNotReady, match="Set the index up"):
+                dedup.require_ready(index)
+            assert dedup.setup(index)
+            feed(es, dedup, index, ARTICLES[:1])
+            dedup.setup_template(name)
+            assert dedup.require_ready(later) == Fields()
+    finally:
+        es.indices.delete_index_template(name=name)
+        es.cluster.delete_component_template(name=component)
+
+
 def test_a_template_that_does_not_suit_stays_as_it_is(es: Elasticsearch, index_name: Names) -> None:
     name = f"{index_name('unfit')}-of"
     own = {"properties": {"dedup": {"type": "keyword"}}}

@@ -194,6 +194,19 @@ def test_a_name_of_an_index_never_fails_the_others(door: Door) -> None:
         assert answer["items"][1]["delete"]["status"] in {400, 404}, name
 
 
+def test_an_index_of_tomorrow_fails_no_others(door: Door, index_name: Names) -> None:
+    tomorrow = index_name("tomorrow")
+    door.es.indices.put_index_template(
+        name=f"{tomorrow}-of", index_patterns=[tomorrow], template={"settings": {"number_of_replicas": 0}}
+    )
+    try:
+        lines = [{"index": {"_id": "a"}}, {"text": TEXT}, {"index": {"_id": "b", "_index": tomorrow}}, {}]
+        assert [each["index"]["status"] for each in door.bulk(*lines)[1]["items"]] == [201, 201]
+        assert door.stored()["a"]["dedup"]["root"]
+    finally:
+        door.es.indices.delete_index_template(name=f"{tomorrow}-of")
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -4,6 +4,7 @@ import dataclasses
 import fnmatch
 import itertools
 import json
+import re
 from collections.abc import Collection
 from importlib import resources
 from typing import Any
@@ -42,20 +43,21 @@ def analyzer_of(language: str) -> str:
     return ANALYZERS[code_of(language)]
 
 
-def _kept(mapping: dict[str, Any], name: str) -> Any:
-    """Return what an index keeps of how it was set up; None if it keeps nothing of that name."""
-    return mapping.get("_meta", {}).get("esdedup", {}).get(name)
+def _kept(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Return what an index keeps of how it was set up."""
+    kept = mapping.get("_meta", {}).get("esdedup")
+    return kept if isinstance(kept, dict) else {}
 
 
 def kept_language(mapping: dict[str, Any]) -> str | None:
     """Return the language that an index was set up for; None: for none in particular."""
-    kept = _kept(mapping, "language")
+    kept = _kept(mapping).get("language")
     return kept if isinstance(kept, str) and kept in ANALYZERS else None
 
 
 def kept_forest(mapping: dict[str, Any]) -> str | None:
     """Return the forest that an index belongs to; None: any may take its articles."""
-    kept = _kept(mapping, "forest")
+    kept = _kept(mapping).get("forest")
     return kept if isinstance(kept, str) else None
 
 
@@ -72,19 +74,21 @@ class NextObject:
 
 def next_object(mapping: dict[str, Any]) -> NextObject | None:
     """Return the object that a migration fills; None if there is no migration."""
-    kept = _kept(mapping, "next")
+    kept = _kept(mapping).get("next")
     return NextObject(**kept) if isinstance(kept, dict) else None
 
 
 def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
     """Return the objects that were read before migrations: articles keep the roots in them."""
-    kept = _kept(mapping, "former")
+    kept = _kept(mapping).get("former")
     return tuple(map(str, kept)) if isinstance(kept, list) else ()
 
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
     """Return whether the articles of an index with that mapping are routed by their roots."""
-    return mapping.get("_routing", {}).get("required") is True and _kept(mapping, "routed_by_root") is True
+    return (
+        mapping.get("_routing", {}).get("required") is True and _kept(mapping).get("routed_by_root") is True
+    )
 
 
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
@@ -111,12 +115,12 @@ def meta_with_next(mapping: dict[str, Any], following: NextObject) -> dict[str, 
 
 def _meta_with(mapping: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
     meta: dict[str, Any] = mapping.get("_meta", {})
-    return meta | {"esdedup": meta.get("esdedup", {}) | kept}
+    return meta | {"esdedup": _kept(mapping) | kept}
 
 
 def kept_fields(mapping: dict[str, Any]) -> Fields | None:
     """Return the names of the articles' fields that an index keeps; None if it keeps none."""
-    kept = _kept(mapping, "fields")
+    kept = _kept(mapping).get("fields")
     if not isinstance(kept, dict):
         return None
     roles = [field.name for field in dataclasses.fields(Fields)]
@@ -126,7 +130,7 @@ def kept_fields(mapping: dict[str, Any]) -> Fields | None:
 
 def is_editorial(mapping: dict[str, Any]) -> bool:
     """Return whether editors may merge and split the stories of an index with that mapping."""
-    return _kept(mapping, "editorial") is True
+    return _kept(mapping).get("editorial") is True
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
@@ -192,6 +196,8 @@ _WITHOUT_WORDS = frozenset(
 )
 # Types of fields that hold no single value, such as the name of a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
+# Wherever it is in a mapping: in fields of objects, and in dynamic templates.
+_COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
 
 
 def forest_index(*, meta: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +289,7 @@ def hides_new_fields(mapping: dict[str, Any]) -> bool:
 def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
     """Make sure that none of these indices is a forest."""
     for index, mapping in mappings.items():
-        if _kept(mapping, "format") is not None:
+        if _kept(mapping).get("format") is not None:
             raise IndexNotReady(
                 f"the index {index!r} is a forest, which holds no articles: name an index of articles",
                 index=index,
@@ -293,14 +299,18 @@ def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
 def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
     """Make sure that none of these indices is a forest, or has a mapping that no added field would mend."""
     refuse_forests(mappings)
+    written = [f"{fields.dedup}.{each}" for each in dedup_properties(fields)[fields.dedup]["properties"]]
     for index, mapping in mappings.items():
         found, source = mapping_of(mapping, fields.dedup), mapping.get("_source", {})
+        copied = "".join(_COPIED_TO.findall(json.dumps(mapping, ensure_ascii=False)))
         if mapping.get("enabled") is False or found.get("enabled") is False:
             flaw = "it has `enabled: false`, so no field of esdedup would be indexed"
         elif left_out := [each for each in (fields.root, fields.signature) if _is_left_out(each, source)]:
             flaw = f"`_source` leaves out {left_out[0]}, which is read from there"
         elif "type" in found and found["type"] != "object":
             flaw = f"the field {fields.dedup!r} has the type {found['type']}, and would have to be an object"
+        elif own := [each for each in written if each in mapping.get("runtime", ()) or f'"{each}"' in copied]:
+            flaw = f"{own[0]} also gets values from elsewhere, by `copy_to` or a runtime field"
         else:
             continue
         raise IndexNotReady(

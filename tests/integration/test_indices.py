@@ -54,6 +54,14 @@ _UNUSABLE: dict[str, dict[str, Any]] = {
     "has the type nested": {"properties": {"dedup": {"type": "nested"}}},
     "has the type flattened": {"properties": {"dedup": {"type": "flattened"}}},
     "has the type keyword": {"properties": {"dedup": {"type": "keyword"}}},
+    "dedup.root also gets values": {"properties": {"by": {"type": "keyword", "copy_to": "dedup.root"}}},
+    "dedup.seq also gets": {
+        "properties": {"by": {"properties": {"name": {"type": "text", "copy_to": ["all", "dedup.seq"]}}}}
+    },
+    "dedup.page also gets": {
+        "dynamic_templates": [{"by": {"match": "by", "mapping": {"type": "text", "copy_to": "dedup.page"}}}]
+    },
+    "by `copy_to` or a runtime field": {"runtime": {"dedup.root": {"type": "keyword"}}},
 }
 
 

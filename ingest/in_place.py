@@ -13,6 +13,7 @@ from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
 from esdedup.ingest.load import OUTCOMES
 
+from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
@@ -108,10 +109,13 @@ class InPlace:
 
     def _indices(self) -> dict[str, dict[str, Any]]:
         with translated(f"look at {self._index!r}", index=self._index):
-            found = dict(patient(self._client).indices.get(index=self._index))
+            indices = patient(self._client).indices
+            found = dict(indices.get(index=self._index, expand_wildcards=("open", "closed")))
         if not found:
             raise IndexNotReady(f"there is no index {self._index!r}", index=self._index, status=404)
         refuse_forests({name: each["mappings"] for name, each in found.items()})
+        for name, each in found.items():
+            refuse_closed(name, each)
         return found
 
     def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import tenacity
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
-from esdedup.elastic.errors import reason, translated
+from esdedup.elastic.errors import FULL, reason, translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.limits import MAX_SHARDS
@@ -119,7 +119,7 @@ class Articles:
                 return True
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
-                _refuse_closed(name, each)
+                refuse_closed(name, each)
                 _refuse_made_otherwise(name, each, shards=shards, language=language)
             if new := [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]:
                 check_names(self._client, index, new, fields)
@@ -178,7 +178,7 @@ class Articles:
                 index=index, properties=missing, meta=meta_with_fields(mapping, fields, forest=forest)
             )
         except ApiError as error:
-            if error.meta.status != 400:
+            if error.meta.status != 400 or FULL in reason(error):
                 raise
             raise IndexNotReady(
                 f"cannot add the fields {', '.join(missing)} to the index {index!r}: {reason(error)}. "
@@ -226,7 +226,7 @@ class Articles:
         names = sorted(mappings)
         written = names[0] if len(names) == 1 else self._write_index(index, found)
         if found:
-            _refuse_closed(written, found[written])
+            refuse_closed(written, found[written])
         fields, forest = require_kept(written, mappings[written], self._fields)
         check_mappings(mappings, fields)
         return WritableIndex(
@@ -302,7 +302,8 @@ def _mappings(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {name: each["mappings"] for name, each in found.items()}
 
 
-def _refuse_closed(name: str, found: dict[str, Any]) -> None:
+def refuse_closed(name: str, found: dict[str, Any]) -> None:
+    """Make sure that an index is open, by what was found of it."""
     if found["settings"]["index"].get("verified_before_close") == "true":
         raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
 

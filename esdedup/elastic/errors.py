@@ -14,6 +14,7 @@ from esdedup.errors import IndexBlocked, IndexNotReady, ServerError, ServerUnava
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
+FULL = "Limit of total fields"
 _LOST_POINT = "search_context_missing_exception"
 # With 503 it passes by itself: the cluster is starting, or is choosing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
@@ -105,7 +106,13 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
         )
         return IndexBlocked(f"{message} {action}; then run this again", status=status, index=index)
     if is_closed(body):
-        return IndexNotReady(f"{message}: open it first", status=status, index=index)
+        closed = _cause(body).get("index", index)  # the request may have named an alias
+        return IndexNotReady(
+            f"cannot {task}: the index {closed!r} is closed: open it first", status=status, index=closed
+        )
+    if FULL in str(body):
+        advice = "raise `index.mapping.total_fields.limit`, a setting of the index or its template"
+        return IndexNotReady(f"{message}: too many fields; {advice}", status=status, index=index)
     if status in _NOT_ALLOWED_STATUS:
         return ServerError(f"{message}; check the API key and what it may do", status=status, index=index)
     if status == HTTPStatus.NOT_FOUND:

@@ -1,10 +1,13 @@
 """Article indices: which are ready, and which are refused."""
 
 import dataclasses
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch, helpers
+from esdedup.ingest.adopt import Adoption
 
 from esdedup import Dedup, Fields, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.elastic.article_indices import Articles
@@ -94,9 +97,41 @@ def test_what_an_index_is_made_with_cannot_be_changed(es: Elasticsearch, index_n
         dedup.setup(index, shards=3)
     with pytest.raises(IndexNotReady, match="is not routed by root"):
         dedup.setup(index, route_by_root=True)
-    es.indices.close(index=index)
-    with pytest.raises(IndexNotReady, match="is closed: open it first"):
-        dedup.setup(index)
+
+
+def test_a_closed_index_behind_another_name_is_named(es: Elasticsearch, index_name: Names) -> None:
+    index, closed, forest = index_name("open"), index_name("closed"), index_name("forest")
+    alias, pattern = f"{index}-alias", f"{index},{closed[:-1]}*"
+    with Dedup(es, forest=forest) as dedup:
+        for each in (index, closed):
+            dedup.setup(each)
+            es.indices.put_alias(index=each, name=alias)
+        feed(es, dedup, index, ARTICLES[:1])
+    es.indices.close(index=closed)
+    doors: list[Callable[[str], object]] = [
+        dedup.setup,
+        Reader(es).list,
+        lambda name: list(Maintenance(es, forest=forest).verify([name])),
+        lambda name: Adoption(es, name),
+    ]
+    for refused, name in [*itertools.product(doors, (closed, alias)), (doors[-1], pattern)]:
+        with pytest.raises(IndexNotReady, match=f"the index '{closed}' is closed: open it first"):
+            refused(name)
+
+
+def test_too_many_fields_are_no_reason_for_another_index(es: Elasticsearch, index_name: Names) -> None:
+    index, dedup = index_name("full"), Dedup(es)
+    settings, mappings = {"mapping.total_fields.limit": 3}, {"properties": {"a": {"type": "ip"}}}
+    name, later = f"{index}-of", f"{index}-later"
+    es.indices.create(index=index, settings=settings, mappings=mappings)
+    made_of = {"settings": settings, "mappings": mappings}
+    es.indices.put_index_template(name=name, index_patterns=[later], template=made_of)
+    try:
+        for refused, what in ((dedup.setup, index), (dedup.setup, later), (dedup.setup_template, name)):
+            with pytest.raises(IndexNotReady, match=r"raise `index\.mapping\.total_fields\.limit`"):
+                refused(what)
+    finally:
+        es.indices.delete_index_template(name=name)
 
 
 def test_an_index_that_another_process_makes_at_the_same_time(

@@ -57,10 +57,6 @@ class Fields:
                 "its name may not contain a dot"
             )
 
-    def is_in_dedup(self, key: str) -> bool:
-        """Return whether a key of an article names the dedup object, or by a dotted name what is in it."""
-        return is_in_object(key, self.dedup)
-
     @property
     def root(self) -> str:
         """The full name of the field with the root's id."""
@@ -129,9 +125,9 @@ def fields_given(given: object) -> Fields | None:
     return Fields(**names) if names else None
 
 
-def is_in_object(key: str, name: str) -> bool:
-    """Return whether a key names an object, or by a dotted name what is in it."""
-    return key.startswith(name) and key[len(name) : len(name) + 1] in {"", "."}
+def is_in_objects(key: str, names: tuple[str, ...]) -> bool:
+    """Return whether a key of an article names one of some objects, or by a dotted name what is in one."""
+    return key.startswith(names) and any(key == name or key.startswith(f"{name}.") for name in names)
 
 
 PARTITIONS = 256

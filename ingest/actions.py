@@ -17,7 +17,7 @@ from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import (
     EditorialFields,
     Fields,
-    is_in_object,
+    is_in_objects,
     partition_of,
     refuse_surrogates,
     text_of,
@@ -83,7 +83,7 @@ class ArticleAction:
 
 
 class Addition(NamedTuple):
-    """What is added to an action: the dedup object, in place of whatever stands there by its name."""
+    """What is added to an action: the dedup object, in place of all that stands there by our names."""
 
     # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
     # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
@@ -101,20 +101,14 @@ def index_of(action: BulkAction) -> str | None:
 
 
 def read_action(
-    action: BulkAction,
-    fields: Fields,
-    *,
-    position: int,
-    routed_index: str | None = None,
-    backfill: bool = False,
+    action: BulkAction, index: WritableIndex, *, position: int, backfill: bool = False
 ) -> ArticleAction | dict[str, Any]:
-    """Find the article in a bulk action, which is not changed.
+    """Find the article in a bulk action, which is not changed, on an index.
 
-    `position` is the action's number in the run, from 1, for messages on an article without an id;
-    `routed_index` the name of its index if that is routed by root.
+    `position` is the action's number in the run, from 1, for messages on an article without an id.
 
     Returns the action with its article; or the action if there is nothing to assign: a deletion, or an update
-    without the text. What an update would change in the dedup object is left out; an action without such is
+    without the text. What an update would change in our objects is left out; an action without such is
     returned as it was given.
 
     Raises `ArticleRejected` if it is not a bulk action; its text is missing, be it of an article that an
@@ -142,30 +136,23 @@ def read_action(
     if not isinstance(body, Mapping):
         body = {key: value for key, value in action.items() if key not in _META}
     refuse_unstorable(body, name=name)
-    found = read_document(
-        {**meta, "_source": dict(body)}, fields, name=name, routed_index=routed_index, backfill=backfill
-    )
+    found = read_document({**meta, "_source": dict(body)}, index, name=name, backfill=backfill)
     return action if found is None else found
 
 
 def read_document(
-    action: dict[str, Any],
-    fields: Fields,
-    *,
-    name: str,
-    routed_index: str | None = None,
-    backfill: bool = False,
+    action: dict[str, Any], index: WritableIndex, *, name: str, backfill: bool = False
 ) -> ArticleAction | dict[str, Any] | None:
     """Find the article in a bulk action that is valid, and has its document under ``_source``.
 
     Parameters and errors are those of `read_action`, and so is what it returns, but None for an action with
     nothing to change.
     """
-    body: Mapping[str, Any] = action["_source"]
+    fields, body = index.fields, action["_source"]
     articles: list[Any] = [body]
     if action.get("_op_type") == "update":
-        if forged := forged_parts(body, fields):
-            action = with_addition(action, Addition(forged), fields)
+        if forged := forged_parts(body, index.objects):
+            action = with_addition(action, Addition(forged), index.objects)
             body = action["_source"]
         new = body.get("doc" if doc_is_upsert(body) else "upsert")
         if isinstance(new, Mapping) and not _has_text(new, fields):
@@ -177,12 +164,12 @@ def read_document(
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
             return action if forged else None
-        if routed_index is not None:
+        if index.is_routed_by_root:
             # The update would miss it there, or make a second article of the same id.
             raise ArticleRejected(
                 name,
-                f"updates a text in {routed_index!r}, which is routed by root: with another text the article "
-                "may belong to another shard. Delete it, with its root as routing, and index it whole",
+                f"updates a text in {action['_index']!r}, which is routed by root: with another text the "
+                "article may belong to another shard. Delete it, with its root as routing; index it whole",
             )
     texts = [text_of(article, fields, name=name) for article in articles]
     if len(set(texts)) > 1:
@@ -279,18 +266,18 @@ def redating(action: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill
     return Addition({"doc": {"published": dated_ms}})
 
 
-def with_addition(action: Mapping[str, Any], added: Addition, fields: Fields) -> dict[str, Any]:
-    """Return an action with what is added; the user's own objects are not changed."""
+def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str, ...]) -> dict[str, Any]:
+    """Return an action with what is added, given `WritableIndex.objects`; what is given is not changed."""
     changed = dict(action)
     if added.routing is not None:
         changed["routing"] = added.routing
         changed.pop("_routing", None)
     body = action.get("_source", action)
     if "source" in added.parts:
-        return changed | {"_source": _with_dedup(body, fields, added.parts["source"])}
+        return changed | {"_source": _with_object(body, objects, added.parts["source"])}
     is_written_out = writes_out_upsert(added, body)
     parts = {
-        part: _with_dedup(body["doc" if is_written_out else part], fields, values)
+        part: _with_object(body["doc" if is_written_out else part], objects, values)
         for part, values in added.parts.items()
     }
     if "_source" not in action:
@@ -344,20 +331,20 @@ def _has_text(part: object, fields: Fields) -> bool:
     return isinstance(part, Mapping) and value_of(part, fields.text, _MISSING) is not _MISSING
 
 
-def forged_parts(update: Mapping[str, Any], fields: Fields) -> dict[str, None]:
-    """Return the parts of an update that say something of the dedup object: only the forest may.
+def forged_parts(update: Mapping[str, Any], objects: tuple[str, ...]) -> dict[str, None]:
+    """Return the parts of an update that say something of our objects: only a forest may.
 
     Elasticsearch merges an update into the article, so a caller's root would replace the forest's.
     """
     return {
         part: None
         for part in ("doc", "upsert")
-        if isinstance(update.get(part), Mapping) and any(map(fields.is_in_dedup, update[part]))
+        if isinstance(update.get(part), Mapping) and any(is_in_objects(key, objects) for key in update[part])
     }
 
 
-def _with_dedup(
-    document: Mapping[str, Any], fields: Fields, values: Mapping[str, Any] | None
+def _with_object(
+    document: Mapping[str, Any], objects: tuple[str, ...], values: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    own = {key: value for key, value in document.items() if not is_in_object(key, fields.dedup)}
-    return own if values is None else own | {fields.dedup: values}
+    own = {key: value for key, value in document.items() if not is_in_objects(key, objects)}
+    return own if values is None else own | {objects[0]: values}

@@ -166,13 +166,7 @@ class Enricher:
             index = self._unnamed_index if name is None else named_index(name)
             read: _Read
             try:
-                read = read_action(
-                    given,
-                    index.fields,
-                    position=self._position,
-                    routed_index=name if index.is_routed_by_root else None,
-                    backfill=self._backfill,
-                )
+                read = read_action(given, index, position=self._position, backfill=self._backfill)
             except ArticleRejected as error:
                 read = error.bare()
             yield read, index
@@ -189,12 +183,12 @@ class Enricher:
         if isinstance(action, ArticleAction):
             decided = next(assigned)
             try:
-                return with_addition(action.action, decided.addition(index), index.fields), decided
+                return with_addition(action.action, decided.addition(index), index.objects), decided
             except ArticleRejected as error:
                 return error.bare()
         now_ms = int(time.time() * 1000)
         redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
-        return action if redated is None else with_addition(action, redated, index.fields), None
+        return action if redated is None else with_addition(action, redated, index.objects), None
 
     def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
         if article.is_cut:

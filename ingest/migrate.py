@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import OPTIONAL
+from esdedup.ingest.actions import OPTIONAL, Addition, with_addition
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.in_place import Hit, InPlace
@@ -102,9 +102,9 @@ class Migration(InPlace):
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # By index and id: when an article that is being enriched was published; and what another's present
+        # By index and id: an article that is being enriched, as it was read; and what another's present
         # object has that differs from its new one, even after that was made anew.
-        self._published: dict[tuple[str, str], Any] = {}
+        self._read: dict[tuple[str, str], dict[str, Any]] = {}
         self._differing: dict[tuple[str, str], list[Any]] = {}
 
     @property
@@ -277,16 +277,24 @@ class Migration(InPlace):
     def _action(self, hit: Hit) -> dict[str, Any]:
         """Return an article's action, with the forest's time at its arrival in place of its own time."""
         source = hit["_source"]
-        self._published[hit["_index"], hit["_id"]] = value_of(source, self._present.published)
+        self._read[hit["_index"], hit["_id"]] = source
         seen = value_of(source, f"{self._present.dedup}.seen")
         timed = source if seen is None else {**source, self.fields.time: seen}
         return super()._action({**hit, "_source": timed})
 
     def _added(self, action: dict[str, Any]) -> dict[str, Any]:
         """Return the new object, in place of what it was before; the article keeps its place in time."""
-        published = self._published.pop((action["_index"], action["_id"]))
+        published = value_of(self._read[action["_index"], action["_id"]], self._present.published)
         before = OPTIONAL if self.fields.dedup in action["_source"] else ()
         return dict.fromkeys(before) | super()._added(action) | {"published": published}
+
+    def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
+        """Return an update; of an article with dotted names for what is in the object, the whole article."""
+        update, source = super()._written_as(action), self._read.pop((action["_index"], action["_id"]))
+        if not any(key.startswith(f"{self.fields.dedup}.") for key in source):
+            return update
+        added = Addition({"source": update["_source"]["doc"][self.fields.dedup]})
+        return with_addition({**update, "_op_type": "index", "_source": source}, added, (self.fields.dedup,))
 
 
 def _free_name(present: str, mappings: Iterable[dict[str, Any]]) -> str:

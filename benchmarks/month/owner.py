@@ -137,7 +137,7 @@ class _Feeder:
         to = WritableIndex(fields=Fields(), name=index)
         helpers.bulk(
             self._client,
-            (with_addition(each.article.action, each.addition(to), to.fields) for each in assigned),
+            (with_addition(each.article.action, each.addition(to), to.objects) for each in assigned),
         )
 
 
@@ -145,7 +145,7 @@ def _actions(batch: Sequence[Arrival], index: str, now_ms: int) -> Iterator[Arti
     for each in batch:
         source = {name: value for name, value in each.article.items() if name != "id"}
         action = {"_index": index, "_id": each.article["id"], "_source": source}
-        read = read_action(action, Fields(), position=1, backfill=True)
+        read = read_action(action, WritableIndex(fields=Fields()), position=1, backfill=True)
         assert isinstance(read, ArticleAction)
         # By the time of the month, which is not the clock's.
         yield dataclasses.replace(read, dated_ms=now_ms)

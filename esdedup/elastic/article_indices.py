@@ -25,6 +25,7 @@ from esdedup.elastic.mappings import (
     kept_language,
     meta_with_fields,
     missing_properties,
+    objects_of,
     refuse_forests,
     refuse_unusable,
     refuse_unusable_own,
@@ -234,6 +235,7 @@ class Articles:
             name=written,
             is_routed_by_root=is_routed_by_root(mappings[written]),
             forest=forest,
+            other_objects=tuple(each for each in objects_of(mappings[written]) if each != fields.dedup),
         )
 
     def have_roots(self, index: str, fields: Fields) -> bool:

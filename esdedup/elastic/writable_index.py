@@ -17,6 +17,13 @@ class WritableIndex:
     is_routed_by_root: bool = False
     # The forest that it belongs to; None: any may take its articles.
     forest: str | None = None
+    # The objects with other forests' roots that its articles have by migrations.
+    other_objects: tuple[str, ...] = ()
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The names of all objects that only esdedup may write into its articles, the forest's first."""
+        return (self.fields.dedup, *self.other_objects)
 
     def refusal(self, forest: str) -> str | None:
         """Return why a forest may not take its articles; None if it may."""

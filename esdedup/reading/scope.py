@@ -14,7 +14,7 @@ from esdedup.elastic.mappings import (
     is_routed_by_root,
     is_set_up,
     mapping_of,
-    next_object,
+    objects_of,
     refuse_forests,
 )
 from esdedup.elastic.requests import ReadFilters, ReadMappings, Requests
@@ -106,8 +106,8 @@ class ReadyIndex:
 
     def _keyword_fields_of_each(self) -> list[set[str]]:
         fields = self.fields
-        following = [found.dedup for each in self.mappings.values() if (found := next_object(each))]
-        written = tuple(f"{each}." for each in (fields.dedup, *following, *self.former_objects))
+        objects = [name for each in self.mappings.values() for name in objects_of(each)]
+        written = tuple(f"{each}." for each in (fields.dedup, *objects))
         own = {fields.title, fields.text, fields.time, fields.source, fields.link, fields.site}
         return [
             {

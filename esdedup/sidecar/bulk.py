@@ -157,7 +157,7 @@ class BulkRoute(Proxy):
         assert isinstance(outcome, Change)
         if outcome.added.routing is not None:
             scope = {**scope, "query_string": routed(scope["query_string"], outcome.added.routing)}
-        body = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
+        body = item.source_with(outcome.added, outcome.document, outcome.objects)
         await self.send_on(scope, receive, send, body=body)
 
 
@@ -181,7 +181,7 @@ def _refused_items(items: Sequence[BulkItem], outcomes: Sequence[Outcome]) -> di
 
 def _lines(item: BulkItem, outcome: Outcome) -> bytes:
     if isinstance(outcome, Change):
-        return item.with_addition(outcome.added, outcome.document, dedup=outcome.dedup)
+        return item.with_addition(outcome.added, outcome.document, outcome.objects)
     return item.as_it_came()
 
 

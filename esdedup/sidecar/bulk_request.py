@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, unquote_plus, unquote_to_bytes
 import orjson
 
 from esdedup.errors import ArticleRejected
-from esdedup.fields import is_in_object
+from esdedup.fields import is_in_objects
 from esdedup.ingest.actions import Addition, writes_out_upsert
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.refusals import Refused
@@ -93,20 +93,20 @@ class BulkItem:
             raise ArticleRejected(self.name, "is not a JSON object")
         return document
 
-    def with_addition(self, added: Addition, document: Mapping[str, Any], *, dedup: str) -> bytes:
-        """Return its lines with what is added, given its parsed document and the name of the dedup object."""
+    def with_addition(self, added: Addition, document: Mapping[str, Any], objects: tuple[str, ...]) -> bytes:
+        """Return its lines with what is added, given its parsed document and `WritableIndex.objects`."""
         header = self.header
         if added.routing is not None:
             meta = {**self.meta, "routing": added.routing}
             header = json.dumps({self.operation: meta}, separators=(",", ":")).encode()
-        return b"%b\n%b\n" % (header, self.source_with(added, document, dedup=dedup))
+        return b"%b\n%b\n" % (header, self.source_with(added, document, objects))
 
-    def source_with(self, added: Addition, document: Mapping[str, Any], *, dedup: str) -> bytes:
+    def source_with(self, added: Addition, document: Mapping[str, Any], objects: tuple[str, ...]) -> bytes:
         """Return its document alone with what is added; see `with_addition`."""
         assert self.source is not None
         if "source" in added.parts:
-            return _with_object(self.source, document, added.parts["source"], dedup)
-        return _with_parts(self.source, document, added, dedup)
+            return _with_object(self.source, document, added.parts["source"], objects)
+        return _with_parts(self.source, document, added, objects)
 
 
 def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
@@ -197,20 +197,22 @@ def _too_large(what: str) -> RequestRefused:
     )
 
 
-def _with_object(source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, name: str) -> bytes:
-    """Return a document with the dedup object, if there is one, instead of what it has by that name."""
-    if any(key.startswith(name) for key in old):
-        source = without_object(source, name)
-    return source if values is None else with_member(source, name, orjson.dumps(values))
+def _with_object(
+    source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, names: tuple[str, ...]
+) -> bytes:
+    """Return a document without what it has of our objects, and with the first if that has values."""
+    if any(key.startswith(names) for key in old):
+        source = without_objects(source, names)
+    return source if values is None else with_member(source, names[0], orjson.dumps(values))
 
 
-def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, name: str) -> bytes:
+def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, names: tuple[str, ...]) -> bytes:
     parts = {each.key: source[each.value : each.end] for each in members(source)}
     is_written_out = writes_out_upsert(added, old)
     if is_written_out:
         del parts["doc_as_upsert"]
     parts |= {
-        part: _with_object(parts[origin], old[origin], values, name)
+        part: _with_object(parts[origin], old[origin], values, names)
         for part, values in added.parts.items()
         for origin in ("doc" if is_written_out else part,)
     }
@@ -268,9 +270,9 @@ def with_member(source: bytes, key: str, value: bytes) -> bytes:
     )
 
 
-def without_object(source: bytes, key: str) -> bytes:
-    """Return an object without a key, and without dotted keys for what is in it."""
-    kept = [source[each.start : each.end] for each in members(source) if not is_in_object(each.key, key)]
+def without_objects(source: bytes, names: tuple[str, ...]) -> bytes:
+    """Return an object without some keys, and without dotted keys for what is in them."""
+    kept = [source[each.start : each.end] for each in members(source) if not is_in_objects(each.key, names)]
     return b"{%b}" % b",".join(kept)
 
 

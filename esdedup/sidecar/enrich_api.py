@@ -236,7 +236,7 @@ def enrich_routes(
         if isinstance(outcome, Rejection):
             return answer(request.scope, _problem(outcome))
         assert isinstance(outcome, Change)
-        article = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
+        article = item.source_with(outcome.added, outcome.document, outcome.objects)
         return Response(article, media_type=JSON)
 
     @router.post(

@@ -17,7 +17,6 @@ from starlette.types import Scope
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
-from esdedup.fields import Fields
 from esdedup.ingest.actions import (
     Addition,
     ArticleAction,
@@ -121,8 +120,8 @@ class Change(NamedTuple):
     added: Addition
     # The item's document as it was read.
     document: Mapping[str, Any]
-    # The name of the dedup object.
-    dedup: str
+    # Those of the index.
+    objects: tuple[str, ...]
     # What was decided for its article; None if it has no text.
     assigned: LocalDecision | None
 
@@ -133,20 +132,21 @@ class Rejection:
 
     reason: str
     status: int = 400
-    # Those of its article, if that alone is at fault: it could go on without a root.
-    fields: Fields | None = None
+    # That of its article, if that alone is at fault: it could go on without a root.
+    index: WritableIndex | None = None
 
     def passed(self, item: BulkItem) -> "Outcome":
         """Let the item go on without a root, also without one of its caller's, if its article is at fault."""
-        if self.fields is None:
+        if self.index is None:
             return self
         try:
             document = item.document()
         except ArticleRejected:
             # Elasticsearch may read it all the same, with a root of the caller's in it.
             return self
-        parts = forged_parts(document, self.fields) if item.operation == "update" else {"source": None}
-        return Change(Addition(parts), document, self.fields.dedup, None) if parts else None
+        objects = self.index.objects
+        parts = forged_parts(document, objects) if item.operation == "update" else {"source": None}
+        return Change(Addition(parts), document, objects, None) if parts else None
 
 
 Outcome = Change | Rejection | None
@@ -268,34 +268,33 @@ def _read(item: BulkItem, index: WritableIndex, backfill: bool) -> Outcome | _Ar
     """Return the item's article; or what becomes of the item if it has none."""
     if item.meta.get("doc_as_upsert", "false") != "false":
         reason = "the update has doc_as_upsert in its query: give it in its body"
-        return Rejection(reason, fields=index.fields)
+        return Rejection(reason, index=index)
     try:
         name = name_of(item.meta.get("_id"), f"line {item.line}")
         document = item.document()
         action = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
-        routed = item.index if index.is_routed_by_root else None
-        found = read_document(action, index.fields, name=name, routed_index=routed, backfill=backfill)
+        found = read_document(action, index, name=name, backfill=backfill)
     except ArticleRejected as rejected:
-        return Rejection(str(rejected), fields=index.fields)
+        return Rejection(str(rejected), index=index)
     if isinstance(found, ArticleAction):
         return _Article(found, index, document)
     parts: dict[str, Any] = {}
     if item.operation == "update":
         now_ms = int(time.time() * 1000)
         redated = redating(found or action, fields=index.fields, now_ms=now_ms, backfill=backfill)
-        parts = {**forged_parts(document, index.fields), **(redated.parts if redated else {})}
-    return Change(Addition(parts), document, index.fields.dedup, None) if parts else None
+        parts = {**forged_parts(document, index.objects), **(redated.parts if redated else {})}
+    return Change(Addition(parts), document, index.objects, None) if parts else None
 
 
 def _changed(read: _Article, assigned: LocalDecision) -> Change | Rejection:
-    fields = read.target.fields
+    objects = read.target.objects
     try:
         added = assigned.addition(read.target)
     except ArticleRejected as rejected:
-        return Rejection(str(rejected), fields=fields)
+        return Rejection(str(rejected), index=read.target)
     if read.action.is_update:
-        added = added._replace(parts={**forged_parts(read.document, fields), **added.parts})
-    return Change(added, read.document, fields.dedup, assigned)
+        added = added._replace(parts={**forged_parts(read.document, objects), **added.parts})
+    return Change(added, read.document, objects, assigned)
 
 
 def _kind_of(outcome: Outcome) -> ArticleKind | None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -37,6 +38,7 @@ ARTICLES = [
     for each in sample.articles(400)
 ]
 NEXT = Fields(dedup="dedup_2")
+FORGED = "f" * 32
 RETENTION = timedelta(days=20)
 DAYS = 3
 
@@ -130,6 +132,49 @@ def test_articles_get_the_other_roots_in_the_order_in_which_they_came(es: Elasti
     assert (after.total_articles, after.not_enriched) == (len(ARTICLES), 0)
     assert after == Reader(es, fields=NEXT).list(old.alias, sort="similar-desc", size=100)
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
+
+
+def test_no_caller_writes_the_object_that_a_migration_fills(
+    es: Elasticsearch, elasticsearch_url: str, old: Old
+) -> None:
+    """Through no door, in no form; and afterwards none writes the former object."""
+    forged: list[dict[str, Any]] = [
+        *({"dedup": {"root": FORGED}}, {"dedup.root": FORGED}),
+        *({"dedup_2": {"root": FORGED}}, {"dedup_2.root": FORGED}),
+        {"dedup_2": [{"root": FORGED}], "dedup_2.seq": 1},
+    ]
+    articles = [{key: value for key, value in each.items() if key != "_id"} for each in ARTICLES[:10]]
+    # An object of that name is only known for ours as soon as the migration has begun.
+    old.feed(
+        es, [{"_id": f"before-{at}", **each, "dedup_2.root": FORGED} for at, each in enumerate(articles)]
+    )
+    old.migrate(es)
+    day = old.days[0]
+
+    def actions(door: str) -> Iterator[dict[str, Any]]:
+        for at, (names, article) in enumerate(zip(forged, articles, strict=False)):
+            place, other = ({"_index": day, "_id": f"{door}-{at}{end}"} for end in ("", "-other"))
+            yield {**place, "_source": article | names}
+            yield {**place, "_op_type": "update", "doc": {"clicks": 1} | names}
+            yield {**other, "_op_type": "update", "doc": {"clicks": 1}, "upsert": article | names}
+            yield {**other, "_op_type": "update", "doc": article | names, "doc_as_upsert": True}
+
+    with Dedup(es, forest=old.forest, profile=CLASSIC) as dedup:
+        helpers.bulk(es, dedup.enrich(actions("library")))
+    with running(elasticsearch_url, "--profile", "classic", forest=old.forest) as sidecar:
+        with Elasticsearch(sidecar.url) as client:
+            helpers.bulk(client, actions("sidecar"))
+            client.index(index=day, id="alone", document=articles[0] | forged[0] | forged[1])
+        for names in forged:
+            es.index(index=day, document=sidecar.post(f"/v1/enrich/one?index={day}", articles[0] | names))
+    old.migrate(es, swap=True)
+    check(es, old)
+    with Dedup(es, forest=old.to) as dedup:
+        helpers.bulk(es, dedup.enrich(actions("afterwards")))
+    keys = {key for each in sources(es, old.alias).values() for key in each if key.startswith("dedup")}
+    assert keys == {"dedup", "dedup_2"}
+    found = [{"term": {f"{name}.root": FORGED}} for name in keys]
+    assert es.count(index=old.alias, query={"bool": {"should": found}})["count"] == 0
 
 
 def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: Old) -> None:

@@ -206,7 +206,7 @@ def test_a_document_goes_with_its_routing(server: Server) -> None:
     item = read_document(path, query, b'{\n "text" : "x"\n}\n')
     assert (item.operation, item.meta["_id"], item.meta["routing"]) == ("create", "routed/1", "older")
     document = item.document()
-    source = item.source_with(Addition({"source": {"root": "r"}}), document, dedup="dedup")
+    source = item.source_with(Addition({"source": {"root": "r"}}), document, ("dedup",))
     target = f"/{server.index}/_doc/routed%2F1?{routed(query, 'r/ü&').decode()}"
     assert server.send("PUT", target, source)[0] == 201
     search = {"query": {"ids": {"values": ["routed/1"]}}}

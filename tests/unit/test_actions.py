@@ -1,6 +1,7 @@
 """Actions: which are articles, what is added to them, and when an article counts as published."""
 
 import contextlib
+import dataclasses
 import json
 from collections import Counter
 from datetime import timedelta
@@ -27,13 +28,14 @@ from esdedup.forest.model import NO_TIME
 from esdedup.times import DAY_MS, time_ms
 
 FIELDS = Fields()
+INDEX = WritableIndex(fields=FIELDS, other_objects=("dedup_2",))
 JOINED = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, 1_000, b"")
 DATED_MS, NOW_MS = 1_788_800_000_000, 1_788_849_041_000
 LONE = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
 
 
 def article_action(action: Any, fields: Fields = FIELDS) -> ArticleAction:
-    read = read_action(action, fields, position=1)
+    read = read_action(action, dataclasses.replace(INDEX, fields=fields), position=1)
     assert isinstance(read, ArticleAction)
     return read
 
@@ -45,9 +47,9 @@ def enrich(
     article = article_action(action, fields)
     fingerprint = of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page}
     name = action.get("_index") if isinstance(action, dict) else None
-    index = WritableIndex(fields=fields, name=name, is_routed_by_root=route_by_root)
+    index = dataclasses.replace(INDEX, fields=fields, name=name, is_routed_by_root=route_by_root)
     added = LocalDecision(article, assignment, fingerprint, 5, "classic-3").addition(index)
-    return with_addition(article.action, added, fields)
+    return with_addition(article.action, added, index.objects)
 
 
 DEDUP = {
@@ -133,14 +135,14 @@ def test_each_part_of_an_update_counts_as_published_at_its_own_date() -> None:
     ],
 )
 def test_what_passes_through(action: dict[str, Any]) -> None:
-    assert read_action(action, FIELDS, position=1) is action
+    assert read_action(action, INDEX, position=1) is action
 
 
 def test_an_article_knows_how_it_was_read() -> None:
     fields = Fields(text="body")
     action = {"_id": "1", "body": "hello", "published_at": "2020-01-01T00:00:00Z"}
     for backfill in (False, True):
-        article = read_action(action, fields, position=1, backfill=backfill)
+        article = read_action(action, WritableIndex(fields=fields), position=1, backfill=backfill)
         assert isinstance(article, ArticleAction)
         assert (article.fields, article.is_backfill) == (fields, backfill)
 
@@ -149,9 +151,9 @@ def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
-        article = read_action({"text": "hello", FIELDS.time: dated_ms}, FIELDS, position=1, backfill=backfill)
+        article = read_action({"text": "hello", FIELDS.time: dated_ms}, INDEX, position=1, backfill=backfill)
         assert isinstance(article, ArticleAction)
-        added = LocalDecision(article, arrived, {}, 5, "classic-3").addition(WritableIndex(fields=FIELDS))
+        added = LocalDecision(article, arrived, {}, 5, "classic-3").addition(INDEX)
         values = added.parts["source"]
         assert values is not None
         assert values["published"] == expected_ms
@@ -165,7 +167,7 @@ def test_an_update_of_the_date_alone_moves_the_article_in_time(flat: bool) -> No
     added = redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=False)
     assert added == Addition({"doc": {"published": DATED_MS}})
     expected = body | {"doc": {**doc, "dedup": {"published": DATED_MS}}}
-    changed = with_addition(action, added, FIELDS)
+    changed = with_addition(action, added, INDEX.objects)
     assert changed == {"_op_type": "update", "_id": "1", **(expected if flat else {"_source": expected})}
     assert body["doc"] is doc
     assert "dedup" not in doc
@@ -187,7 +189,10 @@ def test_an_update_without_a_date_that_is_believed_moves_nothing(action: dict[st
     assert redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=True) is None
 
 
-FORGED = [{"dedup": {"root": "x"}}, {"dedup.root": "x"}, {"dedup": None}, {"dedup": 1, "dedup.seen": 2}]
+FORGED = [
+    *({"dedup": {"root": "x"}}, {"dedup.root": "x"}, {"dedup": None}, {"dedup": 1, "dedup.seen": 2}),
+    *({"dedup_2": {"root": "x"}}, {"dedup_2.root": "x"}),
+]
 
 
 @pytest.mark.parametrize("forged", FORGED)
@@ -206,7 +211,7 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
 
     def of_forest(source: Any) -> Any:
         sent = {"_op_type": "update", "_id": "1", "_source": source}
-        read = read_action(sent, FIELDS, position=1)
+        read = read_action(sent, INDEX, position=1)
         return read if isinstance(read, dict) else enrich(sent)
 
     parts = {part: {**values, **forged} for part, values in update.items() if part in ("doc", "upsert")}
@@ -226,7 +231,7 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
 def test_no_update_makes_an_article_without_a_text(update: Any) -> None:
     """It would have no root."""
     with pytest.raises(ArticleRejected, match="would make an article without a text"):
-        read_action({"_op_type": "update", "_id": "1", "_source": update}, FIELDS, position=1)
+        read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1)
 
 
 def nested(brackets: str, levels: int) -> str:
@@ -291,7 +296,7 @@ def test_articles_may_be_nested_up_to_a_limit(brackets: str) -> None:
 )
 def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
     with pytest.raises(ArticleRejected, match=reason) as caught:
-        read_action(action, FIELDS, position=1)
+        read_action(action, INDEX, position=1)
     assert caught.value.article == article
 
 

@@ -274,7 +274,7 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), {"headers": []}))
     assert [each for each in outcomes if isinstance(each, Rejection)] == [
-        Rejection(said, fields=Fields()) for said in SAID
+        Rejection(said, index=WritableIndex(fields=Fields(), name="news")) for said in SAID
     ]
     assert sum(isinstance(each, Change) for each in outcomes) == len(OTHERS)
 

@@ -59,7 +59,7 @@ def remote(connection: Any, fields: Fields = INDEX.fields) -> RemoteOwner:
 def article(
     action: dict[str, Any], fields: Fields = INDEX.fields, *, backfill: bool = False
 ) -> ArticleAction:
-    read = read_action(action, fields, position=1, backfill=backfill)
+    read = read_action(action, WritableIndex(fields=fields), position=1, backfill=backfill)
     assert isinstance(read, ArticleAction)
     return read
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import gzip
 import json
 import time
@@ -40,7 +41,7 @@ from esdedup.sidecar.bulk_request import (
     read_bulk,
     values_of,
     with_member,
-    without_object,
+    without_objects,
 )
 from esdedup.sidecar.own_paths import error_body
 from tests.support.bulk_bodies import BODIES
@@ -51,6 +52,7 @@ _values = st.recursive(
     max_leaves=10,
 )
 _documents = st.dictionaries(st.text() | st.sampled_from(["dedup", "dedup.root", "dedupe", "a"]), _values)
+INDEX = WritableIndex(fields=Fields(), other_objects=("dedup_2",))
 _TEXTS = [b"_id", b"_index", b"pipeline", b"routing"]
 _NO_TEXTS = [b"1.0", b"true", b"{}", b'["a"]', b"NaN", b'"\\ud800"', b'"\xff"', b"1" * 400]
 _numbers = st.sampled_from(["1", "1.0", "-0", "1e400", "123456789012345678901234567890", "0.1000", "1E5"])
@@ -65,7 +67,7 @@ def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
     """Return what is sent for an item."""
     document = item.document()
     given = {**item.meta, "_op_type": item.operation, "_source": document}
-    article = read_action(given, Fields(), position=1)
+    article = read_action(given, INDEX, position=1)
     if isinstance(article, ArticleAction):
         decided = LocalDecision(
             article,
@@ -74,11 +76,11 @@ def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
             9,
             "verified-4",
         )
-        added = decided.addition(WritableIndex(fields=Fields(), is_routed_by_root=route_by_root))
+        added = decided.addition(dataclasses.replace(INDEX, is_routed_by_root=route_by_root))
     else:
         redated = redating(article, fields=Fields(), now_ms=2_000_000_000_000, backfill=True)
-        added = Addition({**forged_parts(document, Fields()), **(redated.parts if redated else {})})
-    return item.with_addition(added, document, dedup="dedup")
+        added = Addition({**forged_parts(document, INDEX.objects), **(redated.parts if redated else {})})
+    return item.with_addition(added, document, INDEX.objects)
 
 
 def _read(body: bytes) -> list[BulkItem] | RequestRefused:
@@ -203,7 +205,7 @@ def test_a_member_is_added_and_all_else_stays(
     document: dict[str, Any], value: Any, indent: int | None
 ) -> None:
     source = json.dumps(document, indent=indent).encode()
-    without = without_object(source, "dedup")
+    without = without_objects(source, ("dedup",))
     rest = {key: each for key, each in document.items() if key != "dedup" and not key.startswith("dedup.")}
     expected = rest | {"dedup": value}
     got = json.loads(with_member(without, "dedup", json.dumps(value).encode()))
@@ -224,9 +226,11 @@ def test_numbers_keep_every_digit(first: str, second: str) -> None:
 
 def test_what_was_in_the_place_of_the_object_goes() -> None:
     source = b'{"dedup":{"root":"evil"},"text":"x","dedup.root":"evil","d\\u0065dup":1, "dedupe":{"dedup":1}}'
+    migrating = b'{"dedup_2":{"root":"evil"},"d\\u0065dup_2.root":"evil","dedup_22":1,'
+    source = source.replace(b"{", migrating, 1)
     _, document = _sent(_enriched(_item(source)))
     assert document["dedup"]["root"] == "r" * 32
-    assert list(document) == ["text", "dedupe", "dedup"]
+    assert list(document) == ["dedup_22", "text", "dedupe", "dedup"]
     assert document["dedupe"] == {"dedup": 1}
     assert b"evil" not in _enriched(_item(source))
 
@@ -246,7 +250,7 @@ def test_parts_of_an_update_get_their_own_objects(parts: dict[str, Any], sent: d
     """Where the doc was to serve as upsert, that is written out, if it gets another object."""
     update = {"doc": {"text": "x", "dedup.root": "y"}, "doc_as_upsert": True, "detect_noop": False}
     item = _item(json.dumps(update, indent=1).replace("\n", "").encode(), "update", _id="1")
-    lines = item.with_addition(Addition(parts), item.document(), dedup="dedup")
+    lines = item.with_addition(Addition(parts), item.document(), INDEX.objects)
     assert _sent(lines) == ({"update": {"_id": "1"}}, sent | {"detect_noop": False})
 
 
@@ -427,7 +431,7 @@ CASES: dict[str, tuple[Callable[[bytes], object], Callable[[int], bytes]]] = {
     "a string without an end": (members, lambda count: b'{"a":"' + b'\\"' * count),
     "a member more": (lambda body: with_member(body, "d", b"1"), lambda count: b"{" + b" " * count + b"}"),
     "an object less": (
-        lambda body: without_object(body, "d"),
+        lambda body: without_objects(body, ("d",)),
         lambda count: b"{" + b",".join([b'"d.e":1', b'"a":1'] * count) + b"}",
     ),
     "a head of one header": (framing_fault, lambda count: b"GET / HTTP/1.1\r\nA: " + b" " * count),

@@ -240,14 +240,14 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
     (item,) = items_of({"update": {"_id": "1"}}, update, index="news")
     (outcome,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
     assert isinstance(outcome, Change)
-    read = read_action(action, Fields(), position=1, backfill=True)
+    read = read_action(action, INDICES["news"], position=1, backfill=True)
     if isinstance(read, ArticleAction):
         (assigned,) = sidecar.assigned([read])
-        expected = with_addition(read.action, assigned.addition(INDICES["news"]), Fields())
+        expected = with_addition(read.action, assigned.addition(INDICES["news"]), outcome.objects)
     else:
         redated = redating(read, fields=Fields(), now_ms=NOW_MS, backfill=True)
-        expected = read if redated is None else with_addition(read, redated, Fields())
-    sent = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
+        expected = read if redated is None else with_addition(read, redated, outcome.objects)
+    sent = item.source_with(outcome.added, outcome.document, outcome.objects)
     assert orjson.loads(sent) == expected["_source"]
 
 

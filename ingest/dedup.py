@@ -26,7 +26,7 @@ from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
-from esdedup.elastic.stories import read_edits, settle, without_story
+from esdedup.elastic.stories import settle
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -241,8 +241,8 @@ class Dedup(Closing):
         )
         if editorial and not is_new:
             fields = execute(self._client, self._scope.fields_of(index))
-            edits = execute(self._client, read_edits(self._forest_name))
-            execute(self._client, settle(index, fields, edits.stories, without_story(fields)))
+            without_story = {"bool": {"must_not": {"exists": {"field": fields.cluster}}}}
+            execute(self._client, settle(self._forest_name, [index], fields, only=without_story))
         return is_new
 
     def setup_template(self, name: str, *, forest: str | None = None, editorial: bool = False) -> None:

@@ -299,8 +299,8 @@ class Owner(Closing):
 
     def _opened(self) -> ElasticStore:
         if self._store is None or self._store.writer.lease.is_lost:
-            # If the opening fails, there is no store.
-            self._store = None
+            # If the opening fails, there is no store. The forest may be another one, with other edits.
+            self._store, self._edits = None, Edits()
             if self._expiry:
                 self._expiry.abandon()
             settings = self._settings

@@ -27,7 +27,6 @@ from esdedup.elastic.requests import (
     ReadDocument,
     ReadFilters,
     ReadMappings,
-    ReadVersion,
     Recall,
     Refresh,
     Request,
@@ -61,7 +60,6 @@ _VERBS: dict[type[ServerRequest], str] = {
     OpenPointInTime: "search",
     ClosePointInTime: "search",
     ReadDocument: "read a document of",
-    ReadVersion: "read a document of",
     Write: "write to",
     ReadMappings: "read the mapping of",
     ReadFilters: "read the aliases of",
@@ -269,9 +267,6 @@ def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) ->
             return client.options(ignore_status=404).close_point_in_time(id=request.point)
         case ReadDocument():
             return client.options(ignore_status=404).get(index=request.index, id=request.id)
-        case ReadVersion():
-            asking = client.options(ignore_status=404)
-            return asking.get(index=request.index, id=request.id, source=request.has_source)
         case Write():
             return client.bulk(operations=request.operations)
         case ReadMappings():
@@ -306,8 +301,6 @@ def _answer(request: ServerRequest, response: Any, known: ServerCache | None) ->
             return response["id"]
         case ReadDocument():
             return response["_source"] if response.get("found") else None
-        case ReadVersion():
-            return response if response.get("found") else None
         case Write():
             return [result["status"] for each in response["items"] for result in each.values()]
         case ReadMappings():

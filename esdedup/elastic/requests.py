@@ -71,16 +71,6 @@ class ReadDocument:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ReadVersion:
-    """Get a document with its version, as ``_seq_no`` and ``_primary_term``; the response is None or that."""
-
-    index: str
-    id: str
-    # Whether its source is of interest too, as ``_source``.
-    has_source: bool = True
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Write:
     """Write documents, each on a condition. The response is the list of their statuses."""
 
@@ -152,7 +142,6 @@ ServerRequest = (
     | OpenPointInTime
     | ClosePointInTime
     | ReadDocument
-    | ReadVersion
     | Write
     | ReadMappings
     | ReadFilters

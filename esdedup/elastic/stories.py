@@ -1,113 +1,161 @@
 """Edits in a forest's index, and the stories of articles in theirs."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from esdedup.elastic import limits
-from esdedup.elastic.forest.documents import Document
+from esdedup.elastic.forest.documents import EDITS_SUFFIX, Document, unchanged
 from esdedup.elastic.pages import Hits, first_page, next_page
-from esdedup.elastic.requests import Query, ReadVersion, Refresh, Requests, Write
-from esdedup.errors import ForestDamaged, IndexNotReady, ServerError
+from esdedup.elastic.requests import (
+    Query,
+    ReadClock,
+    ReadDocument,
+    ReadMappings,
+    Refresh,
+    Requests,
+    Write,
+    search,
+)
+from esdedup.errors import ForestDamaged, ForestIncomplete, IndexNotReady, ServerBusy, ServerError
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.stories import NO_STORIES, Edit, Stories
 
-_ID = "~edits"
+# How far the articles of each index have followed. Once it had the edits as well, which count first.
+_SETTLED_ID = "~edits"
+_EDITS_AT_ONCE = 200
 # Elasticsearch takes 65,536 terms.
 _MOST_KEYS = 30_000
+# By then, an article that got its story before an edit is in its index.
+_ON_THE_WAY_MS = 60_000
+# Each time, somebody else has made an edit, or has written an article that was to be written.
+_MOST_PASSES = 100
 
 
 class Edits(NamedTuple):
-    """All edits of a forest, as they were at some version of their document."""
+    """All edits of a forest, as they were at some time."""
 
     edits: tuple[Edit, ...] = ()
-    # By index: the number of the last edit that all of its articles have.
-    settled: dict[str, int] = {}  # noqa: RUF012 - never changed
-    version: tuple[int, int] | None = None
     stories: Stories = NO_STORIES
 
-    def document(self) -> Document:
-        """Return the document that keeps them."""
-        edits = [each.model_dump(exclude_defaults=True) for each in self.edits]
-        return _ID, {"state": {"edits": edits, "settled": self.settled}}
+
+NO_EDITS = Edits()
 
 
-def read_edits(forest: str, known: Edits | None = None) -> Requests[Edits]:
-    """Read the edits of a forest; what is known is returned if it is still so, and costs little to ask."""
-    if known is not None:
-        found = yield ReadVersion(index=forest, id=_ID, has_source=False)
-        if _version(found) == known.version:
-            return known
-    found = yield ReadVersion(index=forest, id=_ID)
-    if found is None:
-        return Edits()
+def edit_document(edit: Edit) -> Document:
+    """Return the document that keeps an edit."""
+    return f"~edit-{edit.number}", {"state": edit.model_dump(exclude_defaults=True)}
+
+
+def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
+    """Read the edits of a forest, after those that are known: if there are none, that costs little."""
+    edits, document_id = [*known.edits], _SETTLED_ID
     try:
-        state = found["_source"]["state"]
-        edits = tuple(Edit.model_validate(each) for each in state["edits"])
-        return Edits(edits, dict(state["settled"]), _version(found), Stories(edits))
+        if not edits and (found := (yield ReadDocument(index=forest, id=document_id))):
+            edits += (Edit.model_validate(each) for each in found["state"].get("edits", ()))
+        while found := (yield ReadDocument(index=forest, id=f"~edit-{len(edits) + 1}")):
+            # Without the right to refresh, they come one by one.
+            yield Refresh(index=forest)
+            ids = [f"~edit-{len(edits) + at}" for at in range(1, _EDITS_AT_ONCE)]
+            (answer,) = yield from search(forest, {"query": {"ids": {"values": ids}}, "size": len(ids)})
+            sources = {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]} | {ids[0]: found}
+            for document_id in ids[: len(sources)]:
+                edits.append(Edit.model_validate(sources[document_id]["state"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ForestDamaged(
-            f"the edits in the forest {forest!r} are damaged: another program changed the document {_ID!r}; "
-            "restore it, or delete it, which undoes all edits",
+            f"the edits in the forest {forest!r} are damaged: another program changed the document "
+            f"{document_id!r}; restore it",
             forest=forest,
-            document=_ID,
+            document=document_id,
             flaw=str(error),
         ) from error
+    return known if len(edits) == len(known.edits) else Edits(tuple(edits), Stories(edits))
 
 
-def write_edits(forest: str, changed: Edits) -> Requests[bool]:
-    """Write the edits of a forest; return false, and write nothing, if they are others by now."""
-    document_id, document = changed.document()
-    target: Query = {"_index": forest, "_id": document_id}
-    if changed.version is None:
-        operation = {"create": target}
-    else:
-        seq_no, primary_term = changed.version
-        operation = {"index": target | {"if_seq_no": seq_no, "if_primary_term": primary_term}}
-    (status,) = yield Write(index=forest, operations=[operation, document])
-    if status == HTTPStatus.CONFLICT:
-        return False
-    if status not in (HTTPStatus.OK, HTTPStatus.CREATED):
+def write_document(forest: str, verb: Literal["create", "index"], document: Document) -> Requests[None]:
+    """Write a document for editors; one to create stays as it is if there is one."""
+    # By an alias, or else this would make an index of a forest that was deleted.
+    target = {"_index": f"{forest}{EDITS_SUFFIX}", "_id": document[0], "require_alias": True}
+    (status,) = yield Write(index=forest, operations=[{verb: target}, document[1]])
+    if status == HTTPStatus.NOT_FOUND:
+        raise ForestIncomplete(
+            f"the forest {forest!r} takes no edits: it is being rebuilt, or was deleted; if a rebuild was "
+            "interrupted, run it again, or let a feeder open the forest",
+            forest=forest,
+        )
+    if status not in (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.CONFLICT):
         raise ServerError(
             f"the edit could not be written to the forest {forest!r}", index=forest, status=status
         )
-    return True
 
 
-def _version(found: Any) -> tuple[int, int] | None:
-    return None if found is None else (found["_seq_no"], found["_primary_term"])
+def settle(
+    forest: str, indices: Sequence[str], fields: Fields, known: Edits = NO_EDITS, *, only: Query | None = None
+) -> Requests[tuple[Edits, int]]:
+    """Give articles the stories that the latest edits say: those that match `only`, or may have others.
 
-
-def without_story(fields: Fields) -> Query:
-    """Return the query for articles that have a root and no story."""
-    return {
-        "bool": {
-            "filter": {"exists": {"field": fields.root}},
-            "must_not": {"exists": {"field": fields.cluster}},
-        }
-    }
-
-
-def settle_edits(index: str, fields: Fields, edits: Edits) -> Requests[int]:
-    """Give the articles of an index the stories that edits say, as far as they do not have them.
-
-    Returns how many articles got another story.
+    Returns the edits, and how many articles got another story. docs/forest.md has the protocol.
     """
-    before = Stories(edits.edits[: edits.settled.get(index, 0)])
-    roots, texts = (sorted(each) for each in edits.stories.changed_since(before))
-    changed = 0
+    edits, changed = (yield from read_edits(forest, known)), 0
+    since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
+    for _ in range(_MOST_PASSES):
+        number, refused, early_ms = len(edits.edits), 0, (yield ReadClock()) - _ON_THE_WAY_MS
+        found = (yield ReadDocument(index=forest, id=_SETTLED_ID)) or {"state": {"settled": {}}}
+        state, settled = found["state"], found["state"]["settled"]
+        since = {name: min(before, settled.get(name, 0)) for name, before in since.items()}
+        for name in indices:
+            for query in [only] if only else _touched(fields, edits, since[name]):
+                written, late = yield from _settle_once(name, fields, forest, query, edits)
+                changed, refused = changed + written, refused + late
+        edits = yield from read_edits(forest, edits)
+        if not refused and len(edits.edits) == number:
+            break
+    else:
+        raise ServerBusy(f"others change stories in {indices[0]!r} all the time", status=HTTPStatus.CONFLICT)
+    last = len([*itertools.takewhile(lambda each: each.at_ms < early_ms, edits.edits)])
+    if (later := {name: last for name in indices if last > settled.get(name, 0)}) and only is None:
+        # Each number stays true; if somebody else has written a higher one, a lower one does no harm.
+        state = state | {"settled": settled | later}
+        yield from write_document(forest, "index", (_SETTLED_ID, {"state": state}))
+    return edits, changed
+
+
+def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
+    """Yield queries for the articles that edits after a number are about."""
+    roots, texts = map(sorted, touched_since(edits.edits, number))
     for at in range(0, max(len(roots), len(texts)), _MOST_KEYS):
         some_roots, some_texts = roots[at : at + _MOST_KEYS], texts[at : at + _MOST_KEYS]
         either = [
             {"terms": {fields.root: [*some_roots, *some_texts]}},
             {"terms": {fields.fingerprint: some_texts}},
         ]
-        changed += yield from settle(index, fields, edits.stories, {"bool": {"should": either}})
-    return changed
+        yield {"bool": {"should": either}}
 
 
-def settle(index: str, fields: Fields, stories: Stories, query: Query) -> Requests[int]:
-    """Give the articles that match their stories; return how many had another one, or none."""
+def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str]]:
+    """Return the roots and texts whose articles any edit after a number may have given another story.
+
+    They may have the one of before again: if a text was moved there and back, or after an undoing. Otherwise
+    a story that was merged into another does not come back, so it is enough to look where edits were undone.
+    """
+    later = edits[number:]
+    stages = {number, len(edits)} | {
+        at for each in later if each.undoes for at in (each.number - 1, each.number)
+    }
+    roots: set[str] = set()
+    texts = {text for each in later for text in each.texts}
+    for before, after in itertools.pairwise(Stories(edits[:at]) for at in sorted(stages)):
+        changed_roots, changed_texts = after.changed_since(before)
+        roots |= changed_roots
+        texts |= changed_texts
+    return roots, texts
+
+
+def _settle_once(
+    index: str, fields: Fields, forest: str, query: Query, edits: Edits
+) -> Requests[tuple[int, int]]:
+    """Give articles their stories; return how many got one, and how many were written meanwhile."""
     body = {
         "query": query,
         "size": limits.MAX_HITS,
@@ -117,25 +165,22 @@ def settle(index: str, fields: Fields, stories: Stories, query: Query) -> Reques
         "docvalue_fields": [fields.root, fields.cluster, fields.fingerprint],
         "seq_no_primary_term": True,
     }
-    changed, is_whole = 0, False
-    while not is_whole:
-        is_whole = True
+    yield Refresh(index=index)
+    page = yield from first_page(index, body)
+    statuses: list[int] = []
+    while True:
+        # At each page: whoever was held up must not write what was said before.
+        edits = yield from read_edits(forest, edits)
+        statuses += yield from _rewrite(index, page.hits, fields, edits.stories)
+        if page.is_last:
+            break
+        page = yield from next_page(page)
+    if statuses:
         yield Refresh(index=index)
-        page = yield from first_page(index, body)
-        while True:
-            written, refused = yield from _rewrite(index, page.hits, fields, stories)
-            changed += written
-            # Such an article was written meanwhile, perhaps with the story of before.
-            is_whole = is_whole and not refused
-            if page.is_last:
-                break
-            page = yield from next_page(page)
-    if changed:
-        yield Refresh(index=index)
-    return changed
+    return statuses.count(HTTPStatus.OK), statuses.count(HTTPStatus.CONFLICT)
 
 
-def _rewrite(index: str, hits: Hits, fields: Fields, stories: Stories) -> Requests[tuple[int, int]]:
+def _rewrite(index: str, hits: Hits, fields: Fields, stories: Stories) -> Requests[list[int]]:
     operations: list[Query] = []
     for hit in hits:
         values = hit.get("fields", {})
@@ -145,13 +190,31 @@ def _rewrite(index: str, hits: Hits, fields: Fields, stories: Stories) -> Reques
         right = None if root is None else stories.of(root, fingerprint)
         if right == story or right is None:
             continue
-        condition = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-        operations.append({"update": {"_index": hit["_index"], "_id": hit["_id"], **condition}})
+        routing = {"routing": hit["_routing"]} if "_routing" in hit else {}
+        operations.append(
+            {"update": {"_index": hit["_index"], "_id": hit["_id"], **routing, **unchanged(hit)}}
+        )
         operations.append({"doc": {fields.dedup: story_values(right)}})
-    statuses = (yield Write(index=index, operations=operations)) if operations else []
-    _refuse_blocked(index, statuses)
-    written = sum(status == HTTPStatus.OK for status in statuses)
-    return written, len(statuses) - written
+    return (yield from _update(index, operations)) if operations else []
+
+
+def _update(index: str, operations: Sequence[Query]) -> Requests[list[int]]:
+    """Update articles of an index that is there: an update would make one that was deleted, an empty one."""
+    names = {each["update"]["_index"] for each in operations[::2]}
+    if not names <= (yield ReadMappings(index=index, is_fresh=True)).keys():
+        raise IndexNotReady(f"the index {index!r} was deleted meanwhile", index=index, status=404)
+    statuses: list[int] = yield Write(index=index, operations=operations)
+    if HTTPStatus.FORBIDDEN in statuses:
+        raise IndexNotReady(
+            f"the index {index!r} is read-only, so its articles cannot get another story: make it writable, "
+            "or leave it out",
+            index=index,
+            status=403,
+        )
+    others = {*statuses} - {HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+    if others:
+        raise ServerError(f"articles in {index!r} could not get their story", index=index, status=min(others))
+    return statuses
 
 
 def story_values(story: str) -> dict[str, Any]:
@@ -163,17 +226,4 @@ def refuse_unwritable(indices: Sequence[str]) -> Requests[None]:
     """Make sure that articles of these indices may be changed, by an update of one that there is not."""
     for index in indices:
         operations: list[Query] = [{"update": {"_index": index, "_id": "~none"}}, {"doc": {}}]
-        _refuse_blocked(index, (yield Write(index=index, operations=operations)))
-
-
-def _refuse_blocked(index: str, statuses: Sequence[int]) -> None:
-    if HTTPStatus.FORBIDDEN in statuses:
-        raise IndexNotReady(
-            f"the index {index!r} is read-only, so its articles cannot get another story: make it writable, "
-            "or leave it out",
-            index=index,
-            status=403,
-        )
-    others = {*statuses} - {HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-    if others:
-        raise ServerError(f"articles in {index!r} could not get their story", index=index, status=min(others))
+        yield from _update(index, operations)

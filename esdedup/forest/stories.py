@@ -21,6 +21,8 @@ class Edit(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     """When, in milliseconds since 1970."""
     why: str = ""
     """The reason; empty if none was given."""
+    request_id: str = ""
+    """Of the request for it, by which that is recognised when it is sent again."""
     into: str | None = None
     """The story that articles get; null of one that undoes another."""
     stories: tuple[str, ...] = ()
@@ -71,9 +73,13 @@ class Stories:
 
     def end_of(self, story: str) -> str:
         """Return the story that one was merged into; itself if it was not."""
-        while story in self._merged:
-            story = self._merged[story]
-        return story
+        end = story
+        while end in self._merged:
+            end = self._merged[end]
+        # The next time, a long chain is one step.
+        while story != end:
+            self._merged[story], story = end, self._merged[story]
+        return end
 
     def changed_since(self, before: "Stories") -> tuple[set[str], set[str]]:
         """Return the roots and texts whose articles may have had another story before."""

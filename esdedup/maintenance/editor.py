@@ -1,6 +1,7 @@
 """`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for it."""
 
 import dataclasses
+import secrets
 from typing import Annotated
 
 import pydantic
@@ -8,11 +9,18 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
-from esdedup.elastic.forest.meta import read_meta
+from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
 from esdedup.elastic.mappings import kept_forest
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadClock, Requests, search
-from esdedup.elastic.stories import Edits, read_edits, refuse_unwritable, settle_edits, write_edits
+from esdedup.elastic.stories import (
+    Edits,
+    edit_document,
+    read_edits,
+    refuse_unwritable,
+    settle,
+    write_document,
+)
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
@@ -46,6 +54,9 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     """undo: the number of an edit, which may itself have undone another."""
     why: str = pydantic.Field(default="", max_length=1_000)
     """The reason, for those who read what editors said."""
+    request_id: _Id = pydantic.Field(default_factory=secrets.token_hex)
+    """Made up for each request. One that is sent again with the same, since its answer was lost, is the same
+    edit."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "EditRequest":
@@ -108,14 +119,13 @@ def make_edit(desk: _Desk, index: str, request: EditRequest, *, by: str) -> Requ
         raise SettingError(f"the editor's name has {len(by):,} characters; it must have 1 to {_LONGEST_NAME}")
     ready = yield from _ready(desk, index)
     yield from refuse_unwritable(tuple(ready.mappings))
-    yield from _settle(desk, ready)
-    while True:
-        edits = yield from read_edits(desk.forest)
-        edit = yield from _edit_of(ready, edits, request, by=by)
-        if (yield from write_edits(desk.forest, edits._replace(edits=(*edits.edits, edit)))):
-            break
-    changed = yield from _settle(desk, ready)
-    return EditResult(edit=edit, articles=changed)
+    edits, changed = yield from settle(desk.forest, [*ready.mappings], ready.fields)
+    while (edit := _made(edits, request)) is None:
+        wanted = yield from _edit_of(ready, edits, request, by=by)
+        yield from write_document(desk.forest, "create", edit_document(wanted))
+        edits = yield from read_edits(desk.forest, edits)
+    _, more = yield from settle(desk.forest, [*ready.mappings], ready.fields, edits)
+    return EditResult(edit=edit, articles=changed + more)
 
 
 def history(desk: _Desk, index: str) -> Requests[EditHistory]:
@@ -136,30 +146,21 @@ def _ready(desk: _Desk, index: str) -> Requests[ReadyIndex]:
     for name, mapping in ready.mappings.items():
         if (forest := kept_forest(mapping)) not in (None, desk.forest):
             raise IndexNotReady(f"the index {name!r} belongs to the forest {forest!r}: name that", index=name)
-    if (yield from read_meta(desk.forest)) is None:
+    if (meta := (yield from read_meta(desk.forest))) is None:
         raise ForestMissing.of(desk.forest)
+    refuse_incomplete(desk.forest, meta)
     return ready
 
 
-def _settle(desk: _Desk, ready: ReadyIndex) -> Requests[int]:
-    """Complete all edits in the articles of an index."""
-    edits = yield from read_edits(desk.forest)
-    settled = dict.fromkeys(ready.mappings, len(edits.edits))
-    if all(edits.settled.get(name, 0) == number for name, number in settled.items()):
-        return 0
-    changed = 0
-    for name in ready.mappings:
-        changed += yield from settle_edits(name, ready.fields, edits)
-    while True:
-        later = {name: max(number, edits.settled.get(name, 0)) for name, number in settled.items()}
-        if (yield from write_edits(desk.forest, edits._replace(settled=edits.settled | later))):
-            return changed
-        edits = yield from read_edits(desk.forest)
+def _made(edits: Edits, request: EditRequest) -> Edit | None:
+    """Return the edit that a request has made, perhaps when it was sent before."""
+    return next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
 
 
 def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
     number, at_ms = len(edits.edits) + 1, (yield ReadClock())
     said = {"number": number, "kind": request.kind, "by": by, "at_ms": at_ms, "why": request.why}
+    said |= {"request_id": request.request_id}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
             raise SettingError(f"there is no edit {request.undoes} that could be undone")

@@ -315,6 +315,9 @@ class Records:
 
     def _bulk(self, operations: Sequence[Operation]) -> int:
         """Send operations that may be repeated; return how many changed an article."""
+        # An update would make an index that was deleted, an empty one.
+        if not self._client.indices.exists(index=self._indices):
+            raise IndexNotReady(f"one of {self._names} was deleted meanwhile", status=404)
         results = send_bulk(
             self._client,
             operations,

@@ -6,6 +6,7 @@ Both adopt the roots that articles have: a rebuild into an empty forest, a repai
 import collections
 import dataclasses
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,15 +15,16 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
+from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
 from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
-from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.forest.writer import GRACE_S, ForestWriter
 from esdedup.elastic.requests import Query
-from esdedup.elastic.stories import read_edits, story_values
+from esdedup.elastic.stories import edit_document, read_edits, story_values
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import Aging
@@ -215,6 +217,7 @@ class Rebuild:
                 )
             writer.lease.renew()
             writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
+            writer.index.let_edit("add")
             nodes = writer.index.run(writer.index.nodes.count_nodes())
         self._kept(writer.index.meta).drop()
         if invalid:
@@ -263,7 +266,7 @@ class Rebuild:
             writer.write([], state=state)
             if is_kept:
                 _write_learned(writer, _learned(kept))
-                writer.write_own(kept.run(read_edits(kept.name)).document())
+                writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits)])
             # An article that was indexed twice has the number of its second arrival: the order is unreliable.
             _mark_order(writer)
         return writer
@@ -279,7 +282,11 @@ class Rebuild:
             copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
             copy.write([], state=status.state)
             _write_learned(copy, _learned(index))
-            copy.write_own(index.run(read_edits(index.name)).document())
+            # None may be made after they were read, nor be on its way then.
+            index.let_edit("remove")
+            if not Fence(self.client, forest=self.name).drain():
+                time.sleep(GRACE_S)
+            copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
 
     def _kept(self, meta: Meta) -> ForestIndex:
         """Return the index that has what only the former forest knew, until the new one is complete."""

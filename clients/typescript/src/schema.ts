@@ -394,6 +394,12 @@ export interface components {
              */
             number: number;
             /**
+             * Request Id
+             * @description Of the request for it, by which that is recognised when it is sent again.
+             * @default
+             */
+            request_id: string;
+            /**
              * Stories
              * @description Of a merge: the stories that become one with `into`.
              * @default []
@@ -447,6 +453,12 @@ export interface components {
              * @enum {string}
              */
             kind: "merge" | "split" | "move" | "undo";
+            /**
+             * Request Id
+             * @description Made up for each request. One that is sent again with the same, since its answer was lost, is the same
+             *     edit.
+             */
+            request_id?: string;
             /**
              * To
              * @description An article of the story that others are merged with or moved to.

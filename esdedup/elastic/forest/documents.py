@@ -23,6 +23,9 @@ Document = tuple[str, dict[str, Any]]
 JsonDocument = tuple[str, str]
 """The same, with the source as JSON."""
 
+EDITS_SUFFIX = "-w-edits"
+"""After a forest's name, the alias through which editors write, whoever owns it."""
+
 _LEAST_GROUPS = 10
 # What `stored_of` reads.
 _PACKED = ["packed"]

@@ -104,6 +104,7 @@ class ElasticStore(Closing):
         self._loading: BackgroundLoader | None = None
         self.writer = ForestWriter(self._index, terms=terms)
         with self.writer.released_on_error():
+            self._index.let_edit("add")
             status = self._index.status()
             self._clock.check(status.state)
             self._state = status.state

@@ -22,7 +22,7 @@ from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
 # The grace period for the previous owner's writes when the task API is unavailable.
-_GRACE_S = 2.0
+GRACE_S = 2.0
 # Documents of up to a megabyte in one request.
 _LEARNED_AT_ONCE = 8
 # Shorter than the client's patience, so that a write on which the client has given up cannot take effect
@@ -46,7 +46,7 @@ class ForestWriter(Closing):
         is_drained = self.lease.acquire()
         with self.released_on_error():
             if not is_drained:
-                time.sleep(_GRACE_S)
+                time.sleep(GRACE_S)
             index.refresh()
             if index.meta.is_log:
                 self._log = LogDocuments(self._packing, last=index.run(read_last_number(index.name)))

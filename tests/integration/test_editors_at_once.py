@@ -1,0 +1,222 @@
+"""Editors who are interleaved request by request, held up and killed; beside rebuilds and deletions."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, Editor, EditRequest, EsdedupError, ForestIncomplete, IndexNotReady, Maintenance
+from esdedup.elastic.execute import execute
+from esdedup.elastic.requests import ReadClock, Request, Requests, Write
+from esdedup.elastic.stories import read_edits, story_values
+from esdedup.forest.stories import Edit, Stories
+from esdedup.maintenance import editor as desk
+from esdedup.reading.scope import Scope
+from tests.integration.test_editor import BY, Newsroom, newsroom, three_stories
+from tests.sample import articles
+from tests.support.names import new_names
+
+__all__ = ["newsroom"]
+
+
+class AtWork:
+    """An operation that goes on by a request at a time, under a clock of the test's."""
+
+    def __init__(self, es: Elasticsearch, requests: Requests[Any]) -> None:
+        self._es = es
+        self._requests = requests
+        self.next: Request | None = next(requests)
+
+    def step(self, now_ms: int) -> None:
+        """Have the next request answered."""
+        if (request := self.next) is None:
+            return
+        try:
+            answer = now_ms if isinstance(request, ReadClock) else execute(self._es, _only(request))
+            self.next = self._requests.send(answer)
+        except StopIteration:
+            self.next = None
+
+    def until(self, is_so: Callable[[Request], bool]) -> None:
+        """Go on to a request; it has not been sent."""
+        while self.next is not None and not is_so(self.next):
+            self.step(0)
+
+
+def _only(request: Request) -> Requests[Any]:
+    return (yield request)
+
+
+def making(newsroom: Newsroom, **wanted: Any) -> AtWork:
+    scope = desk._Desk(forest=newsroom.forest, scope=Scope())
+    request = wanted.pop("request", None) or EditRequest(**wanted)
+    return AtWork(newsroom.es, desk.make_edit(scope, newsroom.index, request, by=BY))
+
+
+def keeps_edit(request: Request) -> bool:
+    return isinstance(request, Write) and "create" in request.operations[0]
+
+
+def expected(newsroom: Newsroom) -> dict[str, str]:
+    """Return the stories of articles by what stands in the history."""
+    stories = Stories(newsroom.editor.history(newsroom.index).edits)
+    found = {name: each["dedup"] for name, each in newsroom.documents().items()}
+    return {name: stories.of(each["root"], each.get("fingerprint")) for name, each in found.items()}
+
+
+def arriving(newsroom: Newsroom, name: str, source: dict[str, Any]) -> Requests[None]:
+    """Write an article some time after its story was looked up."""
+    edits = yield from read_edits(newsroom.forest)
+    dedup = source["dedup"]
+    dedup |= story_values(edits.stories.of(dedup["root"], dedup.get("fingerprint")))
+    yield Write(index=newsroom.index, operations=[{"index": {"_index": newsroom.index, "_id": name}}, source])
+
+
+def random_edit(random: Random, newsroom: Newsroom, made: int) -> AtWork:
+    one, other = random.sample(sorted(newsroom.stories()), 2)
+    kind = random.choice(("merge", "merge", "move", "split", "undo"))
+    if kind == "undo" and made:
+        return making(newsroom, kind="undo", undoes=random.randint(1, made))
+    if kind == "split":
+        return making(newsroom, kind="split", ids=(one,))
+    return making(newsroom, kind="move" if kind == "move" else "merge", ids=(one,), to=other)
+
+
+@pytest.mark.parametrize("are_killed", [False, True])
+def test_articles_have_the_latest_edits_however_editors_interleave(
+    newsroom: Newsroom, are_killed: bool
+) -> None:
+    three_stories(newsroom)
+    # Unless some are killed, all of it counts as settled at once.
+    step_ms = 1 if are_killed else 1_000_000
+    for seed in range(8):
+        random = Random(f"{seed} {are_killed}")
+        made = len(newsroom.editor.history(newsroom.index).edits)
+        editors = [random_edit(random, newsroom, made) for _ in range(3)]
+        if are_killed:
+            copied = random.choice(sorted(newsroom.documents().items()))
+            editors.append(AtWork(newsroom.es, arriving(newsroom, f"late-{seed}", copied[1])))
+        now_ms, held_up = made * 10_000_000, 0
+        while any(each.next for each in editors):
+            # One goes on for long while others wait.
+            if random.random() < 0.15:
+                held_up = random.randrange(4)
+            going = [each for at, each in enumerate(editors) if each.next and at != held_up]
+            now_ms += step_ms
+            one = random.choice(going or [each for each in editors if each.next])
+            try:
+                one.step(now_ms)
+            except EsdedupError:
+                one.next = None
+            if are_killed and random.random() < 0.02:
+                editors.remove(one)
+        if are_killed:
+            # The next edit completes what was left.
+            for last in newsroom.editor.history(newsroom.index).edits[-1:]:
+                newsroom.edit("undo", undoes=last.number)
+        assert newsroom.stories() == expected(newsroom), seed
+    assert not newsroom.violations()
+
+
+def test_an_edit_that_is_sent_again_is_made_once(newsroom: Newsroom) -> None:
+    one, other, _ = three_stories(newsroom)
+    request = EditRequest(kind="merge", ids=(other,), to=one)
+    first = making(newsroom, request=request)
+    first.until(keeps_edit)
+    first.step(0)
+    made = newsroom.editor.edit(newsroom.index, request, by=BY)
+    assert made.edit.number == 1
+    assert made.articles
+    assert newsroom.editor.edit(newsroom.index, request, by=BY).edit == made.edit
+    assert len(newsroom.editor.history(newsroom.index).edits) == 1
+
+
+def test_no_edit_is_lost_by_a_rebuild_or_makes_an_index(newsroom: Newsroom) -> None:
+    one, other, third = three_stories(newsroom)
+    newsroom.edit("merge", other, to=one)
+    newsroom.dedup.close()
+    late = making(newsroom, kind="merge", ids=(third,), to=one)
+    late.until(keeps_edit)
+
+    def edit_meanwhile(_: int) -> None:
+        with pytest.raises(ForestIncomplete):
+            newsroom.edit("split", other)
+
+    maintenance = Maintenance(newsroom.es, forest=newsroom.forest)
+    maintenance.rebuild([newsroom.index], replace=True, on_progress=edit_meanwhile)
+    late.until(lambda _: False)
+    kinds = [(each.number, each.kind) for each in newsroom.editor.history(newsroom.index).edits]
+    assert kinds == [(1, "merge"), (2, "merge")]
+    assert newsroom.stories() == expected(newsroom)
+    # The next one meets the forest deleted, and the one after it the articles.
+    late = making(newsroom, kind="undo", undoes=1)
+    late.until(keeps_edit)
+    newsroom.es.indices.delete(index=newsroom.forest)
+    with pytest.raises(ForestIncomplete):
+        late.until(lambda _: False)
+    assert not newsroom.es.indices.exists(index=newsroom.forest)
+    maintenance.rebuild([newsroom.index])
+    late = making(newsroom, kind="merge", ids=(third,), to=one)
+    late.until(lambda request: isinstance(request, Write) and "~none" not in str(request.operations[0]))
+    newsroom.es.indices.delete(index=newsroom.index)
+    with pytest.raises(IndexNotReady):
+        late.until(lambda _: False)
+    assert not newsroom.es.indices.exists(index=newsroom.index)
+
+
+def test_articles_with_a_routing_of_their_own_get_stories(es: Elasticsearch) -> None:
+    with new_names(es) as name:
+        index, forest = name("routed"), name("routed-forest")
+        es.indices.create(index=index, settings={"number_of_shards": 3})
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            actions = [
+                {"_index": index, "_id": each["id"], "routing": f"r{at % 5}", "_source": each}
+                for at, each in enumerate(articles(60))
+            ]
+            helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
+            dedup.setup(index, editorial=True)
+            newsroom = Newsroom(es, index, forest, dedup, Editor(es, forest=forest))
+            one, other = [*{story: key for key, story in newsroom.stories().items()}.values()][:2]
+            going = making(newsroom, kind="merge", ids=(other,), to=one)
+            going.until(lambda request: isinstance(request, Write) and "update" in request.operations[0])
+            going.step(0)
+            going.until(lambda request: isinstance(request, Write) and "update" in request.operations[0])
+            going.until(lambda _: False)
+            assert newsroom.stories() == expected(newsroom)
+            assert not newsroom.violations()
+
+
+def test_edits_of_the_single_document_still_count(newsroom: Newsroom) -> None:
+    one, other, third = three_stories(newsroom)
+    newsroom.edit("merge", other, to=one)
+    (made,) = newsroom.editor.history(newsroom.index).edits
+    kept = {"edits": [made.model_dump(exclude_defaults=True)], "settled": {newsroom.index: 1}}
+    newsroom.es.delete(index=newsroom.forest, id="~edit-1")
+    newsroom.es.index(index=newsroom.forest, id="~edits", document={"state": kept})
+    newsroom.edit("merge", third, to=one)
+    assert [each.number for each in newsroom.editor.history(newsroom.index).edits] == [1, 2]
+    assert newsroom.stories() == expected(newsroom)
+    assert not newsroom.violations()
+
+
+def test_an_edit_costs_what_it_says(newsroom: Newsroom) -> None:
+    three_stories(newsroom)
+    edits = [
+        Edit(number=number, kind="move", by=BY, at_ms=number, into="a", texts=tuple(map(str, range(1_000))))
+        for number in range(1, 401)
+    ]
+    operations = [
+        line
+        for each in edits
+        for line in ({"index": {"_id": f"~edit-{each.number}"}}, {"state": each.model_dump()})
+    ]
+    for at in range(0, len(operations), 100):
+        newsroom.es.bulk(index=newsroom.forest, operations=operations[at : at + 100])
+    one, other, _ = three_stories(newsroom)
+    newsroom.edit("merge", other, to=one)
+    assert len(newsroom.editor.history(newsroom.index).edits) == 401
+    written = newsroom.es.get(index=newsroom.forest, id="~edit-401")["_source"]
+    assert len(str(written)) < 500

@@ -41,6 +41,7 @@ from esdedup.elastic.mappings import (
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, aggregate, refresh
+from esdedup.elastic.stories import read_edits
 from esdedup.errors import ArticleRejected, ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields, value_of
 
@@ -133,7 +134,12 @@ class Migration(InPlace):
             pass
 
     def swap(
-        self, dedup: Dedup, *, wait_s: float = 0.0, on_read: Callable[[int], None] = lambda _: None
+        self,
+        dedup: Dedup,
+        *,
+        wait_s: float = 0.0,
+        drop_edits: bool = False,
+        on_read: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Change the indices and their templates over to the other forest, with all that was fed until then.
 
@@ -143,13 +149,20 @@ class Migration(InPlace):
         Args:
             dedup: As for `run`.
             wait_s: How long to wait until nobody owns the present forest.
+            drop_edits: Go on though what editors said in the present forest counts no more.
             on_read: As for `run`.
 
         Raises:
             ForestBusy: Another process owns the present forest, and still did after waiting.
+            SettingError: Editors have said something in the present forest.
         """
         client = patient(self._client)
         with self._nobody_feeding(wait_s):
+            if not drop_edits and (edits := execute(client, read_edits(self._forest)).edits):
+                raise SettingError(
+                    f"{len(edits):,} edits in the forest {self._forest!r} name texts by their fingerprints, "
+                    f"other than in {self._to!r}: swap with --drop-edits (`drop_edits`), and make them again"
+                )
             while self._pass(dedup, since_seq=self._next.since_seq, most_per_s=None, on_read=on_read):
                 pass
             for template in self.templates:

@@ -138,6 +138,7 @@ def migrate(
     *,
     to: Annotated[str, typer.Option(metavar="NAME", show_default=False)],
     swap: bool = False,
+    drop_edits: Annotated[bool, typer.Option("--drop-edits")] = False,
     most_per_s: Annotated[float | None, typer.Option("--rate", min=0.1)] = None,
     json: options.Json = False,
     forest: options.FedForest,
@@ -154,6 +155,7 @@ def migrate(
         to: The other forest, which is made if there is none.
         swap: At last, change the indices and their templates over. First stop what feeds --forest; --wait
             waits for that. Then feed the other forest.
+        drop_edits: Swap though what editors said in --forest counts no more.
         most_per_s: How many articles a second, at most.
     """
     profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
@@ -171,7 +173,7 @@ def migrate(
         with _reported("migrated", "migrating", migration, index, json) as on_read, dedup:
             migration.run(dedup, most_per_s=most_per_s, on_read=on_read)
             if swap:
-                migration.swap(dedup, wait_s=forest.wait_s, on_read=on_read)
+                migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
     if swap:
         say(f"{index} belongs to the forest {to} now: feed that; nothing needs {forest.name} any more")
     else:

@@ -18,6 +18,8 @@ from esdedup.ingest.migrate import Migration
 from esdedup import (
     CLASSIC,
     Dedup,
+    Editor,
+    EditRequest,
     Fields,
     ForestBusy,
     ForestMismatch,
@@ -412,6 +414,27 @@ def test_it_can_be_done_once_more(es: Elasticsearch, old: Old, index_name: Names
         for name in ("dedup", "dedup_2", "dedup_3"):
             assert reader.cluster(old.alias, each[name]["root"]).total > 0
     assert reader.list(old.alias).not_enriched == 0
+
+
+def test_a_swap_drops_edits_only_when_told(es: Elasticsearch, old: Old) -> None:
+    with Dedup(es, forest=old.forest, profile=CLASSIC) as dedup:
+        for day in old.days:
+            dedup.setup(day, forest=old.forest, editorial=True)
+    old.feed(es, ARTICLES[:60])
+    one, other = [row.id for row in Reader(es).list(old.alias).rows[:2]]
+    Editor(es, forest=old.forest).edit(
+        old.alias, EditRequest(kind="merge", ids=(other,), to=one), by="A. Chen"
+    )
+    with pytest.raises(SettingError, match=r"1 edits .* --drop-edits"):
+        old.migrate(es, swap=True)
+    migration = old.migration(es)
+    with old.dedup(es, migration) as dedup:
+        migration.swap(dedup, drop_edits=True)
+    # The indices are still for editors, of the other forest, each root a story.
+    assert not Editor(es, forest=old.to).history(old.alias).edits
+    found = [hit["_source"]["dedup_2"] for hit in helpers.scan(es, index=old.alias)]
+    assert {each["story"] == each["root"] for each in found} == {True}
+    assert not [*Maintenance(es, forest=old.to).verify([old.alias])]
 
 
 def test_what_cannot_migrate_is_refused(es: Elasticsearch, old: Old, index_name: Names) -> None:

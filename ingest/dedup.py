@@ -24,6 +24,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
+from esdedup.elastic.mappings import forest_of
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.stories import settle
@@ -34,7 +35,7 @@ from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader, asking_owner
-from esdedup.reading.scope import Scope
+from esdedup.reading.scope import Scope, mappings_of
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -145,8 +146,6 @@ class Dedup(Closing):
         self._forest_name = forest
         self._articles = Articles(patient(client), fields=fields)
         self._scope = Scope(fields=fields)
-        # Those that articles have been written to, by name.
-        self._indices: dict[str, WritableIndex] = {}
         self._owner: Owner | RemoteOwner
         if sidecar is None:
             self._owner = Owner(
@@ -155,7 +154,6 @@ class Dedup(Closing):
                 forest=forest,
                 profile=profile,
                 check_process=self._check_process,
-                on_new=self._warn_of_roots,
             )
             self.reader = asking_owner(self.reader, self._owner.look_up)
         else:
@@ -213,7 +211,7 @@ class Dedup(Closing):
                 all their forms, or Chinese by pairs of characters; only a new index can be given one. None
                 finds words as they are written.
             forest: The forest that it belongs to from now on: others then refuse its articles. None leaves
-                that as it is; at first, any may take them.
+                that as it is; at first, it is the one that takes its first article.
             editorial: Let editors merge and split what readers see as one story (`Editor`). Not for an index
                 that is routed by root. One that exists gets a story in each article; feed it meanwhile only
                 with processes that start afterwards.
@@ -241,8 +239,12 @@ class Dedup(Closing):
         )
         if editorial and not is_new:
             fields = execute(self._client, self._scope.fields_of(index))
+            owner = forest_of(execute(self._client, mappings_of(index)), given=None, usual=self._forest_name)
+            if self._articles.have_roots(index, fields):
+                # Whose they are must be known before anybody edits them.
+                self._articles.setup(index, forest=owner)
             without_story = {"bool": {"must_not": {"exists": {"field": fields.cluster}}}}
-            execute(self._client, settle(self._forest_name, [index], fields, only=without_story))
+            execute(self._client, settle(owner, [index], fields, only=without_story))
         return is_new
 
     def setup_template(self, name: str, *, forest: str | None = None, editorial: bool = False) -> None:
@@ -364,16 +366,4 @@ class Dedup(Closing):
         index = self._articles.check(name)
         if (refusal := index.refusal(self._forest_name)) is not None:
             raise IndexNotReady(refusal, index=name)
-        self._indices[name] = index
         return index
-
-    def _warn_of_roots(self) -> None:
-        """Warn that a new forest does not know the roots of articles that another one assigned."""
-        for name, index in self._indices.items():
-            if self._articles.have_roots(name, index.fields):
-                log.warning(
-                    "the forest %r is new, but articles in %r have roots already: later reprints of them get "
-                    "other roots, unless the forest is rebuilt from these articles",
-                    self._forest_name,
-                    name,
-                )

@@ -29,6 +29,7 @@ from esdedup.elastic.mappings import (
     NextObject,
     dedup_properties,
     fields_of,
+    forest_of,
     is_set_up,
     kept_fields,
     kept_forest,
@@ -62,8 +63,8 @@ class Migration(InPlace):
         client: Elasticsearch,
         index: str,
         *,
-        forest: str,
         to: str,
+        forest: str | None = None,
         on_rejected: Callable[[ArticleRejected], None] = log_rejected,
     ) -> None:
         """Look at the indices behind a name; nothing is written.
@@ -71,8 +72,9 @@ class Migration(InPlace):
         Args:
             client: Closed by the caller.
             index: An index, alias, pattern or data stream, or several names: all indices of the forest.
-            forest: The present forest; of any profile or format, or deleted.
             to: The other forest, which the first article makes.
+            forest: The present forest; of any profile or format, or deleted. None: the one that the indices
+                keep, else ``esdedup-forest``.
             on_rejected: Called for each article that cannot be enriched, and stays as it is.
 
         Raises:
@@ -83,14 +85,15 @@ class Migration(InPlace):
         """
         super().__init__(client, index, on_rejected=on_rejected)
         check_index_name(to)
-        if to == forest:
-            raise SettingError(f"both forests have the name {to!r}: the articles migrate to another one")
-        self._forest, self._to = forest, to
+        self._to = to
         indices = self._set_up(self._indices())
         self._refuse_unwritable(indices)
         # What was not changed over.
         mappings = {name: each["mappings"] for name, each in indices.items()}
         present = {name: each for name, each in mappings.items() if kept_forest(each) != to}
+        self.forest = forest_of(present, given=forest)
+        if to == self.forest:
+            raise SettingError(f"both forests have the name {to!r}: the articles migrate to another one")
         if not present:
             raise SettingError(f"the indices of {index!r} belong to the forest {to!r} already")
         self._refuse_others(present)
@@ -112,7 +115,7 @@ class Migration(InPlace):
     def retention(self) -> timedelta | None:
         """The retention of the present forest; None if this version cannot read it."""
         with contextlib.suppress(ForestMismatch, ForestMissing):
-            status = ForestIndex.find(self._client, self._forest).status()
+            status = ForestIndex.find(self._client, self.forest).status()
             return timedelta(milliseconds=status.aging.retention_ms)
         return None
 
@@ -158,9 +161,9 @@ class Migration(InPlace):
         """
         client = patient(self._client)
         with self._nobody_feeding(wait_s):
-            if not drop_edits and (edits := execute(client, read_edits(self._forest)).edits):
+            if not drop_edits and (edits := execute(client, read_edits(self.forest)).edits):
                 raise SettingError(
-                    f"{len(edits):,} edits in the forest {self._forest!r} name texts by their fingerprints, "
+                    f"{len(edits):,} edits in the forest {self.forest!r} name texts by their fingerprints, "
                     f"other than in {self._to!r}: swap with --drop-edits (`drop_edits`), and make them again"
                 )
             while self._pass(dedup, since_seq=self._next.since_seq, most_per_s=None, on_read=on_read):
@@ -222,13 +225,8 @@ class Migration(InPlace):
         return found
 
     def _refuse_others(self, mappings: dict[str, dict[str, Any]]) -> None:
-        """Make sure that indices belong to the present forest, and migrate to no other one."""
+        """Make sure that indices migrate to no other forest."""
         for name, mapping in mappings.items():
-            if (owner := kept_forest(mapping)) not in {None, self._forest}:
-                raise IndexNotReady(
-                    f"the index {name!r} belongs to the forest {owner!r}, and not to {self._forest!r}",
-                    index=name,
-                )
             if (begun := next_object(mapping)) is not None and begun.forest != self._to:
                 raise IndexNotReady(
                     f"the index {name!r} is being migrated to the forest {begun.forest!r}: go on with that",
@@ -244,11 +242,11 @@ class Migration(InPlace):
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
         """Hold the lease on the present forest, if there still is one."""
         client = patient(self._client)
-        with translated(f"look for the forest {self._forest!r}", index=self._forest):
-            if not client.indices.exists(index=self._forest):
+        with translated(f"look for the forest {self.forest!r}", index=self.forest):
+            if not client.indices.exists(index=self.forest):
                 yield
                 return
-        lease = Lease(client, forest=self._forest, terms=LeaseTerms(wait_s=wait_s))
+        lease = Lease(client, forest=self.forest, terms=LeaseTerms(wait_s=wait_s))
         lease.acquire()
         try:
             yield

@@ -18,6 +18,7 @@ from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
+from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import is_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.execute import execute
@@ -27,7 +28,7 @@ from esdedup.elastic.forest.lease import DEFAULT_TTL_S, LeaseTerms
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.elastic.stories import Edits, read_edits
-from esdedup.errors import EsdedupError, SettingError
+from esdedup.errors import EsdedupError, ServerError, SettingError
 from esdedup.fields import EditorialFields
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -125,8 +126,7 @@ class Owner(Closing):
     It takes the forest's lease when it is first used, and again if it was closed or lost. Threads may share
     it: one batch is decided after the other. `address` is where this process takes articles for others; with
     `expires_at_once`, expired nodes are deleted as soon as the forest is open, and then every so often.
-    `check_process` raises in a forked process, before the lock is taken. `on_new` is called when a forest has
-    been opened that is empty.
+    `check_process` raises in a forked process, before the lock is taken.
     """
 
     def __init__(
@@ -139,7 +139,6 @@ class Owner(Closing):
         address: str | None = None,
         expires_at_once: bool = False,
         check_process: Callable[[], None] = lambda: None,
-        on_new: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -147,7 +146,6 @@ class Owner(Closing):
         self._profile = profile
         self._address = address
         self._check_process = check_process
-        self._on_new = on_new
         self._store: ElasticStore | None = None
         self._following = Follower(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
@@ -157,6 +155,10 @@ class Owner(Closing):
             threads=settings.workers,
         )
         self._edits = Edits()
+        self._articles = Articles(client)
+        # By the name of an index that articles were decided for: whether it has been found.
+        self._claimed: dict[str, bool] = {}
+        self._is_new = False
         self._expiry: ExpirySchedule | None = None
         if (every_s := settings.expire_every_s) is not None:
             first_after_s = 0.0 if expires_at_once else every_s
@@ -199,9 +201,11 @@ class Owner(Closing):
             if any(isinstance(article.fields, EditorialFields) for article in articles):
                 # First: if the server is away, nothing has been decided yet.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
-            return self._assigner.assign(
+            decided = self._assigner.assign(
                 articles, forest=Forest(store), now_ms=store.now_ms(), stories=self._edits.stories
             )
+            self._claim({str(each.action["_index"]) for each in articles if each.action.get("_index")}, store)
+            return decided
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
         """Return what was decided for articles, when it is durable."""
@@ -277,7 +281,17 @@ class Owner(Closing):
                 self._expiry.abandon()
             store, self._store = self._store, None
             if store is not None:
+                self._claim(self._claimed, store)
                 store.close()
+
+    def _claim(self, names: Iterable[str], store: ElasticStore) -> None:
+        """Let indices keep the forest, and its retention, unless they do already or this client may not."""
+        for name in [each for each in names if not self._claimed.get(each)]:
+            is_new, self._claimed[name] = name in self._claimed, True
+            with contextlib.suppress(ServerError):
+                self._claimed[name] = self._articles.claim(
+                    *(name, self._name), store.aging.retention_ms, is_new=is_new, is_new_forest=self._is_new
+                )
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -314,8 +328,7 @@ class Owner(Closing):
                 memory_bytes=settings.most_bytes,
                 followed=self._following,
             )
-            if self._store.state.seq == 0:
-                self._on_new()
+            self._claimed, self._is_new = {}, self._store.state.seq == 0
         return self._store
 
 

@@ -52,7 +52,7 @@ def setup(
         language: Language of titles and texts of a new index, such as en or zh: a search then finds words in
             all their forms, and Chinese by pairs of characters.
         forest: The forest that the index belongs to from now on: others then refuse its articles. Default:
-            any may take them.
+            the one that takes its first article.
         editorial: Let editors merge and split what readers see as one story, see `esdedup merge`.
         template: INDEX names an index template or a component template, which exists: the indices that it
             makes from now on get the fields.
@@ -126,8 +126,8 @@ def index(
     interrupted = "unacknowledged articles count as failed; run the command again, nothing is indexed twice"
     with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say, on_refused=on_refused)
-        fields = field_names.fields_of(client, index)
-        dedup = forest.dedup(client, profile, overrides=overrides, fields=fields)
+        fields, name = field_names.fields_of(client, index), forest.of(client, index)
+        dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         fields = dedup.require_ready(index)
         with output.reported(report, index=index, interrupted=interrupted):
             bytes_read = total_bytes(files * (1 + learn_first))
@@ -189,12 +189,12 @@ def learn(
     learning = Learning(on_rejected=say_rejected)
 
     def report() -> None:
-        output.print_summary(f"learned by {forest.name}", learning.summary, json=json)
+        output.print_summary(f"learned by {name}", learning.summary, json=json)
 
     interrupted = "what was learned is kept; run the command again, nothing teaches twice"
     with server.connect() as client:
-        fields = field_names.fields_of(client, index)
-        dedup = forest.dedup(client, profile, overrides=overrides, fields=fields)
+        fields, name = field_names.fields_of(client, index), forest.of(client, index)
+        dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
         with output.reported(report, index=index, interrupted=interrupted), dedup:
             if files:
@@ -202,7 +202,7 @@ def learn(
                     articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)
                     learning.run(dedup, texts_of(articles, own))
             else:
-                stored = Maintenance(client, forest=forest.name, fields=fields)
+                stored = Maintenance(client, forest=name, fields=fields)
                 how_many = latest or LATEST_ARTICLES
                 count = stored.count_texts([index], latest=how_many)
                 with output.count_progress("learning", count) as on_learned:

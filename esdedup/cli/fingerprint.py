@@ -55,7 +55,7 @@ def fingerprint(
     if index is not None:
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
-            filter_on = execute(client, learned_copy(forest.name, profile)).filter_on(overrides)
+            filter_on = execute(client, learned_copy(forest.of(client, index), profile)).filter_on(overrides)
     explainer = Explainer(profile, filter_on=filter_on)
     name = None if site is None else site_name(site)
     described = _described(read_plain_text(STANDARD_INPUT), name, explainer)

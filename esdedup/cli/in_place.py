@@ -78,6 +78,7 @@ def adopt(
         dedup = forest.dedup(
             client,
             profile,
+            forest=forest.of(client, index),
             overrides=overrides,
             fields=adoption.fields,
             sidecar=sidecar,
@@ -175,8 +176,8 @@ def migrate(
             if swap:
                 migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
     if swap:
-        say(f"{index} belongs to the forest {to} now: feed that; nothing needs {forest.name} any more")
+        say(f"{index} belongs to the forest {to} now: feed that; nothing needs {migration.forest} any more")
     else:
-        say(f"readers see no change yet: stop what feeds {forest.name}, and run this again with --swap")
+        say(f"readers see no change yet: stop what feeds {migration.forest}, and run this again with --swap")
     if migration.summary.failed:
         raise typer.Exit(1)

@@ -53,14 +53,14 @@ def stats(
     if not boilerplate and (articles, passages) != (ARTICLES_READ, PASSAGES_SHOWN):
         raise SettingError("--articles and --passages go with --boilerplate")
     with server.connect() as client:
-        fields = field_names.fields_of(client, *index)
-        maintenance = Maintenance(client, forest=forest.name, fields=fields)
+        fields, name = field_names.fields_of(client, *index), forest.of(client, *index)
+        maintenance = Maintenance(client, forest=name, fields=fields)
         if boilerplate:
             by_site = maintenance.boilerplate(index, articles=articles, passages=passages)
             output.print_answer(by_site, _print_as_overrides, json=json)
             return
         found = maintenance.stats(index)
-    output.print_answer(found, functools.partial(_print_stats, forest.name), json=json)
+    output.print_answer(found, functools.partial(_print_stats, name), json=json)
 
 
 @command("expire", example="esdedup expire --dry-run")
@@ -79,14 +79,15 @@ def expire(
         dry_run: Only count what would be deleted.
     """
     with server.connect() as client:
-        maintenance = Maintenance(client, forest=forest.name, wait_s=forest.wait_s)
+        name = forest.of(client)
+        maintenance = Maintenance(client, forest=name, wait_s=forest.wait_s)
         total = maintenance.expire(dry_run=True)
         expired = total
         if not dry_run:
             with output.count_progress("expiring", total.leaves + total.roots + total.pages) as on_progress:
                 expired = maintenance.expire(on_progress=on_progress)
-    title = f"{'would be deleted' if dry_run else 'deleted'} from {forest.name}"
-    output.print_summary(title, expired, json=json, forest=forest.name, dry_run=dry_run)
+    title = f"{'would be deleted' if dry_run else 'deleted'} from {name}"
+    output.print_summary(title, expired, json=json, forest=name, dry_run=dry_run)
 
 
 @command("verify", example="esdedup verify --index news --repair")
@@ -111,9 +112,8 @@ def verify(
     if dry_run and not repair:
         raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
     with server.connect() as client:
-        maintenance = Maintenance(
-            client, forest=forest.name, fields=field_names.fields_of(client, *index), wait_s=forest.wait_s
-        )
+        fields, name = field_names.fields_of(client, *index), forest.of(client, *index)
+        maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
         if repair and not dry_run:
@@ -134,7 +134,7 @@ def verify(
             name: {kind.name.lower(): count for kind, count in kinds.items()}
             for name, kinds in counts.items()
         }
-        output.print_json({"forest": forest.name, "checked": total, **by_name})
+        output.print_json({"forest": name, "checked": total, **by_name})
     else:
         for name, kinds in counts.items():
             if kinds:
@@ -160,9 +160,8 @@ def rebuild(
         replace: Delete an existing forest of that name first.
     """
     with server.connect() as client:
-        maintenance = Maintenance(
-            client, forest=forest.name, fields=field_names.fields_of(client, *index), wait_s=forest.wait_s
-        )
+        fields, name = field_names.fields_of(client, *index), forest.name or forest.of(client, *index)
+        maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
         with output.count_progress("rebuilding", maintenance.count_articles(index)) as on_progress:
             nodes = maintenance.rebuild(
                 index,
@@ -172,9 +171,9 @@ def rebuild(
                 on_progress=on_progress,
             )
     if json:
-        output.print_json({"forest": forest.name, "nodes": nodes})
+        output.print_json({"forest": name, "nodes": nodes})
     else:
-        typer.echo(f"the forest {forest.name} has {nodes:,} nodes")
+        typer.echo(f"the forest {name} has {nodes:,} nodes")
 
 
 def _print_stats(forest: str, stats: Stats) -> None:

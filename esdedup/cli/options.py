@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from esdedup.text.segmenters import Segmenter
 
 FIELD_NAMES = "Field names"
+_FOREST_HELP = f"Name of the forest's index. Default: the one that an index keeps, else {DEFAULT_FOREST}."
 _HASHES = list(TOKEN_HASHES)
 _of_fields = functools.partial(typer.Option, rich_help_panel=FIELD_NAMES)
 
@@ -296,7 +297,20 @@ class Fingerprinting(Words):
 class Forest(OptionGroup, panel="Forest"):
     """The forest that is read."""
 
-    name: Annotated[str, typer.Option("--forest", help="Name of the forest's index.")] = DEFAULT_FOREST
+    name: Annotated[str | None, typer.Option("--forest", help=_FOREST_HELP)] = None
+
+    def of(self, client: "Elasticsearch", *indices: str) -> str:
+        """Return its name, by what some indices keep, or will keep by their template."""
+        from esdedup.elastic.article_indices import Articles
+        from esdedup.maintenance import Maintenance
+
+        try:
+            return Maintenance(client, forest=self.name).forest_of(indices)
+        except IndexNotReady as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            found = Articles(client).find(",".join(indices))
+            return self.name or (found and found.forest) or DEFAULT_FOREST
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -339,7 +353,7 @@ class FedForest(NewForest):
         from esdedup.ingest.dedup import Dedup
 
         settings = {"retention": self.retention, "lookup": self.lookup, "wait_s": self.wait_s}
-        given = {"profile": profile, "forest": self.name, "workers": self.workers, **settings, **others}
+        given = {"profile": profile, "workers": self.workers, **settings, **others}
         return Dedup(client, **given)
 
 

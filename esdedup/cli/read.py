@@ -174,7 +174,7 @@ def show(
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
         reader = Reader(client, fields=fields)
-        maintenance = Maintenance(client, forest=forest.name, fields=fields)
+        maintenance = Maintenance(client, forest=forest.of(client, index))
         if article_id is not None:
             article = reader.article(index, article_id)
             story = reader.similar(index, article_id, in_index=article.index, size=1)

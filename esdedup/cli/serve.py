@@ -52,14 +52,13 @@ def serve(
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        Reader(client, fields=fields, forest=forest.name).list(
-            index, size=1, source_includes=[thumbnails] if thumbnails else ()
-        )
+        name = forest.of(client, index)
+        Reader(client, fields=fields).list(index, size=1, source_includes=[thumbnails] if thumbnails else ())
     app = create_app(
         server.connect_async(),
         index,
         fields=fields,
-        forest=forest.name,
+        forest=name,
         profile=profile,
         overrides=overrides,
         hosts={host, *(allow_host or ())},

@@ -1,6 +1,7 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import dataclasses
+import logging
 import operator
 from collections.abc import Callable, Collection
 from typing import Any
@@ -24,7 +25,9 @@ from esdedup.elastic.mappings import (
     kept_forest,
     kept_language,
     meta_with_fields,
+    meta_with_forest,
     missing_properties,
+    next_object,
     objects_of,
     refuse_forests,
     refuse_unusable,
@@ -39,6 +42,8 @@ from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields, editorial, value_of
 from esdedup.forest.model import NO_TIME
 from esdedup.likely_fields import fields_not_found
+
+log = logging.getLogger("esdedup")
 
 _BEGINNING_S = 2.0
 # What the server adds to a template, and does not take back.
@@ -237,6 +242,35 @@ class Articles:
             forest=forest,
             other_objects=tuple(each for each in objects_of(mappings[written]) if each != fields.dedup),
         )
+
+    def claim(self, name: str, forest: str, retention_ms: int, *, is_new: bool, is_new_forest: bool) -> bool:
+        """Let the index that is written to by a name keep its forest, and how long nodes live there.
+
+        One that keeps no forest and has roots, unless it is new, may have any forest's: it stays as it is.
+        Return whether there is such an index.
+        """
+        target = self.find(name)
+        index = target.name if target and target.name else name
+        mapping = _mappings(self._indices(index)).get(index)
+        # A migration ends with another forest.
+        if target is None or (mapping is not None and next_object(mapping) is not None):
+            return True
+        if mapping is None:
+            return False
+        owner = kept_forest(mapping)
+        if not is_new and (is_new_forest or owner is None) and self.have_roots(index, target.fields):
+            if is_new_forest:
+                log.warning(
+                    "the forest %r is new, but articles in %r have roots already: later reprints of them get "
+                    "other roots, unless the forest is rebuilt from these articles",
+                    *(forest, index),
+                )
+        elif owner in {None, forest}:
+            meta = meta_with_forest(mapping, forest, retention_ms=retention_ms)
+            if meta != mapping.get("_meta"):
+                with translated(f"note the forest of the index {index!r}", index=index):
+                    self._client.indices.put_mapping(index=index, meta=meta)
+        return True
 
     def have_roots(self, index: str, fields: Fields) -> bool:
         """Return whether any article of an index has a root."""

@@ -9,6 +9,8 @@ from collections.abc import Collection
 from importlib import resources
 from typing import Any
 
+from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.elastic.writable_index import other_forest
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, editorial
 
@@ -59,6 +61,22 @@ def kept_forest(mapping: dict[str, Any]) -> str | None:
     """Return the forest that an index belongs to; None: any may take its articles."""
     kept = _kept(mapping).get("forest")
     return kept if isinstance(kept, str) else None
+
+
+def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: str = DEFAULT_FOREST) -> str:
+    """Return the forest of some indices: the one that they keep, else the one given, else the usual one.
+
+    Raises `IndexNotReady` if they keep several, or another one than is given, but for one they migrate to.
+    """
+    index_of = {kept: name for name, each in mappings.items() if (kept := kept_forest(each))}
+    if len(index_of) > 1:
+        several = ", ".join(f"{index!r} to {forest!r}" for forest, index in sorted(index_of.items()))
+        raise IndexNotReady(f"the indices belong to several forests ({several}): name those of one")
+    for kept, name in index_of.items():
+        following = next_object(mappings[name])
+        if given not in {None, kept, following and following.forest}:
+            raise IndexNotReady(other_forest(name, kept, given), index=name)
+    return given or next(iter(index_of), usual)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,6 +131,11 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
         former = dict.fromkeys([*former_objects(mapping), before.dedup])
         kept |= {"former": [each for each in former if each != fields.dedup], "next": None}
     return _meta_with(mapping, kept)
+
+
+def meta_with_forest(mapping: dict[str, Any], forest: str, *, retention_ms: int) -> dict[str, Any]:
+    """Return what the `_meta` of an index becomes when a forest takes its articles."""
+    return _meta_with(mapping, {"forest": forest, "retention_ms": retention_ms})
 
 
 def meta_with_next(mapping: dict[str, Any], following: NextObject) -> dict[str, Any]:

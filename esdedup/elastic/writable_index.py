@@ -29,4 +29,9 @@ class WritableIndex:
         """Return why a forest may not take its articles; None if it may."""
         if self.forest in {None, forest}:
             return None
-        return f"the index {self.name!r} belongs to the forest {self.forest!r}, and not to {forest!r}"
+        return other_forest(self.name, self.forest, forest)
+
+
+def other_forest(index: str | None, owner: str | None, forest: str | None) -> str:
+    """Return that an index belongs to another forest than the one that was named."""
+    return f"the index {index!r} belongs to the forest {owner!r}, and not to {forest!r}"

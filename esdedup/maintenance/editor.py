@@ -1,6 +1,5 @@
 """`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for it."""
 
-import dataclasses
 import secrets
 from typing import Annotated
 
@@ -10,8 +9,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
-from esdedup.elastic.mappings import kept_forest
-from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
+from esdedup.elastic.mappings import forest_of, kept_forest
 from esdedup.elastic.requests import ReadClock, Requests, search
 from esdedup.elastic.stories import (
     Edits,
@@ -25,8 +23,9 @@ from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
 from esdedup.reading.articles import find_article
+from esdedup.reading.clusters import ForestScope
 from esdedup.reading.results import Result, example
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import ReadyIndex
 
 _LONGEST_NAME = 200
 _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
@@ -102,54 +101,51 @@ class EditHistory(Result, frozen=True):
     """The numbers of those that were undone."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Desk:
-    """Where edits are kept, and how articles are read."""
-
-    forest: str
-    scope: Scope
-
-
-def make_edit(desk: _Desk, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
+def make_edit(desk: ForestScope, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
     """Keep what an editor says in the forest, and give the articles of an index their stories.
 
     Errors are those of `Editor.edit`.
     """
     if not 0 < len(by) <= _LONGEST_NAME:
         raise SettingError(f"the editor's name has {len(by):,} characters; it must have 1 to {_LONGEST_NAME}")
-    ready = yield from _ready(desk, index)
+    forest, ready = yield from _ready(desk, index)
     yield from refuse_unwritable(tuple(ready.mappings))
-    edits, changed = yield from settle(desk.forest, [*ready.mappings], ready.fields)
+    edits, changed = yield from settle(forest, [*ready.mappings], ready.fields)
     while (edit := _made(edits, request)) is None:
         wanted = yield from _edit_of(ready, edits, request, by=by)
-        yield from write_document(desk.forest, "create", edit_document(wanted))
-        edits = yield from read_edits(desk.forest, edits)
-    _, more = yield from settle(desk.forest, [*ready.mappings], ready.fields, edits)
+        yield from write_document(forest, "create", edit_document(wanted))
+        edits = yield from read_edits(forest, edits)
+    _, more = yield from settle(forest, [*ready.mappings], ready.fields, edits)
     return EditResult(edit=edit, articles=changed + more)
 
 
-def history(desk: _Desk, index: str) -> Requests[EditHistory]:
+def history(desk: ForestScope, index: str) -> Requests[EditHistory]:
     """Return all edits of the forest; the index must have been set up for editors."""
-    yield from _ready(desk, index)
-    edits = yield from read_edits(desk.forest)
+    forest, _ = yield from _ready(desk, index)
+    edits = yield from read_edits(forest)
     return EditHistory(edits=edits.edits, undone=tuple(sorted(edits.stories.undone)))
 
 
-def _ready(desk: _Desk, index: str) -> Requests[ReadyIndex]:
-    ready = yield from desk.scope.ready(index, is_fresh=True)
+def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
+    """Return the forest with the edits of an index, and what is known of that."""
+    ready = yield from desk.ready(index, is_fresh=True)
     if not isinstance(ready.fields, EditorialFields):
         raise IndexNotReady(
             f"the index {index!r} has no stories that could be edited: set it up with --editorial, or "
             "`Dedup.setup(editorial=True)`",
             index=index,
         )
-    for name, mapping in ready.mappings.items():
-        if (forest := kept_forest(mapping)) not in (None, desk.forest):
-            raise IndexNotReady(f"the index {name!r} belongs to the forest {forest!r}: name that", index=name)
-    if (meta := (yield from read_meta(desk.forest))) is None:
-        raise ForestMissing.of(desk.forest)
-    refuse_incomplete(desk.forest, meta)
-    return ready
+    forest = forest_of(ready.mappings, given=desk.given_forest)
+    if not any(map(kept_forest, ready.mappings.values())):
+        raise IndexNotReady(
+            f"the index {index!r} belongs to no forest, so edits might go to another's: set it up with its "
+            "own (`esdedup setup --forest`, or `Dedup.setup(forest=…)`)",
+            index=index,
+        )
+    if (meta := (yield from read_meta(forest))) is None:
+        raise ForestMissing.of(forest)
+    refuse_incomplete(forest, meta)
+    return forest, ready
 
 
 def _made(edits: Edits, request: EditRequest) -> Edit | None:
@@ -213,12 +209,11 @@ class Editor:
 
     @checked
     def __init__(
-        self, client: Elasticsearch, *, forest: str = DEFAULT_FOREST, fields: Fields | None = None
+        self, client: Elasticsearch, *, forest: str | None = None, fields: Fields | None = None
     ) -> None:
-        """Use a forest; nothing is sent yet. `fields` as for `Reader`."""
-        check_index_name(forest)
+        """Use a forest, by default the index's own; nothing is sent yet. `fields` as for `Reader`."""
         self._client = client
-        self._desk = _Desk(forest=forest, scope=Scope(fields=fields))
+        self._desk = ForestScope(fields=fields, given_forest=forest)
 
     def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
         """Do what an editor wants, whose name is kept with it.
@@ -248,12 +243,11 @@ class AsyncEditor:
 
     @checked
     def __init__(
-        self, client: AsyncElasticsearch, *, forest: str = DEFAULT_FOREST, fields: Fields | None = None
+        self, client: AsyncElasticsearch, *, forest: str | None = None, fields: Fields | None = None
     ) -> None:
-        """Use a forest; nothing is sent yet. `fields` as for `Reader`."""
-        check_index_name(forest)
+        """Use a forest, by default the index's own; nothing is sent yet. `fields` as for `Reader`."""
         self._client = client
-        self._desk = _Desk(forest=forest, scope=Scope(fields=fields))
+        self._desk = ForestScope(fields=fields, given_forest=forest)
 
     async def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
         """Do what an editor wants; see `Editor.edit`."""

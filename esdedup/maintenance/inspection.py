@@ -1,5 +1,6 @@
 """`Inspection`: what can be learned about a forest without changing it."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
@@ -13,7 +14,6 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, ForestError, SettingError
-from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
@@ -29,7 +29,6 @@ from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import Violation
 from esdedup.reading.clusters import ForestScope
 from esdedup.reading.explanation import explain_indexed
-from esdedup.reading.scope import Scope
 from esdedup.reading.verdict import IndexedExplanation
 from esdedup.sites import RawPage
 
@@ -48,15 +47,23 @@ class Inspection:
     """
 
     _client: Elasticsearch
-    _forest: str
-    _fields: Fields | None
+    _scope: ForestScope
     _most_plausible_leaves: int
     _audit_batch: int
 
+    def forest_of(self, indices: Sequence[str] = ()) -> str:
+        """Return the forest that is used with some indices: the one given, else that which they keep.
+
+        Without either, that is ``esdedup-forest``.
+        """
+        check_index_names(indices)
+        if not indices:
+            return self._scope.forest
+        return execute(self._client, self._scope.of_index(",".join(indices))).forest
+
     def count(self, indices: Sequence[str] = ()) -> int:
         """Count the nodes and the articles that `verify` checks."""
-        check_index_names(indices)
-        index = self._found()
+        index = self._found(indices)
         return index.run(index.nodes.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
     def count_articles(self, indices: Sequence[str]) -> int:
@@ -91,12 +98,12 @@ class Inspection:
                 boilerplate, so overrides would have no effect.
         """
         check_index_names([index])
-        scope = ForestScope(fields=self._fields, forest=self._forest, overrides=overrides)
+        scope = dataclasses.replace(self._scope, overrides=overrides)
         if profile is not None:
             refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
         missing: str | None = None
         try:
-            self._own_records(ForestIndex.find(self._client, self._forest), [index])
+            self._own_records(ForestIndex.find(self._client, self.forest_of([index])), [index])
         except ForestError as error:
             missing = str(error)
         articles = (one_id, None), (other_id, None)
@@ -138,9 +145,8 @@ class Inspection:
             indices: The indices of its articles, to show the sentences that many nodes share, and to count
                 the articles that are not enriched.
         """
-        check_index_names(indices)
-        index = self._found()
-        texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
+        index = self._found(indices)
+        texts = StoredTexts(self._client, indices=indices, fields=self._scope.fields) if indices else None
         records = self._own_records(index, indices)
         return stats(
             index,
@@ -167,10 +173,10 @@ class Inspection:
         """
         _check_named(indices)
         check_at_least_1(articles=articles, passages=passages)
-        index, learned = self._found(), LearnedCopy()
-        texts = StoredTexts(self._client, indices=indices, fields=self._fields)
+        index, learned = self._found(indices), LearnedCopy()
+        texts = StoredTexts(self._client, indices=indices, fields=self._scope.fields)
         self._own_records(index, indices)
-        index.run(learned.update(self._forest))
+        index.run(learned.update(index.name))
         profile = profile_labelled(index.meta.profile) or DEFAULT
         counts = BoilerplateCounts(learned=learned, max_length=profile.max_text_length)
         with_text = (each for each in texts.latest_first() if isinstance(each, RawPage))
@@ -189,8 +195,7 @@ class Inspection:
             indices: Indices of articles that this forest assigned. Empty: only the forest is checked.
             on_progress: Called with the number of nodes or articles in each step.
         """
-        check_index_names(indices)
-        index = self._found()
+        index = self._found(indices)
         records = self._own_records(index, indices)
         aging, on_progress = index.status().aging, on_progress or ignore
         yield from TimesAhead(index, records, latest_ms=Clock(index).latest_ms(), aging=aging).violations()
@@ -203,7 +208,8 @@ class Inspection:
     def _stored_texts(self, indices: Sequence[str], latest: int) -> StoredTexts:
         check_at_least_1(latest=latest)
         _check_named(indices)
-        return StoredTexts(self._client, indices=indices, fields=self._fields)
+        self.forest_of(indices)
+        return StoredTexts(self._client, indices=indices, fields=self._scope.fields)
 
     def _own_records(self, index: ForestIndex, indices: Sequence[str]) -> Records | None:
         """Return the records of a forest's own articles; None if no indices are given."""
@@ -216,13 +222,13 @@ class Inspection:
     def _records(self, indices: Sequence[str]) -> Records:
         _check_named(indices)
         names = ",".join(indices)
-        fields = execute(self._client, Scope(fields=self._fields).fields_of(names))
+        fields = execute(self._client, self._scope.fields_of(names))
         # What was acknowledged counts.
         execute(self._client, refresh(names))
         return Records(self._client, indices=indices, fields=fields)
 
-    def _found(self) -> ForestIndex:
-        index = ForestIndex.find(self._client, self._forest)
+    def _found(self, indices: Sequence[str] = ()) -> ForestIndex:
+        index = ForestIndex.find(self._client, self.forest_of(indices))
         index.refresh_if_allowed()
         return index
 

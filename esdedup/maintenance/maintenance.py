@@ -7,14 +7,14 @@ from datetime import timedelta
 from elasticsearch import Elasticsearch
 
 from esdedup.arguments import check_type, checked
+from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LeaseTerms
-from esdedup.elastic.forest.meta import Lookup
+from esdedup.elastic.forest.meta import Lookup, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
 from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
@@ -23,6 +23,7 @@ from esdedup.forest.model import Aging
 from esdedup.maintenance.forest_audit import AUDIT_BATCH
 from esdedup.maintenance.inspection import Inspection, OnProgress, check_at_least_1, ignore
 from esdedup.maintenance.repair import WRITE_BATCH, Rebuild, Repair, Repaired
+from esdedup.reading.clusters import ForestScope
 
 # Random damage to a third of all nodes took three at most; the last of them found nothing.
 _MOST_PASSES = 10
@@ -45,7 +46,7 @@ class Maintenance(Inspection):
         self,
         client: Elasticsearch,
         *,
-        forest: str = DEFAULT_FOREST,
+        forest: str | None = None,
         fields: Fields | None = None,
         wait_s: float = 0.0,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
@@ -56,7 +57,7 @@ class Maintenance(Inspection):
 
         Args:
             client: Closed by the caller.
-            forest: Name of its index.
+            forest: Name of its index; None: the one that the articles' indices keep, else ``esdedup-forest``.
             fields: The names of the articles' fields; None: those that the indices keep, which must agree.
             wait_s: How long to wait while another process owns the forest.
             most_plausible_leaves: `stats` reports clusters with more live leaves than this.
@@ -67,15 +68,13 @@ class Maintenance(Inspection):
             SettingError: An argument has a wrong type, the forest's name is invalid, `wait_s` is negative,
                 or a number is below 1.
         """
-        check_index_name(forest)
         check_at_least_1(
             most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch, write_batch=write_batch
         )
         if not wait_s >= 0:
             raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
         self._client = patient(client)
-        self._forest = forest
-        self._fields = fields
+        self._scope = ForestScope(fields=fields, given_forest=forest)
         self._wait_s = wait_s
         self._most_plausible_leaves = most_plausible_leaves
         self._audit_batch = audit_batch
@@ -91,7 +90,7 @@ class Maintenance(Inspection):
         Raises:
             ForestAhead: Its time is in the future.
         """
-        index = ForestIndex.find(self._client, self._forest)
+        index = ForestIndex.find(self._client, self.forest_of())
         Clock(index).check(index.status().state)
         if dry_run:
             return expiry.count_expired(index, index.status().aging)
@@ -117,8 +116,7 @@ class Maintenance(Inspection):
         Raises:
             ForestError: Also if there was something to repair still after many passes.
         """
-        check_index_names(indices)
-        index = ForestIndex.find(self._client, self._forest)
+        index = ForestIndex.find(self._client, self.forest_of(indices))
         records, clock = self._own_records(index, indices), Clock(index)
         repaired: Repaired = collections.Counter()
         with ForestWriter(index, terms=LeaseTerms(wait_s=self._wait_s)) as writer:
@@ -135,9 +133,9 @@ class Maintenance(Inspection):
                     return repaired
                 repaired += found
         raise ForestError(
-            f"after {_MOST_PASSES} passes, a repair of the forest {self._forest!r} still finds "
+            f"after {_MOST_PASSES} passes, a repair of the forest {index.name!r} still finds "
             f"{found.total():,} violations: verify it, and repair it again",
-            forest=self._forest,
+            forest=index.name,
         )
 
     def rebuild(
@@ -172,9 +170,13 @@ class Maintenance(Inspection):
             IndexNotReady: Also if none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
+        name = self._scope.given_forest
+        # Indices of another forest may be given to a new one, once that has their articles.
+        if name is None or ((found := execute(self._client, read_meta(name))) and not found.rebuilding):
+            name = self.forest_of(indices)
         return Rebuild(
             client=self._client,
-            name=self._forest,
+            name=name,
             records=self._records(indices),
             aging=None if retention is None else Aging.of(retention=retention),
             lookup=lookup,

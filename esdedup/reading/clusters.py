@@ -12,6 +12,8 @@ import numpy as np
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
+from esdedup.elastic.forest.meta import noticing_deletion
+from esdedup.elastic.mappings import forest_of
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.errors import SettingError
@@ -24,7 +26,7 @@ from esdedup.reading.excerpts import quoted_story, roots_of, search_with_excerpt
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, values_of, with_signature
 from esdedup.reading.results import SimilarArticle, SimilarPage
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import ReadyIndex, Scope, mappings_of
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import left_out
@@ -99,15 +101,29 @@ class ForestScope(Scope):
         SettingError: The forest's name cannot name one index; or the overrides would have no effect.
     """
 
-    forest: str = DEFAULT_FOREST
+    # None: the one that an index keeps, by `of_index`.
+    given_forest: str | None = None
     profile: Profile = DEFAULT
     overrides: Overrides = NO_OVERRIDES
     # A copy of what the forest has learned, read when first needed.
     learned: LearnedCopy = dataclasses.field(default_factory=LearnedCopy, compare=False, repr=False)
+    _others: dict[str, "ForestScope"] = dataclasses.field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_index_name(self.forest)
         refuse_useless(self.overrides, keep_boilerplate=self.profile.keep_boilerplate)
+
+    @property
+    def forest(self) -> str:
+        """The forest that is read."""
+        return DEFAULT_FOREST if self.given_forest is None else self.given_forest
+
+    def of_index(self, index: str) -> Requests["ForestScope"]:
+        """Return the same with the forest of an index; errors as of `forest_of`."""
+        mappings = self._set_up((yield from mappings_of(index)))
+        name = forest_of(mappings, given=self.given_forest)
+        other = dataclasses.replace(self, given_forest=name, learned=LearnedCopy())
+        return self if name == self.forest else self._others.setdefault(name, other)
 
 
 def cluster(
@@ -283,17 +299,19 @@ def similar_to_text(
     _check_text(text)
     paging = _paging(page, size, after, source_includes)
     ready = yield from scope.ready(index)
+    scope = yield from scope.of_index(index)
     profile, name = scope.profile, None if site is None else site_name(site)
-    assignment, is_exact = yield from look_up(
-        text,
-        index=ready.index,
-        fields=ready.fields,
-        forest=scope.forest,
-        profile=profile,
-        learned=scope.learned,
-        overrides=scope.overrides,
-        site=name,
-    )
+    with noticing_deletion(scope.forest):
+        assignment, is_exact = yield from look_up(
+            text,
+            index=ready.index,
+            fields=ready.fields,
+            forest=scope.forest,
+            profile=profile,
+            learned=scope.learned,
+            overrides=scope.overrides,
+            site=name,
+        )
     root = None if assignment.kind is Kind.NEW_ROOT else assignment.root
     not_set_up = ready.not_set_up
     found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=not_set_up)
@@ -339,15 +357,18 @@ def left_out_of_text(
         ForestError: There is no forest, or it has another profile.
     """
     _check_text(text)
-    return what_is_left_out(
-        text,
-        forest=scope.forest,
-        profile=scope.profile,
-        learned=scope.learned,
-        overrides=scope.overrides,
-        site=None if site is None else site_name(site),
-        is_fresh=is_fresh,
-    )
+    with noticing_deletion(scope.forest):
+        return (
+            yield from what_is_left_out(
+                text,
+                forest=scope.forest,
+                profile=scope.profile,
+                learned=scope.learned,
+                overrides=scope.overrides,
+                site=None if site is None else site_name(site),
+                is_fresh=is_fresh,
+            )
+        )
 
 
 def _check_text(text: str) -> None:

@@ -106,6 +106,7 @@ def explain_indexed(
     why the forest is not to be read.
     """
     ready = yield from scope.ready(index)
+    scope = yield from scope.of_index(index)
     index, fields = ready.index, ready.fields
     first = yield from text_by_id(index, one[0], fields=fields, in_index=one[1])
     second = yield from text_by_id(index, other[0], fields=fields, in_index=other[1])
@@ -114,9 +115,10 @@ def explain_indexed(
     learned_missing = forest_missing
     if forest_missing is None:
         try:
-            forest = yield from _read_forest(scope.forest, index=index, fields=fields)
-            if not profile.keep_boilerplate:
-                yield from scope.learned.update(scope.forest)
+            with noticing_deletion(scope.forest):
+                forest = yield from _read_forest(scope.forest, index=index, fields=fields)
+                if not profile.keep_boilerplate:
+                    yield from scope.learned.update(scope.forest)
         except ForestError as error:
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
@@ -156,8 +158,7 @@ def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
     if meta is None:
         raise ForestMissing.of(name)
     refuse_incomplete(name, meta)
-    with noticing_deletion(name):
-        status = yield from read_status(name)
+    status = yield from read_status(name)
     nodes = reader_nodes(name, meta, status.aging, index=index, fields=fields)
     return _Forest(profile=meta.profile, nodes=nodes, status=status)
 

@@ -21,8 +21,6 @@ from esdedup.arguments import checked
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.execute import ServerCache, asking_again, execute, execute_async
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.forest.meta import noticing_deletion
-from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
@@ -68,22 +66,12 @@ class _Method(Generic[_Params, _Result]):
             return asking_again(made, reader._known)
 
         def blocking(reader: "Reader", /, *args: Any, **options: Any) -> Any:
-            with noticing_deletion(reader._scope.forest):
-                return execute(
-                    reader._client,
-                    requests(reader, *args, **options),
-                    known=reader._known,
-                    ask_owner=reader._ask_owner,
-                )
+            made = requests(reader, *args, **options)
+            return execute(reader._client, made, known=reader._known, ask_owner=reader._ask_owner)
 
         async def awaited(reader: "AsyncReader", /, *args: Any, **options: Any) -> Any:
-            with noticing_deletion(reader._scope.forest):
-                return await execute_async(
-                    reader._client,
-                    requests(reader, *args, **options),
-                    known=reader._known,
-                    ask_owner=reader._ask_owner,
-                )
+            made, ask = requests(reader, *args, **options), reader._ask_owner
+            return await execute_async(reader._client, made, known=reader._known, ask_owner=ask)
 
         for method in (blocking, awaited):
             _describe(method, self._operation, name)
@@ -178,7 +166,7 @@ class Reader(_Reading):
         client: Elasticsearch,
         *,
         fields: Fields | None = None,
-        forest: str = DEFAULT_FOREST,
+        forest: str | None = None,
         profile: Profile | str = DEFAULT,
         overrides: Overrides = NO_OVERRIDES,
         refresh_interval_s: float = 0.0,
@@ -188,7 +176,8 @@ class Reader(_Reading):
         Args:
             client: Closed by the caller.
             fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
-            forest: The forest's index; only `similar_to_text` and `left_out` need it.
+            forest: The forest's index; None: the one that an index keeps, else ``esdedup-forest``. Only
+                `similar_to_text`, `left_out` and `explain` need it.
             profile: The profile that the forest was made with, or its name; only those need it.
             overrides: The overrides that the forest is fed with; only those need them.
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
@@ -199,7 +188,7 @@ class Reader(_Reading):
         """
         self._client = client
         self._scope = ForestScope(
-            fields=fields, forest=forest, profile=get_profile(profile), overrides=overrides
+            fields=fields, given_forest=forest, profile=get_profile(profile), overrides=overrides
         )
         self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
@@ -213,7 +202,7 @@ class AsyncReader(_Reading):
         client: AsyncElasticsearch,
         *,
         fields: Fields | None = None,
-        forest: str = DEFAULT_FOREST,
+        forest: str | None = None,
         profile: Profile | str = DEFAULT,
         overrides: Overrides = NO_OVERRIDES,
         refresh_interval_s: float = 0.0,
@@ -221,7 +210,7 @@ class AsyncReader(_Reading):
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
         self._client = client
         self._scope = ForestScope(
-            fields=fields, forest=forest, profile=get_profile(profile), overrides=overrides
+            fields=fields, given_forest=forest, profile=get_profile(profile), overrides=overrides
         )
         self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 

@@ -158,7 +158,7 @@ class Scope:
 
         With `is_fresh`, mappings are read anew; else they may be some seconds old.
         """
-        found = yield from _mappings(index, is_fresh=is_fresh)
+        found = yield from mappings_of(index, is_fresh=is_fresh)
         checked, ready = self._checked.get(index, (None, None))
         if ready is not None and found is checked:
             return ready
@@ -191,14 +191,15 @@ class Scope:
         Raises:
             IndexNotReady: The index is missing, or there are several that keep different names.
         """
-        return fields_of(self._set_up((yield from _mappings(index))), given=self.fields)
+        return fields_of(self._set_up((yield from mappings_of(index))), given=self.fields)
 
     def _set_up(self, mappings: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         ready = {name: each for name, each in mappings.items() if is_set_up(each, given=self.fields)}
         return ready or mappings
 
 
-def _mappings(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
+def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
+    """Return the mappings of the indices behind a name, at least one; none is a forest."""
     if not isinstance(index, str):
         raise SettingError(
             f"the index is a {type(index).__name__}, not a string; separate several names by commas"

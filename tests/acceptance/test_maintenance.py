@@ -200,7 +200,9 @@ def test_both_ways(run: Run, es: Elasticsearch, elasticsearch_url: str, stored: 
     assert "has no fingerprint" in shown
 
 
-def test_what_cannot_be_shown(run: Run, elasticsearch_url: str, stored: tuple[str, str]) -> None:
+def test_what_cannot_be_shown(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, stored: tuple[str, str]
+) -> None:
     index, forest = stored
     for options, code, said in [
         ((), 2, "--id, --fingerprint or --root"),
@@ -215,7 +217,10 @@ def test_what_cannot_be_shown(run: Run, elasticsearch_url: str, stored: tuple[st
         refused = run("show", "--index", index, "--forest", forest, *options, url=elasticsearch_url)
         assert (refused.code, refused.out) == (code, ""), options
         assert said in refused.err, options
-    # Without the forest, the articles are shown all the same.
+    # Without the forest, the articles are shown all the same, but not with another one than theirs.
+    wrong = run("show", "--index", index, "--id", "1", "--forest", "none", url=elasticsearch_url)
+    assert (wrong.code, f"belongs to the forest {forest!r}, and not to 'none'" in wrong.err) == (3, True)
+    es.indices.put_mapping(index=index, meta={})
     rows = run("list", "--index", index, "--json", url=elasticsearch_url).json["rows"]
     first = next(row for row in rows if row["id"] != "short")
     shown = run(

@@ -28,7 +28,7 @@ from esdedup.elastic.requests import Requests
 from esdedup.forest.stories import EditKind
 from esdedup.maintenance import editor as desk
 from esdedup.maintenance.violations import ViolationKind
-from esdedup.reading.scope import Scope
+from esdedup.reading.clusters import ForestScope
 from tests.sample import articles
 from tests.support.names import new_names
 from tests.support.sidecar_process import running
@@ -192,7 +192,7 @@ def three_stories(newsroom: Newsroom) -> list[str]:
 def test_killed_at_any_request_the_next_edit_or_a_repair_completes_it(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     before = newsroom.stories()
-    scope = desk._Desk(forest=newsroom.forest, scope=Scope())
+    scope = ForestScope(given_forest=newsroom.forest)
     request = EditRequest(kind="merge", ids=(other,), to=one)
     for number in range(100):
         made = len(newsroom.editor.history(newsroom.index).edits)

@@ -13,7 +13,7 @@ from esdedup.elastic.requests import ReadClock, Request, Requests, Write
 from esdedup.elastic.stories import read_edits, story_values
 from esdedup.forest.stories import Edit, Stories
 from esdedup.maintenance import editor as desk
-from esdedup.reading.scope import Scope
+from esdedup.reading.clusters import ForestScope
 from tests.integration.test_editor import BY, Newsroom, newsroom, three_stories
 from tests.sample import articles
 from tests.support.names import new_names
@@ -50,7 +50,7 @@ def _only(request: Request) -> Requests[Any]:
 
 
 def making(newsroom: Newsroom, **wanted: Any) -> AtWork:
-    scope = desk._Desk(forest=newsroom.forest, scope=Scope())
+    scope = ForestScope(given_forest=newsroom.forest)
     request = wanted.pop("request", None) or EditRequest(**wanted)
     return AtWork(newsroom.es, desk.make_edit(scope, newsroom.index, request, by=BY))
 

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch, helpers
 from esdedup.ingest.adopt import Adoption
+from esdedup.ingest.migrate import Migration
 
-from esdedup import Dedup, Fields, IndexNotReady, Maintenance, Reader, SettingError
+from esdedup import Dedup, Editor, EditRequest, Fields, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.reading.search_form import words
 from tests.support.asgi import request
 from tests.support.between import Answer, Send, Sent, client_with
-from tests.support.forests import ARTICLES, TEXT, feed, in_both_lookups, roots
+from tests.support.forests import ARTICLES, TEXT, feed, in_both_lookups, nodes, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import running
 
@@ -477,5 +478,69 @@ def test_only_its_forest_takes_the_articles_of_an_index(
         answers = sidecar.enrich(*ARTICLES[:2], index=others)
     assert [each["error"]["status"] for each in answers] == [400, 400]
     assert [len(roots(es, index)) for index in (own, others, anyones)] == [4, 0, 4]
+    # It is nobody else's from now on.
+    assert es.indices.get_mapping(index=anyones)[anyones]["mappings"]["_meta"]["esdedup"]["forest"] == forest
     with Dedup(es, forest=other) as dedup:
         assert len(list(dedup.enrich([{"_index": others, **ARTICLES[0]}]))) == 1
+
+
+def test_all_take_the_forest_that_an_index_keeps(es: Elasticsearch, index_name: Names) -> None:
+    """It was set up without one, and keeps the one that took its first article."""
+    (index, forest), (small, other) = (
+        [index_name(name) for name in pair] for pair in (("news", "forest"), ("small", "other"))
+    )
+    for each, name, articles in ((index, forest, ARTICLES[:60]), (small, other, ARTICLES[60:62])):
+        with Dedup(es, forest=name) as dedup:
+            dedup.setup(each, editorial=True)
+            feed(es, dedup, each, articles)
+    ids = tuple(str(each["_id"]) for each in ARTICLES[:2])
+    merge = EditRequest(kind="merge", to=ids[0], ids=ids[1:])
+    before = nodes(es, forest)
+
+    def uses(name: str | None, of: str) -> dict[str, Callable[[], Any]]:
+        maintenance, reader = Maintenance(es, forest=name), Reader(es, forest=name)
+        return {
+            "verify": lambda: list(maintenance.verify([of])),
+            "repair": lambda: maintenance.repair([of]),
+            "stats": lambda: maintenance.stats([of]).nodes,
+            "boilerplate": lambda: maintenance.boilerplate([of]),
+            "texts": lambda: len(list(maintenance.texts([of]))),
+            "explain": lambda: maintenance.explain(of, *ids).forest,
+            "similar": lambda: reader.similar_to_text(of, str(ARTICLES[0]["text"])).root,
+            "reader's explain": lambda: reader.explain(of, *ids).forest,
+            "edit": lambda: Editor(es, forest=name).edit(of, merge, by="A. Chen").edit.number,
+            "history": lambda: Editor(es, forest=name).history(of),
+            "migrate": lambda: Migration(es, of, forest=name, to="elsewhere").forest,
+            "rebuild": lambda: maintenance.rebuild([of], replace=True),
+        }
+
+    for use in uses(forest, small).values():
+        with pytest.raises(IndexNotReady, match=f"{small!r} belongs to the forest {other!r}, and not to"):
+            use()
+    with pytest.raises(IndexNotReady, match="belong to several forests"):
+        Maintenance(es).rebuild([index, small], replace=True)
+    assert nodes(es, forest) == before
+    found = {name: use() for name, use in uses(None, index).items()}
+    assert (found["verify"], found["stats"], found["texts"], found["edit"]) == ([], len(before), 60, 1)
+    assert found["explain"] == found["reader's explain"] == found["migrate"] == forest
+    assert (found["similar"] is None, found["rebuild"]) == (False, len(before))
+    # One that keeps none, as older ones do, is not edited: the edit might go to another forest.
+    es.indices.put_mapping(index=index, meta={"esdedup": {"editorial": True}})
+    with pytest.raises(IndexNotReady, match="belongs to no forest"):
+        Editor(es, forest=other).edit(index, merge, by="A. Chen")
+    with pytest.raises(IndexNotReady, match="does not know"):
+        Dedup(es, forest=other).setup(index, editorial=True)
+    Dedup(es, forest=forest).setup(index, editorial=True)
+    assert Maintenance(es).forest_of([index]) == forest
+
+
+def test_an_index_that_a_template_makes_keeps_its_forest(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("daily"), index_name("forest")
+    es.indices.put_index_template(name=f"{index}-of", index_patterns=[f"{index}*"], template={"mappings": {}})
+    try:
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup_template(f"{index}-of")
+            feed(es, dedup, index, ARTICLES[:3])
+        assert Maintenance(es).forest_of([index]) == forest
+    finally:
+        es.indices.delete_index_template(name=f"{index}-of")

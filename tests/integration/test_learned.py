@@ -210,7 +210,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
     # Another forest, in several steps, by other owners; then as if in memory.
     for latest in (30, 12, 30):
         with Dedup(es, forest=other, batch_size=4) as dedup:
-            dedup.learn(Maintenance(es, forest=other).texts([index], latest=latest))
+            dedup.learn(Maintenance(es).texts([index], latest=latest))
     assert learned(es, other) == before
 
 

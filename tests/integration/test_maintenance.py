@@ -176,6 +176,9 @@ def test_articles_of_another_forest_are_refused_in_one_line(
         feed(es, dedup, others, [{"_id": str(at), "text": text} for at, text in enumerate(texts)])
     maintenance = Maintenance(es, forest=forest)
     before = nodes(es, forest)
+    for index in (own, others):
+        # As one that no version has fed which notes the forest.
+        es.indices.put_mapping(index=index, meta={})
     for use in (
         lambda: list(maintenance.verify([own, others])),
         lambda: maintenance.repair([own, others]),

@@ -174,7 +174,7 @@ def test_a_forest_that_was_deleted_is_missing_though_its_mapping_is_cached(answe
     article = {"hits": {"total": {"value": 1}, "hits": [hit]}}
     answers((200, article), (200, article), *3 * [(404, REFUSED)])
     with Elasticsearch(URL) as client:
-        scope = ForestScope(forest="forest", profile=CLASSIC)
+        scope = ForestScope(given_forest="forest", profile=CLASSIC)
         found = execute(client, explain_articles(scope, "news", "1", "1"), known=known)
     assert (found.forest_missing or "").startswith("there is no forest 'forest'")
     assert found.comparison.one.fingerprint == found.comparison.other.fingerprint

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from esdedup.elastic.stories import touched_since
 from esdedup.forest.stories import NO_STORIES, Edit, Stories, new_story, text_key
+from tests.support.story_model import Text, by_model
 
 # Texts with their roots: r1 is the text of a root, r1.a and r1.b of its leaves; ~x has no fingerprint.
-TEXTS = [
+TEXTS: list[Text] = [
     ("r1", "r1"),
     ("r1", "r1.a"),
     ("r1", "r1.b"),
@@ -20,26 +21,6 @@ TEXTS = [
     ("r3", "r3"),
     ("~x", None),
 ]
-
-
-def by_model(edits: list[Edit]) -> dict[tuple[str, str | None], str]:
-    """Return the stories of all texts, by doing to each what every edit says that was not undone."""
-    undone: set[int] = set()
-    for edit in reversed(edits):
-        if edit.undoes and edit.number not in undone:
-            undone.add(edit.undoes)
-    # Every name that a root or a split ever had, with the story that it stands for now.
-    names = {root: root for root, _ in TEXTS} | {edit.into: edit.into for edit in edits if edit.into}
-    own: dict[str, str] = {}
-    for edit in edits:
-        if edit.number in undone or edit.into is None:
-            continue
-        into = names[edit.into]
-        own |= dict.fromkeys(edit.texts, into)
-        merged = {names[each] for each in edit.stories}
-        names = {name: into if story in merged else story for name, story in names.items()}
-        own = {text: into if story in merged else story for text, story in own.items()}
-    return {(root, text): own.get(text or root, names[root]) for root, text in TEXTS}
 
 
 @st.composite
@@ -75,7 +56,7 @@ def edit_lists(draw: st.DrawFn) -> list[Edit]:
 @given(edit_lists())
 def test_stories_are_those_of_the_model(edits: list[Edit]) -> None:
     stories = Stories(edits)
-    assert {(root, text): stories.of(root, text) for root, text in TEXTS} == by_model(edits)
+    assert {(root, text): stories.of(root, text) for root, text in TEXTS} == by_model(edits, TEXTS)
 
 
 @given(edit_lists(), st.integers(0, 8))

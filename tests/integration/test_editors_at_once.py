@@ -9,7 +9,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, Editor, EditRequest, EsdedupError, ForestIncomplete, IndexNotReady, Maintenance
 from esdedup.elastic.execute import execute
-from esdedup.elastic.requests import ReadClock, Request, Requests, Write
+from esdedup.elastic.requests import ReadClock, ReadDocument, ReadMappings, Request, Requests, Write
 from esdedup.elastic.stories import read_edits, story_values
 from esdedup.forest.stories import Edit, Stories
 from esdedup.maintenance import editor as desk
@@ -84,38 +84,52 @@ def random_edit(random: Random, newsroom: Newsroom, made: int) -> AtWork:
     return making(newsroom, kind="move" if kind == "move" else "merge", ids=(one,), to=other)
 
 
-@pytest.mark.parametrize("are_killed", [False, True])
-def test_articles_have_the_latest_edits_however_editors_interleave(
-    newsroom: Newsroom, are_killed: bool
-) -> None:
-    three_stories(newsroom)
-    # Unless some are killed, all of it counts as settled at once.
-    step_ms = 1 if are_killed else 1_000_000
-    for seed in range(8):
-        random = Random(f"{seed} {are_killed}")
+def test_an_editor_held_up_at_any_request_spoils_nothing(newsroom: Newsroom) -> None:
+    one, other, third = three_stories(newsroom)
+    for held_at in range(100):
         made = len(newsroom.editor.history(newsroom.index).edits)
-        editors = [random_edit(random, newsroom, made) for _ in range(3)]
-        if are_killed:
-            copied = random.choice(sorted(newsroom.documents().items()))
-            editors.append(AtWork(newsroom.es, arriving(newsroom, f"late-{seed}", copied[1])))
-        now_ms, held_up = made * 10_000_000, 0
-        while any(each.next for each in editors):
-            # One goes on for long while others wait.
-            if random.random() < 0.15:
-                held_up = random.randrange(4)
-            going = [each for at, each in enumerate(editors) if each.next and at != held_up]
-            now_ms += step_ms
-            one = random.choice(going or [each for each in editors if each.next])
+        late = making(newsroom, kind="merge", ids=(other,), to=one)
+        late.until(keeps_edit)
+        # Reading alone cannot spoil anything that the request after it does not.
+        for _ in range(held_at):
+            late.step(0)
+            late.until(lambda request: not isinstance(request, (ReadClock, ReadDocument, ReadMappings)))
+        if late.next is None:
+            break
+        quick = making(newsroom, kind="merge", ids=(third,), to=other)
+        if held_at:
+            quick = making(newsroom, kind="undo", undoes=made + 1)
+        # By this clock, all that was said counts as settled at once.
+        while quick.next:
+            quick.step(10**12)
+        while late.next:
+            late.step(10**12)
+        assert newsroom.stories() == expected(newsroom), held_at
+        if not held_at:
+            newsroom.edit("undo", undoes=1)
+            newsroom.edit("undo", undoes=2)
+    assert held_at > 5
+    assert not newsroom.violations()
+
+
+def test_the_next_edit_completes_what_killed_editors_left(newsroom: Newsroom) -> None:
+    three_stories(newsroom)
+    for seed in range(8):
+        random = Random(seed)
+        made = len(newsroom.editor.history(newsroom.index).edits)
+        workers = [random_edit(random, newsroom, made) for _ in range(3)]
+        copied = random.choice(sorted(newsroom.documents().items()))
+        workers.append(AtWork(newsroom.es, arriving(newsroom, f"late-{seed}", copied[1])))
+        while any(each.next for each in workers):
+            one = random.choice([each for each in workers if each.next])
             try:
-                one.step(now_ms)
+                one.step(made)
             except EsdedupError:
                 one.next = None
-            if are_killed and random.random() < 0.02:
-                editors.remove(one)
-        if are_killed:
-            # The next edit completes what was left.
-            for last in newsroom.editor.history(newsroom.index).edits[-1:]:
-                newsroom.edit("undo", undoes=last.number)
+            if random.random() < 0.02:
+                workers.remove(one)
+        for last in newsroom.editor.history(newsroom.index).edits[-1:]:
+            newsroom.edit("undo", undoes=last.number)
         assert newsroom.stories() == expected(newsroom), seed
     assert not newsroom.violations()
 

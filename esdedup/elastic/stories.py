@@ -24,7 +24,7 @@ from esdedup.forest.stories import NO_STORIES, Edit, Stories
 
 # How far the articles of each index have followed. Once it had the edits as well, which count first.
 _SETTLED_ID = "~edits"
-_EDITS_AT_ONCE = 200
+_EDITS_AT_ONCE = 500
 # Elasticsearch takes 65,536 terms.
 _MOST_KEYS = 30_000
 # By then, an article that got its story before an edit is in its index.

@@ -232,7 +232,8 @@ class Newsroom:
         self._sidecars[at] = self._sidecar(at)
 
     def _stop(self) -> None:
-        one = self._chance.choice([*self._editors, *self._sidecars])
+        everybody: list[EditorProcess | SidecarProcess] = [*self._editors, *self._sidecars]
+        one = self._chance.choice(everybody)
         self.counts[f"{'editors' if isinstance(one, EditorProcess) else 'sidecars'} stopped for a while"] += 1
         with self._stopped(one.process):
             time.sleep(self._chance.uniform(0.5, _LONGEST_STOP_S))

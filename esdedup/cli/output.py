@@ -281,7 +281,8 @@ def excerpt_lines(page: StoryPage) -> list[str]:
 
 
 def _left_out_indices(names: Sequence[str]) -> list[str]:
-    return [f"left out, since it was not set up: {name}; `esdedup setup {name}` sets it up" for name in names]
+    said = "left out, since it was not set up: {0}; `esdedup setup {0}` sets it up, unless it is a forest"
+    return [said.format(name) for name in names]
 
 
 def _named(article: Article) -> str:

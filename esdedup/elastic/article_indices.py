@@ -29,7 +29,6 @@ from esdedup.elastic.mappings import (
     missing_properties,
     next_object,
     objects_of,
-    refuse_forests,
     refuse_unusable,
     refuse_unusable_own,
     require_kept,
@@ -46,8 +45,6 @@ from esdedup.likely_fields import fields_not_found
 log = logging.getLogger("esdedup")
 
 _BEGINNING_S = 2.0
-# What the server adds to a template, and does not take back.
-_DATES = ("created_date", "modified_date")
 
 
 class Articles:
@@ -72,31 +69,27 @@ class Articles:
     ) -> bool:
         """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
-        The index keeps the names of its articles' fields, for those who read it or write to it. Of these
-        fields, one that is mapped keeps its mapping, the others get one. Arguments and errors are those of
-        `Dedup.setup`; returns whether the index was created.
+        The index keeps the names of its articles' fields. Of these, one that is mapped keeps its mapping, the
+        others get one. Arguments, errors and result are those of `Dedup.setup`.
         """
         check_index_name(index)
         if forest is not None:
             check_index_name(forest)
-        if language is not None:
-            analyzer_of(language)
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
             raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
         with translated(f"set up the index {index!r}", index=index):
-            found = self._indices(index)
-            mappings = _mappings(found)
-            known = mappings or self._from_templates(index)
-            refuse_forests(known)
-            fields = fields_of(known, given=self._fields)
-            if is_editorial:
-                fields = editorial(fields, is_editorial=True)
-                if route_by_root or any(map(is_routed_by_root, mappings.values())):
-                    raise SettingError(
-                        "an index that is routed by root cannot have stories: they cross shards"
-                    )
-            refuse_unusable(known, fields)
-            if not mappings:
+            while True:
+                found = self._indices(index)
+                mappings = _mappings(found)
+                known = mappings or self._from_templates(index)
+                fields = fields_of(known, given=self._fields)
+                if is_editorial:
+                    fields = editorial(fields, is_editorial=True)
+                    if route_by_root or any(map(is_routed_by_root, mappings.values())):
+                        raise SettingError("an index routed by root cannot have stories: they cross shards")
+                refuse_unusable(known, fields)
+                if mappings:
+                    break
                 body = article_index(
                     fields, shards=shards, route_by_root=route_by_root, language=language, forest=forest
                 )
@@ -105,24 +98,13 @@ class Articles:
                 except ApiError as error:
                     _refuse_missing_analyzer(error, language)
                     if "data stream" in reason(error):
-                        raise IndexNotReady(
-                            f"{index!r} will be a data stream, by its template: set that up, with --template "
-                            "or `Dedup.setup_template`; the first article then makes the stream",
-                            index=index,
-                            status=400,
-                        ) from error
+                        why = f"{index!r} will be a data stream: set its template up (`setup --template`)"
+                        raise IndexNotReady(why, index=index, status=400) from error
+                    # Another process may have been faster: check what it made.
                     if error.error != "resource_already_exists_exception":
                         raise
-                    # Another process was faster: check what it made.
-                    return self.setup(
-                        index,
-                        shards=shards,
-                        route_by_root=route_by_root,
-                        language=language,
-                        forest=forest,
-                        is_editorial=is_editorial,
-                    )
-                return True
+                else:
+                    return True
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
                 refuse_closed(name, each)
@@ -175,7 +157,8 @@ class Articles:
             own = template.setdefault("template", {}).setdefault("mappings", {})
             own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields)
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
-            put(name=name, body={key: each for key, each in template.items() if not key.startswith(_DATES)})
+            # The server adds dates, and does not take them back.
+            put(name=name, body={key: each for key, each in template.items() if "_date" not in key})
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
         missing = missing_properties(mapping, fields)
@@ -286,8 +269,7 @@ class Articles:
         if {each.get("data_stream") for each in found.values()} == {alias}:
             (stream,) = self._client.indices.get_data_stream(name=alias)["data_streams"]
             return str(stream["indices"][-1]["index_name"])
-        aliases = self._client.indices.get_alias(name=alias)
-        for name, each in aliases.items():
+        for name, each in self._client.indices.get_alias(name=alias).items():
             if each["aliases"].get(alias, {}).get("is_write_index"):
                 return str(name)
         raise IndexNotReady(
@@ -302,9 +284,8 @@ class Articles:
             return {}
 
     def _from_templates(self, index: str) -> dict[str, dict[str, Any]]:
-        """Return the mapping that templates would give a new index; none if no template applies to it."""
+        """Return the mapping, perhaps empty, that templates give a new index; none if none applies to it."""
         template = self._client.indices.simulate_index_template(name=index).get("template")
-        # One of settings or aliases alone has no mapping.
         return {} if template is None else {index: template.get("mappings", {})}
 
 

@@ -106,10 +106,9 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
         )
         return IndexBlocked(f"{message} {action}; then run this again", status=status, index=index)
     if is_closed(body):
-        closed = _cause(body).get("index", index)  # the request may have named an alias
-        return IndexNotReady(
-            f"cannot {task}: the index {closed!r} is closed: open it first", status=status, index=closed
-        )
+        index = _cause(body).get("index", index)  # the request may have named an alias
+        message = f"cannot {task}: the index {index!r} is closed"
+        return IndexNotReady(f"{message}: open it first", status=status, index=index)
     if FULL in str(body):
         advice = "raise `index.mapping.total_fields.limit`, a setting of the index or its template"
         return IndexNotReady(f"{message}: too many fields; {advice}", status=status, index=index)

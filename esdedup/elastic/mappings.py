@@ -5,7 +5,7 @@ import fnmatch
 import itertools
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from importlib import resources
 from typing import Any
 
@@ -111,9 +111,8 @@ def objects_of(mapping: dict[str, Any]) -> list[str]:
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
     """Return whether the articles of an index with that mapping are routed by their roots."""
-    return (
-        mapping.get("_routing", {}).get("required") is True and _kept(mapping).get("routed_by_root") is True
-    )
+    is_kept = _kept(mapping).get("routed_by_root") is True
+    return is_kept and mapping.get("_routing", {}).get("required") is True
 
 
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
@@ -164,8 +163,9 @@ def is_editorial(mapping: dict[str, Any]) -> bool:
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
-    """Return whether an index maps what esdedup writes, under the names given, or else its own."""
-    return is_mapped(mapping, (given or kept_fields(mapping) or Fields()).root)
+    """Return whether an index, no forest, maps what esdedup writes, by the names given, or else its own."""
+    root = (given or kept_fields(mapping) or Fields()).root
+    return "format" not in _kept(mapping) and is_mapped(mapping, root)
 
 
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
@@ -226,7 +226,6 @@ _WITHOUT_WORDS = frozenset(
 )
 # Types of fields that hold no single value, such as the name of a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
-# Wherever it is in a mapping: in fields of objects, and in dynamic templates.
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
 
 
@@ -278,16 +277,25 @@ def article_index(
     fields that an index may have, or give a field a type that keeps other articles out. The mapping records
     the other arguments, but for `shards`; None: the server's default. See `Articles.setup`.
     """
-    mapping: dict[str, Any] = {"dynamic": False, "_meta": {"esdedup": {}}}
-    kept = mapping["_meta"]["esdedup"]
-    if language is not None:
-        kept["language"] = code_of(language)
+    kept: dict[str, Any] = {} if language is None else {"language": code_of(language)}
+    mapping: dict[str, Any] = {"dynamic": False, "_meta": {"esdedup": kept}}
     if route_by_root:
         mapping["_routing"] = {"required": True}
         kept["routed_by_root"] = True
     mapping["properties"] = missing_properties(mapping, fields)
     mapping["_meta"] = meta_with_fields(mapping, fields, forest=forest)
     return {"mappings": mapping} | ({} if shards is None else {"settings": {"number_of_shards": shards}})
+
+
+def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return which of some index templates, as Elasticsearch lists them, makes an index of that name."""
+    found = [
+        each
+        for each in templates
+        for pattern in each["index_template"]["index_patterns"]
+        if fnmatch.fnmatchcase(name, pattern)
+    ]
+    return max(found, key=lambda each: each["index_template"].get("priority", 0), default=None)
 
 
 def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
@@ -321,7 +329,7 @@ def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
     for index, mapping in mappings.items():
         if _kept(mapping).get("format") is not None:
             raise IndexNotReady(
-                f"the index {index!r} is a forest, which holds no articles: name an index of articles",
+                f"the index {index!r} is a forest, which holds no articles: leave it out, as 'a*,-{index}'",
                 index=index,
             )
 

@@ -16,7 +16,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.fence import Fence
-from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.index import ForestIndex, refuse_templates
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
 from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
@@ -244,6 +244,7 @@ class Rebuild:
             if index.meta.profile == meta.profile and not index.meta.rebuilding:
                 # A forest that was made anew after it was lost may have few of its articles' nodes.
                 self.records.refuse_others_articles(index, most_known=0.0)
+            refuse_templates(self.client, self.name)
             # Take its lease first: otherwise its owner could write into the new forest through the alias.
             former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
             with former.released_on_error():

@@ -154,7 +154,7 @@ class Scope:
     )
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
-        """Check the indices behind a name; those that nobody has set up are left out.
+        """Check the indices behind a name; those that nobody has set up, such as a forest, are left out.
 
         With `is_fresh`, mappings are read anew; else they may be some seconds old.
         """
@@ -191,7 +191,9 @@ class Scope:
         Raises:
             IndexNotReady: The index is missing, or there are several that keep different names.
         """
-        return fields_of(self._set_up((yield from mappings_of(index))), given=self.fields)
+        mappings = yield from mappings_of(index)
+        refuse_forests(mappings)
+        return fields_of(self._set_up(mappings), given=self.fields)
 
     def _set_up(self, mappings: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         ready = {name: each for name, each in mappings.items() if is_set_up(each, given=self.fields)}
@@ -199,7 +201,7 @@ class Scope:
 
 
 def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
-    """Return the mappings of the indices behind a name, at least one; none is a forest."""
+    """Return the mappings of the indices behind a name, at least one."""
     if not isinstance(index, str):
         raise SettingError(
             f"the index is a {type(index).__name__}, not a string; separate several names by commas"
@@ -209,7 +211,6 @@ def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dic
     mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index, is_fresh=is_fresh)
     if not mappings:
         raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
-    refuse_forests(mappings)
     return mappings
 
 

@@ -206,6 +206,74 @@ def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Name
     assert "dedup" not in es.indices.get_mapping(index=forest)[forest]["mappings"]["properties"]
 
 
+@pytest.mark.parametrize(
+    ("says", "body"),
+    [
+        ("news", {"template": {"aliases": {"news": {}}}}),
+        ("esdedup", {"template": {"mappings": {"_meta": {"esdedup": {"fields": {}, "forest": "a"}}}}}),
+        ("_source", {"composed_of": ["part"]}),
+        ("default_pipeline", {"template": {"settings": {"default_pipeline": "none"}}}),
+        ("_data_stream_timestamp", {"data_stream": {}}),
+    ],
+)
+def test_a_template_that_harms_a_forest_is_named(
+    es: Elasticsearch, index_name: Names, says: str, body: dict[str, Any]
+) -> None:
+    index, forest = index_name("articles"), index_name("matched")
+    name, part = f"{forest}-of", f"{forest}-part"
+    source = {"_source": {"enabled": False}}
+    es.cluster.put_component_template(name=part, template={"mappings": source})
+    body = body | ({"composed_of": [part]} if "composed_of" in body else {})
+    harmless: dict[str, Any] = {
+        "template": {"settings": {"number_of_replicas": 0}, "mappings": {"dynamic": False}}
+    }
+    actions = [{"_index": index, "_id": "1", "text": TEXT}]
+    try:
+        es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **body)
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            with pytest.raises(IndexNotReady, match=f"template '{name}' would give the forest .*{says}"):
+                list(dedup.enrich(actions))
+            assert not es.indices.exists(index=forest)
+            es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **harmless)
+            helpers.bulk(es, dedup.enrich(actions), refresh=True)
+        # Nor is one replaced that could not be made again.
+        es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **body)
+        maintenance = Maintenance(es, forest=forest)
+        with pytest.raises(IndexNotReady, match="would give the forest"):
+            maintenance.rebuild([index], replace=True)
+        assert not list(maintenance.verify([index]))
+    finally:
+        es.options(ignore_status=404).indices.delete_index_template(name=name)
+        es.cluster.delete_component_template(name=part)
+
+
+def test_a_forest_behind_the_name_of_articles_is_left_out(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("behind"), index_name("behind-forest")
+    alias, pattern = f"{index}-alias", f"{index},{forest}*"
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:5])
+    # As a template did that was set up: the metadata and fields of articles, and their alias.
+    found = es.indices.get_mapping(index=f"{index},{forest}")
+    meta = {
+        "esdedup": {**found[forest]["mappings"]["_meta"]["esdedup"], "fields": dataclasses.asdict(Fields())}
+    }
+    properties = {"dedup": found[index]["mappings"]["properties"]["dedup"]}
+    es.indices.put_mapping(index=forest, meta=meta, properties=properties)
+    es.indices.put_alias(index=[index, forest], name=alias)
+    for name in (alias, pattern):
+        page = Reader(es).list(name, size=5)
+        assert (page.total_articles, page.not_set_up) == (5, (forest,))
+    maintenance = Maintenance(es, forest=forest)
+    for refused in (lambda name: list(maintenance.verify([name])), lambda name: Adoption(es, name)):
+        with pytest.raises(IndexNotReady, match=f"'{forest}' is a forest, .*leave it out, as 'a.,-{forest}'"):
+            refused(pattern)
+        refused(f"{pattern},-{forest}")
+    with Dedup(es, forest=forest) as dedup:
+        assert [*dedup.enrich([{"_index": index, "_id": "x", "text": ARTICLES[0]["text"]}])]
+
+
 def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> None:
     import json
     from pathlib import Path

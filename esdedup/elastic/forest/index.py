@@ -17,16 +17,20 @@ from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomple
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.elastic.mappings import forest_index
+from esdedup.elastic.mappings import forest_index, template_of
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.patience import patient, retry_while_refused
 from esdedup.elastic.requests import Query, Requests
-from esdedup.errors import ForestMismatch, ForestMissing, ServerBusy, ServerError
+from esdedup.errors import ForestMismatch, ForestMissing, IndexNotReady, ServerBusy, ServerError
 from esdedup.fingerprint.profile import Profile
 
 log = logging.getLogger("esdedup")
 
 _Result = TypeVar("_Result")
+
+# With these in its mapping or settings, a forest is taken for another index, or loses what is written.
+_HARMFUL = {"_data_stream_timestamp", "_routing", "_source", "enabled", "esdedup"}
+_HARMFUL |= {"blocks", "default_pipeline", "final_pipeline", "lifecycle", "mode", "sort", "translog"}
 
 
 class ForestIndex:
@@ -94,6 +98,7 @@ class ForestIndex:
         client = patient(client)
         found = execute(client, read_meta(name))
         if found is None:
+            refuse_templates(client, name)
             with translated(f"make the forest {name!r}", index=name):
                 body = forest_index(meta=dataclasses.asdict(meta))
                 try:
@@ -135,8 +140,7 @@ class ForestIndex:
         """Return what tells this index from others that have had its name, or will have it."""
         with translated(f"find the forest {self.name!r}", index=self.name):
             answer = self.client.indices.get(index=self.name, features="settings")
-        (found,) = answer.values()
-        return str(found["settings"]["index"]["uuid"])
+        return str(next(iter(answer.values()))["settings"]["index"]["uuid"])
 
     def size_bytes(self) -> int:
         """Return the space that the index takes on disk, without replicas."""
@@ -184,3 +188,19 @@ class ForestIndex:
         """Delete the index, with everything in it."""
         with translated(f"delete the forest {self.name!r}", index=self.name):
             self.client.options(ignore_status=404).indices.delete(index=self.name)
+
+
+def refuse_templates(client: Elasticsearch, name: str) -> None:
+    """Make sure that no index template would give a forest of that name aliases, or what harms it."""
+    asking = client.options(ignore_status=HTTPStatus.FORBIDDEN).indices
+    with translated(f"try the name of the forest {name!r}", index=name):
+        given = asking.simulate_index_template(name=name).get("template", {})
+        found = template_of(name, asking.get_index_template().get("index_templates", []))
+    mapping, settings = given.get("mappings", {}), given.get("settings", {}).get("index", {})
+    harmful = _HARMFUL.intersection([*mapping, *mapping.get("_meta", ()), *settings])
+    if added := [*given.get("aliases", ()), *sorted(harmful)]:
+        raise IndexNotReady(
+            f"the template {found and found['name']!r} would give the forest {name!r} {', '.join(added)}: "
+            "choose another name, narrow its patterns, or put an empty one of higher priority for that name",
+            index=name,
+        )

@@ -52,7 +52,8 @@ class Meta:
     def read(cls, values: dict[str, Any]) -> "Meta":
         """Read what `dataclasses.asdict` wrote."""
         agreement = Agreement(**values["agreement"]) if values["agreement"] else None
-        return cls(**values | {"agreement": agreement})
+        own = values.keys() & {each.name for each in dataclasses.fields(cls)}  # a template may add others
+        return cls(**{name: values[name] for name in own} | {"agreement": agreement})
 
     @property
     def is_log(self) -> bool:

@@ -1,7 +1,8 @@
 """Enriches articles in the indices where they are, whatever others write meanwhile."""
 
 import collections
-import fnmatch
+import json
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
@@ -17,7 +18,8 @@ from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
-from esdedup.elastic.mappings import is_routed_by_root, refuse_forests
+from esdedup.elastic.mappings import is_routed_by_root, kept_fields, refuse_forests, template_of
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, SettingError
@@ -26,6 +28,13 @@ from esdedup.forest import Assignment
 
 Hit = dict[str, Any]
 
+log = logging.getLogger("esdedup")
+
+_TOO_WIDE = (
+    "the index template %s makes other indices too, such as %s, so it stays as it is. For one that makes "
+    "these alone: curl -X PUT $ELASTICSEARCH_URL/_index_template/%s-esdedup -H Content-Type:application/json "
+    "-d '%s' && esdedup setup %s-esdedup --template%s"
+)
 _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
 # Of an update: the article was written or deleted since it was read.
@@ -155,25 +164,31 @@ class InPlace:
         )
 
     def _templates(self, indices: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-        """Return the index templates that make such indices; none that Elasticsearch manages."""
+        """Return the index templates that make such indices alone; none that Elasticsearch manages."""
         # Of a data stream's index, those of the stream.
         names = {each.get("data_stream", name) for name, each in indices.items()}
-        client = patient(self._client).options(ignore_status=403)
+        client, found = patient(self._client).options(ignore_status=403).indices, []
         with translated(f"read the templates of {self._index!r}"):
-            templates = client.indices.get_index_template().get("index_templates", [])
-        found = set()
-        for name in names:
-            matching = [
-                each
-                for each in templates
-                if any(fnmatch.fnmatchcase(name, one) for one in each["index_template"]["index_patterns"])
-            ]
-            strongest = max(
-                matching, key=lambda each: each["index_template"].get("priority", 0), default=None
-            )
-            if strongest and not strongest["index_template"].get("_meta", {}).get("managed"):
-                found.add(strongest["name"])
-        return tuple(sorted(found))
+            templates = client.get_index_template().get("index_templates", [])
+            making = {each["name"]: each for name in names if (each := template_of(name, templates))}
+            for name, one in sorted(making.items()):
+                body = one["index_template"]
+                if body.get("_meta", {}).get("managed"):
+                    continue
+                there = client.get_alias(index=body["index_patterns"], ignore_unavailable=True)
+                made = {it for it in (DEFAULT_FOREST, *there, *names) if template_of(it, templates) is one}
+                others = made - names - indices.keys()
+                if not others or kept_fields(body.get("template", {}).get("mappings", {})):
+                    found.append(name)
+                    continue
+                # Up to the first digit of a date or number at their end.
+                patterns = {each[: len(each.rstrip("0123456789._-")) + 2] + "*" for each in made & names}
+                put = {key: each for key, each in body.items() if "_date" not in key}
+                put |= {"index_patterns": sorted(patterns), "priority": body.get("priority", 0) + 1}
+                quoted = json.dumps(put).replace("'", r"\u0027")
+                own = "".join(f" --{role}-field {it}" for role, it in vars(self.fields).items() if it)
+                log.warning(_TOO_WIDE, name, min(others), name, quoted, name, own)
+        return tuple(found)
 
     def _hits(self, query: Query, *sort: Query) -> Iterator[Hit]:
         """Yield what matches, in an order, but for what has failed."""

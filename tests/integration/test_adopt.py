@@ -1,5 +1,8 @@
 """Articles that are in indices already get their roots there, whatever happens meanwhile."""
 
+import fnmatch
+import json
+import shlex
 import subprocess
 import sys
 import threading
@@ -136,6 +139,47 @@ def test_indices_that_templates_make_later_have_the_fields(es: Elasticsearch, in
         es.options(ignore_status=404).indices.delete(index=f"{first}-later")
         for name in ("weaker", "stronger", "managed"):
             es.options(ignore_status=404).indices.delete_index_template(name=f"{first}-{name}")
+
+
+def test_a_template_of_other_indices_stays_as_it_is(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, later, other = index_name("wide-2026"), index_name("wide-later"), index_name("wide-other")
+    helpers.bulk(es, [{"_index": index, **each} for each in ARTICLES[:3]], refresh=True)
+    es.indices.create(index=other)
+    name = f"{index}-of"
+    es.indices.put_index_template(
+        name=name, index_patterns=[index, later, other], priority=3, template={"aliases": {f"{name}'s": {}}}
+    )
+    before = es.indices.get_index_template(name=name)
+    try:
+        adoption = Adoption(es, index, fields=OWN)
+        with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
+            adoption.run(dedup)
+        assert (adoption.templates, adoption.summary.enriched) == ((), 3)
+        assert es.indices.get_index_template(name=name) == before
+        (told,) = (each.getMessage() for each in caplog.records if "makes other indices too" in each.msg)
+        assert f"such as {other}" in told
+        # What is proposed has its contents, and is taken by the next run.
+        command = shlex.split(told.partition("alone: ")[2])
+        put = json.loads(command[command.index("-d") + 1])
+        assert put["priority"] == 4
+        assert put["template"] == before["index_templates"][0]["index_template"]["template"]
+        assert all(fnmatch.fnmatchcase(index, each) for each in put["index_patterns"])
+        es.indices.put_index_template(name=f"{name}-esdedup", body=put | {"index_patterns": [index, later]})
+        setting_up = command[command.index("&&") + 1 :]
+        assert setting_up[:4] == ["esdedup", "setup", f"{name}-esdedup", "--template"]
+        assert setting_up[setting_up.index("--text-field") + 1] == "body"
+        assert Adoption(es, index, fields=OWN).templates == (f"{name}-esdedup",)
+        Dedup(es, fields=OWN).setup_template(f"{name}-esdedup")
+        assert Dedup(es).require_ready(later) == OWN
+        # The forest of all who name none is such an index, too.
+        es.indices.delete(index=other)
+        es.indices.put_index_template(name=name, index_patterns=[index, "*dedup-fores*"], priority=5)
+        assert Adoption(es, index, fields=OWN).templates == ()
+    finally:
+        for each in (name, f"{name}-esdedup"):
+            es.options(ignore_status=404).indices.delete_index_template(name=each)
 
 
 def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:

@@ -144,6 +144,24 @@ def test_the_order_by_sources_reads_on_until_it_is_proved(corpus: Corpus, es: El
     assert not page.order_exact
 
 
+def test_the_order_by_sources_of_lone_articles_is_proved_at_once(
+    es: Elasticsearch, index_name: Callable[[str], str]
+) -> None:
+    index = index_name("lone")
+    Dedup(es).setup(index)
+    actions = (
+        {"_index": index, "_id": str(number), "_source": {"source": "s", "dedup": dedup}}
+        for number in range(40)
+        for dedup in [{"root": f"{number:02}", "seq": number, "published": number}]
+    )
+    helpers.bulk(es, actions, refresh=True)
+    # No more than the first 10 roots are asked for.
+    tuning = Tuning(first_roots=10, max_roots=10)
+    for least, expected in ((0, ["00", "01", "02"]), (2, [])):
+        page = list_tuned(es, tuning, index, sort="sources-desc", size=3, min_sources=least)
+        assert ([row.root for row in page.rows], page.order_exact) == (expected, True)
+
+
 def test_rising_clusters_are_those_with_the_most_recent_articles(
     es: Elasticsearch, read: Read, index_name: Callable[[str], str]
 ) -> None:

@@ -365,7 +365,7 @@ def load(options: Mapping[str, Any]) -> Settings:
         settings = Settings(**options)
     except ValidationError as error:
         raise SettingError("\n".join(messages(Settings, error, options))) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingError(
             f"the file that {names_of(Settings, 'config')} names cannot be read, or is not TOML: {error}"
         ) from error

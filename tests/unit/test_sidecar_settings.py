@@ -204,6 +204,11 @@ def test_a_file_in_another_encoding_is_refused(loaded: Load, tmp_path: Path) -> 
         loaded({"config": str(tmp_path / "sidecar.toml")})
 
 
+def test_a_file_nested_too_deeply_is_refused(loaded: Load) -> None:
+    with pytest.raises(SettingError, match="is not TOML: maximum recursion depth"):
+        loaded(file=f"port = {'[' * 50_000}{']' * 50_000}")
+
+
 def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Load) -> None:
     with pytest.raises(SettingError, match="enableServiceLinks: false"):
         loaded(ESDEDUP_SIDECAR_PORT="tcp://10.0.0.1:9500")

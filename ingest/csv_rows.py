@@ -3,7 +3,7 @@
 import collections
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 # A line with its number.
 _Line = tuple[int, bytes]
@@ -44,12 +44,12 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def rows(
-    lines: Iterator[_Line], names: list[str], delimiter: str, *, max_bytes: int
+    lines: Iterator[_Line], names: list[str], delimiter: str, *, max_bytes: int, skip: Callable[[], None]
 ) -> Iterator[tuple[int, dict[str, str] | str, int]]:
     """Yield the rows that follow the header as articles, or the reason why one is not an article.
 
     Each comes with the number of its first line and its size in bytes. Empty cells are fields that the
-    article lacks, and columns without a name are left out. Empty lines are skipped.
+    article lacks, and columns without a name are left out. Empty lines are skipped; `skip` skips more.
 
     If a quote is not closed, or closed in the middle of a cell, the lines after it are read again as rows of
     their own, provided that they look like rows; else they are rejected together with it.
@@ -73,6 +73,8 @@ def rows(
             if not (delimiter == "\t" and _are_rows(row.lines[1:], names, delimiter)):
                 if cells:
                     yield row.lines[0][0], _article(cells, names, row.lines), row.size_bytes
+                elif not again:
+                    skip()
                 continue
             # Texts hardly ever contain tabs.
             reason, rejected = "has a quote that is closed in another row", row.lines

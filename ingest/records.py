@@ -42,6 +42,7 @@ _WIDE_MARKS = {
 _RECOGNISED_BYTES = 64
 # An array of objects, which stand on this line or the next.
 _BEGINS_ARRAY = re.compile(rb"\s*\[\s*([{\]]|$)")
+_EMPTY_LINES = re.compile(rb"(?:\r?\n)++")
 _OUTSIDE_STRINGS = re.compile(rb'[\[\]{}",]')
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -148,7 +149,7 @@ class NumberedLines:
         is_at_end_of_line: Whether that line was read to its end.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: io.BufferedReader) -> None:
         self.number = 0
         self.is_at_end_of_line = True
         self._stream = stream
@@ -159,6 +160,11 @@ class NumberedLines:
         self.number += self.is_at_end_of_line and bool(line)
         self.is_at_end_of_line = line.endswith(b"\n")
         return line
+
+    def skip_empty(self) -> None:
+        """Skip empty lines, many at once: a small compressed file may have hundreds of millions."""
+        while self.is_at_end_of_line and (found := _EMPTY_LINES.match(self._stream.peek(1))):
+            self.number += self._stream.read(found.end()).count(b"\n")
 
     def whole(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
         """Yield each line with its number; of one that is longer than that, a byte more."""
@@ -188,9 +194,11 @@ def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleReject
     number, line = next(numbered, (1, b""))
     line = line.removeprefix(codecs.BOM_UTF8)
     while line and not line.strip():
+        lines.skip_empty()
         number, line = next(numbered, (number, b""))
     if header := csv_rows.header(line):
-        for number, row, size_bytes in csv_rows.rows(numbered, *header, max_bytes=MAX_ARTICLE_BYTES):
+        rows = csv_rows.rows(numbered, *header, max_bytes=MAX_ARTICLE_BYTES, skip=lines.skip_empty)
+        for number, row, size_bytes in rows:
             place = f"{name}:{number}"
             if isinstance(row, str):
                 yield ArticleRejected(place, row)
@@ -205,6 +213,8 @@ def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleReject
     for number, line in numbered:
         if line.strip():
             yield _record(line if len(line) <= MAX_ARTICLE_BYTES else None, f"{name}:{number}")
+        else:
+            lines.skip_empty()
 
 
 def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
@@ -241,6 +251,7 @@ def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | 
         yield from splitter.split(line, lines.number)
         if splitter.has_ended and lines.is_at_end_of_line:
             break
+        lines.skip_empty()
         line = lines.read()
         if not line:
             break

@@ -248,6 +248,36 @@ def places(found: list[Record | ArticleRejected]) -> list[int]:
     return [int(name.rpartition(":")[2]) for name in names]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize(
+    ("before", "between", "after"),
+    [
+        (b'{"id": "a"}', b'{"id": "b"}', b""),
+        (b"id,x\na,1", b'"b","1\n\n\n2"', b""),
+        (b'[{"id": "a"},', b'{"id": "b"}', b"]"),
+    ],
+    ids=["lines", "csv", "array"],
+)
+def test_a_million_empty_lines_are_skipped_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes, between: bytes, after: bytes, end: bytes
+) -> None:
+    read, read_one_by_one = records.NumberedLines.read, 0
+
+    def counted(lines: records.NumberedLines, *most: int) -> bytes:
+        nonlocal read_one_by_one
+        read_one_by_one += 1
+        return read(lines, *most)
+
+    monkeypatch.setattr(records.NumberedLines, "read", counted)
+    many = end * 1_000_000
+    found = records_of(tmp_path / "a", gzip.compress(many + before + many + between + many + after, 1))
+    assert [each["id"] for each in fields(found)] == ["a", "b"]  # type: ignore[index]
+    extra = before.count(b"\n")
+    assert places(found) == [1_000_001 + extra, 2_000_001 + extra]
+    assert fields(found)[1].get("x") in (None, "1\n\n\n2")  # type: ignore[attr-defined]
+    assert read_one_by_one < 3_000
+
+
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     articles=st.lists(st.dictionaries(st.text('a"]}', max_size=3), VALUES, max_size=3), max_size=5),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from esdedup.cli import options, output
+from esdedup.cli.background_sidecar import stop_sidecar
 from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import say
 from esdedup.errors import NodeError
@@ -68,11 +69,14 @@ def start(
 
 @command("stop", example="esdedup node stop", app=app)
 def stop(*, data: Data = None, json: options.Json = False) -> None:
-    """Stop Elasticsearch; its data are kept."""
+    """Stop Elasticsearch, and a sidecar of the demo; its data are kept."""
     require_extra("node")
     from esdedup import node
 
-    stopped = node.stop(data or node.default_data())
+    directory = data or node.default_data()
+    # Before the server that it stands before.
+    stop_sidecar(directory)
+    stopped = node.stop(directory)
     if json:
         output.print_json({"stopped": stopped})
     else:

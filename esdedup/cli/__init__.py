@@ -3,6 +3,13 @@
 Alone reads the environment. May import everything; nothing imports it.
 """
 
-from esdedup.cli.app import main
+import signal
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Run the command line. Importing it takes a while: until the command begins, Ctrl-C just ends it."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from esdedup.cli.app import main as run
+
+    run()

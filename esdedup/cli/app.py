@@ -1,11 +1,13 @@
 """The command `esdedup` as a whole: its commands, its errors and its exit codes."""
 
+import _thread
 import importlib
 import logging
 import os
 import platform
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from importlib import metadata
 from typing import Annotated, Any, NoReturn
@@ -15,12 +17,16 @@ from typer.core import TyperGroup
 
 from esdedup.cli.advice import advice
 from esdedup.cli.command import require_extra
-from esdedup.cli.messages import VisibleFormatter, say
+from esdedup.cli.messages import VisibleFormatter, say, say_last_words
+from esdedup.elastic.closing import ENDING
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
 # They decide the bits of fingerprints; the first two are overridden.
 DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
+# After an interruption, and then the exit code.
+_END_S = 1.5
+_exit_codes: list[int] = []
 
 
 # Of each command: its module here, and its name there.
@@ -72,7 +78,7 @@ app = typer.Typer(
     help="The near-duplicate layer for Elasticsearch: one row per cluster, and who else published it.",
     epilog=(
         "Exit codes: 0 success; 1 some articles failed or were not found, or a forest violates its laws; "
-        "2 usage error; 3 server or forest not available."
+        "2 usage error; 3 server or forest not available; 130 interrupted, 143 by SIGTERM."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -110,8 +116,7 @@ def main() -> NoReturn:
     logging.basicConfig(level=logging.WARNING, handlers=[log])
     # The client logs every failed attempt; the final failure is raised as an `EsdedupError`.
     logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
-    # What was done is reported and the lease given back, as after Ctrl-C. Servers have their own ways to end.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _handle_signals(_interrupt)
     code = 0
     try:
         try:
@@ -131,7 +136,37 @@ def main() -> NoReturn:
         _discard_output()
         say(f"esdedup: cannot write: {error.strerror}")
         code = _UNAVAILABLE
+    # Servers end without an error.
+    if code and _exit_codes:
+        say_last_words()
+        code = _exit_codes[0]
+    _handle_signals(signal.SIG_DFL)
     sys.exit(code)
+
+
+def _handle_signals(handler: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _: object) -> None:
+    """End the command within two seconds; another signal ends it at once."""
+    _handle_signals(signal.SIG_DFL)
+    _exit_codes.append(128 + number)
+    # Not `threading`: what was interrupted may hold its locks.
+    _thread.start_new_thread(_end_late, ())
+    raise KeyboardInterrupt
+
+
+def _end_late() -> None:
+    ENDING.set()
+    time.sleep(_END_S)
+    try:
+        say_last_words()
+        sys.stdout.flush()
+    finally:
+        os._exit(_exit_codes[0])
 
 
 def _discard_output() -> None:

@@ -123,13 +123,12 @@ def index(
                 "they arrived. Index an archive with --backfill, which believes such dates"
             )
 
-    interrupted = "unacknowledged articles count as failed; run the command again, nothing is indexed twice"
     with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say, on_refused=on_refused)
         fields, name = field_names.fields_of(client, index), forest.of(client, index)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         fields = dedup.require_ready(index)
-        with output.reported(report, index=index, interrupted=interrupted):
+        with output.reported(report, index=index):
             bytes_read = total_bytes(files * (1 + learn_first))
             with dedup, output.file_progress("indexing", bytes_read) as on_bytes:
                 read = functools.partial(
@@ -191,12 +190,11 @@ def learn(
     def report() -> None:
         output.print_summary(f"learned by {name}", learning.summary, json=json)
 
-    interrupted = "what was learned is kept; run the command again, nothing teaches twice"
     with server.connect() as client:
         fields, name = field_names.fields_of(client, index), forest.of(client, index)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
-        with output.reported(report, index=index, interrupted=interrupted), dedup:
+        with output.reported(report, index=index), dedup:
             if files:
                 with output.file_progress("learning", total_bytes(files)) as on_bytes:
                     articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)

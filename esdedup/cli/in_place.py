@@ -104,11 +104,7 @@ def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> It
     def report() -> None:
         output.print_summary(f"{done} in {index}", run.summary, json=json)
 
-    again = "run the command again, it goes on"
-    with (
-        output.reported(report, index=index, interrupted=again),
-        output.count_progress(doing, run.total) as on_read,
-    ):
+    with output.reported(report, index=index), output.count_progress(doing, run.total) as on_read:
         yield on_read
 
 

@@ -1,8 +1,9 @@
 """Lines for people, on standard error; and what no line may contain."""
 
+import contextlib
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import typer
 
@@ -28,6 +29,24 @@ def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
 def say(message: str) -> None:
     """Print a line for people to standard error."""
     typer.echo(visible(message), err=True)
+
+
+# What an interrupted command says, the last first.
+_last_words: list[Callable[[], None]] = [lambda: say("interrupted: run the command again, it goes on")]
+
+
+@contextlib.contextmanager
+def said_if_interrupted(words: Callable[[], None]) -> Iterator[None]:
+    """If the body is interrupted, have said what it has done before the command ends."""
+    _last_words.append(words)
+    yield
+    _last_words.pop()
+
+
+def say_last_words() -> None:
+    """Say what was done, and how to go on."""
+    while _last_words:
+        _last_words.pop()()
 
 
 def say_cut(name: str) -> None:

@@ -29,7 +29,7 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.table import Table
 
-from esdedup.cli.messages import say, visible
+from esdedup.cli.messages import said_if_interrupted, say, visible
 from esdedup.errors import FieldsNotFound
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage, StoryPage
 from esdedup.text.left_out import LeftOut
@@ -99,7 +99,9 @@ def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterato
     columns = (TextColumn("{task.description}"), BarColumn(), *columns, TimeElapsedColumn())
     with _shown(*columns, TimeRemainingColumn()) as progress:
         task = progress.add_task(what, total=total)
-        yield lambda count: progress.update(task, advance=count)
+        of = "" if total is None else f" of {total:,}"
+        with said_if_interrupted(lambda: say(f"{what}: {progress.tasks[0].completed:,.0f}{of}")):
+            yield lambda count: progress.update(task, advance=count)
 
 
 def _shown(*columns: ProgressColumn) -> Progress:
@@ -146,19 +148,20 @@ def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **other
 
 
 @contextlib.contextmanager
-def reported(report: Callable[[], None], *, index: str, interrupted: str) -> Iterator[None]:
+def reported(report: Callable[[], None], *, index: str) -> Iterator[None]:
     """Report a run however it ends; if its articles lack fields, it has not begun."""
-    has_begun = True
+    is_reported = False
     try:
-        yield
+        with said_if_interrupted(report):
+            yield
     except FieldsNotFound as error:
-        error.index, has_begun = index, False
+        error.index, is_reported = index, True
         raise
     except KeyboardInterrupt:
-        say(f"interrupted: {interrupted}")
+        is_reported = True
         raise
     finally:
-        if has_begun:
+        if not is_reported:
             report()
 
 

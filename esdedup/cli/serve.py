@@ -72,6 +72,8 @@ def serve(
     typer.echo(
         f"esdedup serves {index} at {address} (JSON at {address}/api/v1, to try out at {address}/api/v1/docs)"
     )
-    pages = uvicorn.Server(uvicorn.Config(app, http=Visit, ws="none", log_level="warning"))
+    pages = uvicorn.Server(
+        uvicorn.Config(app, http=Visit, ws="none", log_level="warning", timeout_graceful_shutdown=1)
+    )
     with contextlib.suppress(KeyboardInterrupt):
         pages.run(sockets=[listening])

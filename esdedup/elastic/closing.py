@@ -1,9 +1,13 @@
 """`Closing`: what holds a forest, or other things of a server, until it is closed."""
 
+import threading
 from types import TracebackType
 from typing import Self
 
 from esdedup.errors import EsdedupError
+
+ENDING = threading.Event()
+"""Set when this process is about to end: nobody in it waits for a server that does not answer."""
 
 
 class Closing:

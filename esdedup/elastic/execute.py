@@ -1,6 +1,7 @@
 """Executes operations with a synchronous or an asynchronous client."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import math
@@ -37,7 +38,7 @@ from esdedup.elastic.requests import (
     Write,
     answered,
 )
-from esdedup.errors import ServerError
+from esdedup.errors import EsdedupError, ServerError
 from esdedup.forest.model import Assignment
 
 _Result = TypeVar("_Result")
@@ -250,7 +251,9 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
     except (GeneratorExit, KeyboardInterrupt):
         # In a forked process the generator's end must not take the point in time from its parent.
         if not is_inherited(client):
-            execute(client, close(page))
+            # The client may be closed; the point in time ends by itself.
+            with contextlib.suppress(EsdedupError):
+                execute(getattr(client.transport, "impatient", client), close(page))
         raise
 
 

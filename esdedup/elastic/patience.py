@@ -1,20 +1,16 @@
 """How long to wait for a cluster that takes no requests: one patience for all that feeds or maintains."""
 
 import logging
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import elastic_transport
 import tenacity
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.client import refuse_inherited
+from esdedup.elastic.closing import ENDING
 from esdedup.elastic.errors import is_blocked
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.errors import ServerBusy
-
-_Params = ParamSpec("_Params")
-_Result = TypeVar("_Result")
 
 log = logging.getLogger("esdedup")
 
@@ -36,23 +32,19 @@ def retrying(
     """
     return tenacity.Retrying(
         retry=tenacity.retry_any(*retries),
-        stop=tenacity.stop_after_delay(patience_s),
+        stop=tenacity.stop_any(tenacity.stop_after_delay(patience_s), tenacity.stop_when_event_set(ENDING)),
         wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE_S, max=_LONGEST_PAUSE_S),
         retry_error_callback=_result_of,
         **options,
     )
 
 
-def retry_while_refused(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
-    """Decorate a function that may be repeated: repeat it while the server refuses a part of it."""
-    return retrying(tenacity.retry_if_exception_type(ServerBusy)).wraps(function)
-
-
 class _PatientTransport:
     """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
 
     def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
-        self._client = client
+        # For what is not worth waiting.
+        self.impatient = client
         self._transport = client.transport
         self._patience_s = patience_s
 
@@ -60,7 +52,7 @@ class _PatientTransport:
         return getattr(self._transport, name)
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
-        refuse_inherited(self._client)
+        refuse_inherited(self.impatient)
         waited_s, is_told = 0.0, False
 
         def tell(state: tenacity.RetryCallState) -> None:
@@ -101,7 +93,9 @@ def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elastic
 
 
 def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, _TRANSIENT) and not isinstance(error, elastic_transport.TlsError)
+    # As urllib3 says of a client that was closed.
+    is_closed = isinstance(error, elastic_transport.ConnectionError) and "Pool is closed" in error.message
+    return isinstance(error, _TRANSIENT) and not (is_closed or isinstance(error, elastic_transport.TlsError))
 
 
 def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:

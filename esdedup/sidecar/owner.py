@@ -136,7 +136,8 @@ class OwnerThread:
         # Whatever the thread is about to look after.
         self._is_closing = True
         self._set(Ownership())
-        with contextlib.suppress(TimeoutError):
+        # If Elasticsearch is away, the lease runs out by itself.
+        with contextlib.suppress(TimeoutError, EsdedupError):
             async with asyncio.timeout_at(end_s):
                 await self._run(self._release)
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import signal
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import ClassVar
 import uvicorn
 from starlette.types import ASGIApp
 
+from esdedup.elastic.closing import ENDING
 from esdedup.errors import SettingError
 from esdedup.serving.connections import BoundedConnection, address_of, listen
 from esdedup.sidecar.app import assemble
@@ -26,17 +26,22 @@ log = logging.getLogger("esdedup")
 _MARGIN_S = 5.0
 
 
+class _Server(uvicorn.Server):
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # What was accepted is still answered, but does not wait for an Elasticsearch that is away.
+        ENDING.set()
+        super().handle_exit(sig, frame)
+
+
 def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
     """Take requests until SIGTERM or SIGINT, then answer those that were accepted.
 
     Raises `SettingError` if a setting cannot be used: nobody can listen there, say. `on_listening` is called
     with the address, as soon as it can be reached.
     """
-    # Uvicorn raises the signal that has ended it again: the process then ends without an error.
-    signal.signal(signal.SIGTERM, _end)
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
-        server = uvicorn.Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
+        server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("takes articles for the forest %s at %s", settings.forest, address)
         on_listening(address)
@@ -93,7 +98,3 @@ def _connection(settings: Settings) -> type[asyncio.Protocol]:
         max_idle_s = settings.keep_alive_s + settings.header_timeout_s
 
     return Connection
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    raise SystemExit(0)

@@ -2,6 +2,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -61,8 +62,10 @@ def run_in(directory: Path) -> Run:
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin or b"")))
             patch.setattr(sys, "stdout", io.TextIOWrapper(out, "utf-8", write_through=True))
             patch.setattr(sys, "stderr", io.TextIOWrapper(err, "utf-8", write_through=True))
+            handled = signal.getsignal(signal.SIGINT)
             with pytest.raises(SystemExit) as ended:
                 main()
+            signal.signal(signal.SIGINT, handled)
             return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
     return run

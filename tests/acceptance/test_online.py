@@ -10,13 +10,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from elasticsearch import Elasticsearch
+import pytest
+from elasticsearch import Elasticsearch, helpers
 
 from esdedup.elastic.forest.lease import LEASE_ID
 from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
 from tests.support.browsing import SampleSite
 from tests.support.names import Names
+from tests.support.pausing import pausing
 
 
 def test_learn_from_what_an_alias_has(
@@ -253,6 +255,71 @@ def test_interrupted_and_run_again(
     assert len(found[0]) == 2_400
 
 
+@pytest.mark.parametrize("is_away", [False, True], ids=["server answers", "server is away"])
+@pytest.mark.parametrize(
+    ("command", "request_of_it", "number"),
+    [
+        ("adopt", b"_bulk", signal.SIGINT),
+        ("learn --index", b"/_pit", signal.SIGTERM),
+        ("verify --index", b"/_pit", signal.SIGINT),
+    ],
+)
+def test_every_command_ends_soon_after_ctrl_c(
+    run: Run,
+    es: Elasticsearch,
+    elasticsearch_url: str,
+    index_name: Names,
+    command: str,
+    request_of_it: bytes,
+    is_away: bool,
+    number: int,
+) -> None:
+    """By whichever signal: with what was done, and how to go on; the forest is free again."""
+    index, forest = index_name("news"), index_name("forest")
+    helpers.bulk(
+        es, ({"_index": index, "text": f"{LONG} {at}", "published_at": at} for at in range(600)), refresh=True
+    )
+    if command != "adopt":
+        run("adopt", index, "--forest", forest, url=elasticsearch_url)
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from esdedup.cli import main; main()"
+    with pausing(elasticsearch_url, request_of_it, pauses=is_away) as server:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", program, *command.split()),
+                index,
+                "--forest",
+                forest,
+                "--url",
+                server.url,
+            ],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            assert server.seen.wait(60)
+            process.send_signal(number)
+            # Two seconds, and as many for a busy machine.
+            _, error = process.communicate(timeout=4)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number
+    assert b"interrupted: run the command again" in error
+    assert b"Traceback" not in error
+    assert b"Exception ignored" not in error
+    again = run(*command.split(), index, "--forest", forest, url=elasticsearch_url)
+    assert again.code == 0
+
+
+def test_ctrl_c_before_the_command_has_begun() -> None:
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    # What is imported next interrupts.
+    program += "from esdedup.cli import main\n"
+    program += "sys.meta_path[:0] = [type('', (), {'find_spec': lambda *_: signal.raise_signal(2)})]\nmain()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
 def test_a_trickle_is_indexed_while_it_waits_for_more(
     es: Elasticsearch, elasticsearch_url: str, run: Run, index_name: Names
 ) -> None:
@@ -283,7 +350,7 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
     finally:
         feed.kill()
         feed.communicate()
-    assert feed.returncode == 130
+    assert feed.returncode == 143
     assert json.loads(out)["indexed"] == 3
     assert "interrupted" in err
     assert "Fatal" not in err

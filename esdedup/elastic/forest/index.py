@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Literal, TypeVar
 
+import tenacity
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.errors import translated
@@ -19,7 +20,7 @@ from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index, template_of
 from esdedup.elastic.pages import Hits
-from esdedup.elastic.patience import patient, retry_while_refused
+from esdedup.elastic.patience import patient, retrying
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import ForestMismatch, ForestMissing, IndexNotReady, ServerBusy, ServerError
 from esdedup.fingerprint.profile import Profile
@@ -148,7 +149,7 @@ class ForestIndex:
             answer = self.client.indices.stats(index=self.name, metric="store")
         return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
 
-    @retry_while_refused
+    @retrying(tenacity.retry_if_exception_type(ServerBusy)).wraps
     def refresh(self) -> None:
         """Make everything that has been written visible to searches."""
         with translated(f"refresh the forest {self.name!r}", index=self.name):

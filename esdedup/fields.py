@@ -34,9 +34,11 @@ class Fields:
     site: str | None = None
     # The object that esdedup writes, at the top level of the article.
     dedup: str = "dedup"
+    # Of the time, in the mapping of an index.
+    time_format: str | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        names = {role: name for role, name in dataclasses.asdict(self).items() if name is not None}
+        names = {role: name for role, name in self.names.items() if name is not None}
         for role, name in names.items():
             if any(not part or part.startswith("_") for part in name.split(".")):
                 raise SettingError(
@@ -56,6 +58,11 @@ class Fields:
                 f"the dedup object {self.dedup!r} must be at the top level of the article: "
                 "its name may not contain a dot"
             )
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The names by their roles."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
 
     @property
     def root(self) -> str:
@@ -120,8 +127,7 @@ def editorial(fields: Fields, *, is_editorial: bool) -> Fields:
 
 def fields_given(given: object) -> Fields | None:
     """Return the names of fields that an object has as ``text_field`` and so on; None if it has none."""
-    names = {each.name: getattr(given, f"{each.name}_field") for each in dataclasses.fields(Fields)}
-    names = {role: name for role, name in names.items() if name is not None}
+    names = {role: name for role in Fields().names if (name := getattr(given, f"{role}_field")) is not None}
     return Fields(**names) if names else None
 
 

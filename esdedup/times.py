@@ -1,14 +1,21 @@
-"""Times as milliseconds since 1970, UTC, and time zones."""
+"""Times as milliseconds since 1970, UTC, the formats that they are written in, and time zones."""
 
+import contextlib
 import email.utils
 import functools
 import re
 import zoneinfo
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from decimal import Decimal
+from typing import Any
 
 from esdedup.errors import SettingError
 
 DAY_MS = 86_400_000
+# Of a date field whose mapping names none.
+DEFAULT_FORMAT = "strict_date_optional_time||epoch_millis"
+_zone_names = functools.cache(zoneinfo.available_timezones)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -30,12 +37,13 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
         return int(value) if abs(value) < 2**53 else None
     if isinstance(value, str):
         text = value.strip()
-        if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
+        if text[4:5] != "-" and text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
             return time_ms(int(text)) if len(text) < 20 else None
         try:
-            value = datetime.fromisoformat(text)
+            is_mail = " " in text and _RFC_822.fullmatch(text)
+            value = email.utils.parsedate_to_datetime(text) if is_mail else datetime.fromisoformat(text)
         except ValueError:
-            value = _mail_date(text)
+            return None
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=zone)
     if isinstance(value, datetime):
@@ -44,11 +52,62 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
     return None
 
 
-def _mail_date(text: str) -> datetime | None:
-    try:
-        return email.utils.parsedate_to_datetime(text) if _RFC_822.fullmatch(text) else None
-    except ValueError:
+# Of a pattern of `java.time`: what is optional; a run of one letter, quoted text, or another character.
+_OPTIONAL = re.compile(r"\[([^][]*)\]")
+_PART = re.compile(r"(([A-Za-z])\2*)|'([^']*)'|(.)", re.DOTALL)
+# What a run or its letter is called in `strptime`.
+_DIRECTIVES = dict(zip("yuMLdHhmsSaEXxZz", "YYmmdHIMSfpazzzz", strict=True))
+_DIRECTIVES |= {"yy": "y", "uu": "y", "MMM": "b", "MMMM": "B", "EEEE": "A"}
+
+
+@functools.lru_cache
+def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
+    """Return what reads a field, the earliest of its values, by the format in its mapping, or `time_ms`."""
+    readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
+
+    def read(value: Any) -> int | None:
+        if not isinstance(value, str | int | float):
+            if isinstance(value, list | tuple):
+                return min((found for each in value if (found := read(each)) is not None), default=None)
+            # As a client of Elasticsearch writes dates, also those of pandas and numpy.
+            value = getattr(value, "isoformat", value.__str__)()
+        for each in readers:
+            if (found := each(value if time_format is None else str(value))) is not None:
+                return found
         return None
+
+    return read
+
+
+def _reader(name: str) -> Callable[[str], int | None]:
+    """Return what reads a text by a name of Elasticsearch's or a pattern: nothing, if that is not known."""
+    if unit_ms := {"epoch_millis": 1, "epoch_second": 1_000}.get(name):
+        is_number = re.compile(r"-?\d{1,18}(\.\d*)?").fullmatch
+        return lambda text: time_ms(int(Decimal(text) * unit_ms)) if is_number(text) else None
+    if name.removeprefix("strict_").startswith(("date", "year", "iso")):
+        # Dates as in mails are as clear.
+        short_ms = _reader("yyyy[-MM]")
+        return lambda text: time_ms(text) if not text.isdigit() and len(text) != 7 else short_ms(text)
+    patterns = ["yyyyMMdd['T'HHmmss[.SSS]X]" if name.startswith("basic_date") else name]
+    while _OPTIONAL.search(patterns[0]):
+        patterns = [_OPTIONAL.sub(kept, each, count=1) for kept in (r"\1", "") for each in patterns]
+
+    def directive(part: re.Match[str]) -> str:
+        known = _DIRECTIVES.get(part[1]) or _DIRECTIVES.get(part[2], "?")
+        return f"%{known}" if part[1] else part[3] or part[4]
+
+    lengths = {_PART.sub(directive, each): len(each) for each in patterns}
+
+    def read(text: str) -> int | None:
+        for each, length in lengths.items():
+            # Digits alone could be divided otherwise.
+            if not text.isdigit() or len(text) == length:
+                with contextlib.suppress(ValueError):
+                    utc = re.sub("(GMT|UTC?)$", "+0000", text) if each.endswith("%z") else text
+                    return time_ms(datetime.strptime(utc, each))
+        return None
+
+    return read
 
 
 def iso(milliseconds: int, zone: tzinfo = UTC) -> str:
@@ -59,19 +118,8 @@ def iso(milliseconds: int, zone: tzinfo = UTC) -> str:
         return str(milliseconds)
 
 
-def from_iso(moment: str) -> datetime | None:
-    """Read what `iso` has written; None if it is a number."""
-    # Without the `T`, some of these numbers would be taken for dates.
-    return datetime.fromisoformat(moment) if "T" in moment else None
-
-
 def zone_named(name: str) -> zoneinfo.ZoneInfo:
     """Return a time zone by its IANA name, such as Asia/Shanghai; raises `SettingError` if there is none."""
     if name not in _zone_names():
         raise SettingError(f"there is no time zone {name!r:.60}: write it like Asia/Shanghai")
     return zoneinfo.ZoneInfo(name)
-
-
-@functools.cache
-def _zone_names() -> set[str]:
-    return zoneinfo.available_timezones()

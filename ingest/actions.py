@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from esdedup.ingest.dates import published_ms
+from esdedup.ingest.dates import judged, published_ms
 from esdedup.ingest.json_values import refuse_unstorable
 
 from esdedup.elastic.limits import MAX_ID_BYTES
@@ -26,13 +26,15 @@ from esdedup.fields import (
 from esdedup.forest.model import NO_TIME, Assignment
 from esdedup.forest.stories import NO_STORIES, Stories
 from esdedup.sites import site_of
-from esdedup.times import time_ms
+from esdedup.times import time_reader
 
 BulkAction = dict[str, Any] | str | bytes
 """What ``elasticsearch.helpers.bulk`` takes: an action as a dict, or a document as JSON."""
 
-# The keys of an action, besides its document, that Elasticsearch's helpers understand.
-_META = {"_op_type"} | {
+KNOWN_MS = "_dated_ms"
+"""The key of an action for its article's time as Elasticsearch has read it; NO_TIME if it has read none."""
+# The keys of an action, besides its document, that are read here, or by Elasticsearch's helpers.
+_META = {"_op_type", KNOWN_MS} | {
     *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
@@ -54,8 +56,10 @@ class ArticleAction:
     name: str
     text: str
     # From the article's time field; of an update, the first that one of its parts has. None if there is no
-    # valid time.
+    # time that can be right.
     dated_ms: int | None
+    # Why not; "" if there is none at all.
+    wrong_date: str = ""
     # Likewise.
     site: str | None = None
     # The names of its fields.
@@ -175,11 +179,14 @@ def read_document(
     if len(set(texts)) > 1:
         two = "its doc and its upsert have different texts: give both the same, or index the article whole"
         raise ArticleRejected(name, two)
+    dates = [_dated(each, fields, action.get(KNOWN_MS)) for each in articles]
+    dated_ms, wrong_date = next((each for each in dates if each[0] is not None), dates[0])
     return ArticleAction(
         action=action,
         name=name,
         text=texts[0],
-        dated_ms=next((dated for each in articles if (dated := _dated_ms(each, fields)) is not None), None),
+        dated_ms=dated_ms,
+        wrong_date=wrong_date,
         site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
         fields=fields,
         is_backfill=backfill,
@@ -234,7 +241,7 @@ class LocalDecision(NamedTuple):
         if not article.is_update:
             return Addition({"source": dated(article.dated_ms)}, routing)
         parts = {
-            part: dated(_dated_ms(source[part], fields))
+            part: dated(_dated(source[part], fields)[0])
             for part in ("doc", "upsert")
             if _has_text(source.get(part), fields)
         }
@@ -260,7 +267,7 @@ def redating(action: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill
     doc = body.get("doc") if isinstance(body, Mapping) else None
     if action.get("_op_type") != "update" or not isinstance(doc, Mapping):
         return None
-    dated_ms = _dated_ms(doc, fields)
+    dated_ms, _ = _dated(doc, fields)
     if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
         return None
     return Addition({"doc": {"published": dated_ms}})
@@ -322,8 +329,9 @@ def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
     return name
 
 
-def _dated_ms(document: Mapping[str, Any], fields: Fields) -> int | None:
-    return time_ms(value_of(document, fields.time))
+def _dated(document: Mapping[str, Any], fields: Fields, known_ms: Any = None) -> tuple[int | None, str]:
+    value = value_of(document, fields.time)
+    return judged(value, time_reader(fields.time_format)(value) if known_ms is None else int(known_ms))
 
 
 def _has_text(part: object, fields: Fields) -> bool:

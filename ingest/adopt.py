@@ -5,7 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from elasticsearch import Elasticsearch
+from esdedup.ingest.actions import KNOWN_MS
 from esdedup.ingest.cluster import Clustering
+from esdedup.ingest.dates import UNSET_MS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.files import FileArticle
@@ -21,8 +23,11 @@ from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
+from esdedup.forest.model import NO_TIME
 
 _LATEST = 1_000
+# Of what has no time, when it is sorted.
+_LAST = 2**63 - 1
 # Types of fields by which articles are sorted together.
 _SORTED = frozenset({"date", "date_nanos", "long", "integer", "unsigned_long", "double"})
 
@@ -140,9 +145,17 @@ class Adoption(InPlace):
                 )
 
     def _by_time(self) -> Iterator[Hit]:
-        """Yield what has no root, by its own time; what has none comes first."""
-        by_time = {"order": "asc", "missing": "_first", "unmapped_type": "date", "numeric_type": "date"}
-        return self._hits(self._to_do, {self.fields.time: by_time})
+        """Yield what has no root, by its own time; then what has none, or one that nobody has set."""
+        by_time = {"order": "asc", "missing": "_last", "unmapped_type": "date", "numeric_type": "date"}
+        old = {"range": {self.fields.time: {"lt": UNSET_MS[-1].stop, "format": "epoch_millis"}}}
+        for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):
+            for hit in self._hits(query, {self.fields.time: by_time}):
+                if is_unset == any(hit["sort"][0] in each for each in UNSET_MS):
+                    yield hit
+
+    def _action(self, hit: Hit) -> dict[str, Any]:
+        """Return an article's action, with the time by which Elasticsearch has sorted it."""
+        return super()._action(hit) | {KNOWN_MS: NO_TIME if hit["sort"][0] == _LAST else hit["sort"][0]}
 
 
 def _article(hit: Hit) -> FileArticle:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.dates import UNDERSTOOD
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.stored import page_name
@@ -52,6 +53,18 @@ def arrive(
     return fingerprints, forest.decide(arrivals, now_ms=now_ms)
 
 
+class DateCheck:
+    """Logs why the first date that cannot be right cannot."""
+
+    _has_told = False
+
+    def tell(self, article: str, wrong: str, *, field: str) -> None:
+        """Look at an article; `wrong` is "" if its date can be right."""
+        if wrong and not self._has_told:
+            self._has_told = True
+            log.warning("%s: its date in %r, %s. %s", article, field, wrong, UNDERSTOOD)
+
+
 class BatchDecision(NamedTuple):
     """Articles with what was decided for them."""
 
@@ -72,6 +85,7 @@ class Assigner:
         self._fingerprinter = Fingerprinter(profile, threads=threads)
         self._profile = profile
         self._overrides = overrides
+        self._dates = DateCheck()
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
@@ -105,6 +119,8 @@ class Assigner:
     def _assign_part(
         self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int, stories: Stories
     ) -> BatchDecision:
+        for article in articles:
+            self._dates.tell(article.name, article.wrong_date, field=article.fields.time)
         time_before_ms = forest.time_ms
         fingerprints, (assignments, written) = arrive(
             [article.text for article in articles],

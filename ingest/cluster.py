@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import pydantic
-from esdedup.ingest.assigner import arrive
-from esdedup.ingest.dates import DateCheck
+from esdedup.ingest.assigner import DateCheck, arrive
+from esdedup.ingest.dates import judged
 from esdedup.ingest.files import FileArticle, ReadArticle, text_batches
 from esdedup.ingest.learn import OnLearned, learn
 
@@ -20,7 +20,7 @@ from esdedup.forest import Aging, Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage, site_of
-from esdedup.times import time_ms
+from esdedup.times import time_reader
 
 
 class ClusteredArticle(pydantic.BaseModel, frozen=True):
@@ -41,8 +41,8 @@ class Clustering:
     """Assigns articles to clusters, in the order in which they come, in a forest that is empty at first.
 
     With `use_time`, the forest's time is taken from the articles; without it nothing expires. `on_cut` is
-    called with the name of each article that has a longer text than is fingerprinted, and `on_undated` once,
-    with a message about the first date that cannot be right. Articles that are rejected are not yielded.
+    called with the name of each article that has a longer text than is fingerprinted. Articles that are
+    rejected are not yielded.
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class Clustering:
         overrides: Overrides = NO_OVERRIDES,
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
-        on_undated: Callable[[str], None] = lambda _: None,
         workers: int = WORKERS,
     ) -> None:
         refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
@@ -64,7 +63,7 @@ class Clustering:
         self._use_time = use_time
         self._on_rejected = on_rejected
         self._on_cut = on_cut
-        self._undated = DateCheck(on_undated)
+        self._dates = DateCheck()
         self._fingerprinter = Fingerprinter(profile, threads=workers)
         relation = relation_of(profile)
         self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
@@ -86,10 +85,11 @@ class Clustering:
 
     def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:
         field = self._fields.time
-        times = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
+        values = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
+        dates = [judged(each, time_reader(None)(each)) for each in values]
         fingerprints, decided = arrive(
             [text for _, text in batch],
-            times_ms=list(map(time_ms, times)),
+            times_ms=[dated_ms for dated_ms, _ in dates],
             fingerprinter=self._fingerprinter,
             forest=self._forest,
             now_ms=int(time.time() * 1000),
@@ -99,23 +99,23 @@ class Clustering:
         )
         results = zip(
             batch,
-            times,
+            dates,
             decided.assignments,
             fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
             strict=True,
         )
-        for (article, _), given, assigned, is_cut, fault in results:
+        for (article, _), (dated_ms, wrong), assigned, is_cut, fault in results:
             if is_cut:
                 self._on_cut(article.name)
             if fault:
                 self._on_rejected(TextFailed(article.name, fault))
                 continue
-            is_undated = self._use_time and self._undated.sees(article.name, given, field=field)
+            self._dates.tell(article.name, wrong, field=field)
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,
                 part_of=assigned.part_of,
                 fingerprint=assigned.node,
-                is_undated=is_undated,
+                is_undated=self._use_time and dated_ms is None,
             )

@@ -60,7 +60,7 @@ def read_articles(
     ids are remembered for this, see `SeenIds`. Raises as `check_fields`.
     """
     fields = fields or Fields()
-    is_only_id = id_field not in dataclasses.asdict(fields).values()
+    is_only_id = id_field not in fields.names.values()
     seen = SeenIds()
     records = (record for path in paths for record in read_records(path, on_bytes=on_bytes))
     for record in check_fields(records, fields, id_field=id_field):

@@ -67,6 +67,8 @@ class InPlaceSummary(pydantic.BaseModel, frozen=True):
     joined: int
     known: int
     without_fingerprint: int
+    # Enriched ones without a date, or with one that cannot be right.
+    undated: int
     seconds: float
 
 
@@ -216,7 +218,7 @@ class InPlace:
         on_read: Callable[[int], None],
     ) -> None:
         """Enrich articles as they are now; what was changed since it was read stays as it is."""
-        outcomes: dict[tuple[str, str], str] = {}
+        outcomes: dict[tuple[str, str], list[str]] = {}
         started, before = time.monotonic(), self._written
         try:
             for written in self._bulk.write(self._updates(dedup, hits, outcomes, backfill)):
@@ -235,12 +237,12 @@ class InPlace:
         return self._counts["enriched"] + self._counts["changed"]
 
     def _updates(
-        self, dedup: Dedup, hits: Iterable[Hit], outcomes: dict[tuple[str, str], str], backfill: bool
+        self, dedup: Dedup, hits: Iterable[Hit], outcomes: dict[tuple[str, str], list[str]], backfill: bool
     ) -> Iterator[dict[str, Any]]:
-        decided: collections.deque[str] = collections.deque()
+        decided: collections.deque[list[str]] = collections.deque()
 
-        def assigned(_: ArticleAction, assignment: Assignment) -> None:
-            decided.append(OUTCOMES[assignment.kind])
+        def assigned(article: ArticleAction, assignment: Assignment) -> None:
+            decided.append(["enriched", OUTCOMES[assignment.kind], *["undated"] * (article.dated_ms is None)])
 
         actions = map(self._action, hits)
         enriched = dedup.enrich(actions, backfill=backfill, on_rejected=self._reject, on_assigned=assigned)
@@ -263,11 +265,11 @@ class InPlace:
         added: dict[str, Any] = action["_source"][self.fields.dedup]
         return added
 
-    def _acknowledge(self, written: list[Written], outcomes: dict[tuple[str, str], str]) -> None:
+    def _acknowledge(self, written: list[Written], outcomes: dict[tuple[str, str], list[str]]) -> None:
         for each in written:
             outcome = outcomes.pop((each.index, each.id))
             if each.refusal is None:
-                self._counts.update(["enriched", outcome])
+                self._counts.update(outcome)
             elif each.status in _CHANGED_STATUSES:
                 self._counts["changed"] += 1
             else:

@@ -9,7 +9,7 @@ import pydantic
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.dates import DateCheck, is_too_old
+from esdedup.ingest.dates import MAX_AGE_MS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
 from esdedup.ingest.files import FileArticle, ReadArticle
@@ -17,7 +17,6 @@ from esdedup.ingest.learn import first_look
 
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, value_of
 from esdedup.forest import Assignment, Kind
 
 
@@ -36,7 +35,7 @@ class Summary(pydantic.BaseModel, frozen=True):
     without_fingerprint: int
     # Indexed ones with a longer text than is fingerprinted.
     cut: int
-    # In a backfill: indexed ones without a date, or with one that cannot be read or lies in January 1970.
+    # Indexed ones without a date, or with one that cannot be right.
     undated: int
     # Without backfill: indexed ones with a date too old to be believed, which count as published on arrival.
     too_old: int
@@ -55,8 +54,7 @@ class Load:
     """One run of articles into an index; accounts for every one.
 
     `on_cut` is called with the name of each article that has a longer text than is fingerprinted, and
-    `on_undated` once in a backfill, with a message about the first date that cannot be right. `on_refused`
-    gets each article that was read and is not indexed.
+    `on_refused` with each article that was read and is not indexed.
     """
 
     def __init__(
@@ -64,21 +62,17 @@ class Load:
         *,
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
-        on_undated: Callable[[str], None] = lambda _: None,
         on_refused: Callable[[FileArticle], None] = lambda _: None,
     ) -> None:
         self._on_rejected = on_rejected
         self._on_refused = on_refused
         self._on_cut = on_cut
-        self._undated = DateCheck(on_undated)
         # By the fields of `Summary`.
         self._counts: collections.Counter[str] = collections.Counter()
         self._seconds = 0.0
         # Articles that Elasticsearch has not acknowledged, by id, and where they will be counted.
         self._articles: dict[str, FileArticle] = {}
         self._decided: dict[str, list[str]] = {}
-        # Where dates are looked for in a backfill.
-        self._dated_by: Fields | None = None
 
     @property
     def summary(self) -> Summary:
@@ -107,7 +101,6 @@ class Load:
         boilerplate. The other parameters are those of `Dedup` and `Dedup.enrich`.
         """
         started = time.monotonic()
-        self._dated_by = dedup.require_ready(index) if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
             if learned_from:
@@ -138,11 +131,9 @@ class Load:
         outcomes = ["indexed", OUTCOMES[assignment.kind]]
         if article.is_cut:
             outcomes.append("cut")
-        if self._dated_by is not None:
-            field, given = self._dated_by.time, self._articles[article.name]
-            if self._undated.sees(given.name, value_of(given.article, field), field=field):
-                outcomes.append("undated")
-        elif is_too_old(article.dated_ms, arrived_ms=assignment.time_ms):
+        if article.dated_ms is None:
+            outcomes.append("undated")
+        elif not article.is_backfill and article.dated_ms < assignment.time_ms - MAX_AGE_MS:
             outcomes.append("too_old")
         self._decided[article.name] = outcomes
 

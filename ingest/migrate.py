@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import OPTIONAL, Addition, with_addition
+from esdedup.ingest.actions import KNOWN_MS, OPTIONAL, Addition, with_addition
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.in_place import Hit, InPlace
@@ -290,8 +290,7 @@ class Migration(InPlace):
         source = hit["_source"]
         self._read[hit["_index"], hit["_id"]] = source
         seen = value_of(source, f"{self._present.dedup}.seen")
-        timed = source if seen is None else {**source, self.fields.time: seen}
-        return super()._action({**hit, "_source": timed})
+        return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
     def _added(self, action: dict[str, Any]) -> dict[str, Any]:
         """Return the new object, in place of what it was before; the article keeps its place in time."""

@@ -16,7 +16,7 @@ import elastic_transport
 import tenacity
 from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
-from esdedup.ingest.actions import Addition, ArticleAction
+from esdedup.ingest.actions import KNOWN_MS, Addition, ArticleAction
 from esdedup.ingest.batches import batches
 from esdedup.ingest.learn import OnLearned
 
@@ -200,8 +200,7 @@ class RemoteOwner:
         self, connection: SidecarConnection, *, forest: str, profile: Profile, fields: Fields
     ) -> None:
         self._connection = connection
-        roles = dataclasses.asdict(fields).items()
-        names = {f"{role}_field": name for role, name in roles if name is not None}
+        names = {f"{role}_field": name for role, name in fields.names.items() if name is not None}
         self._query = {"forest": forest, "profile": profile.label, **names}
         self._serializer = JsonSerializer()
 
@@ -244,7 +243,7 @@ class RemoteOwner:
         """Return an article as in a bulk request, with no more than the forest looks at."""
         action = article.action
         source, fields = action["_source"], article.fields
-        named = {key: str(action[key]) for key in ("_index", "_id") if action.get(key) is not None}
+        named = {key: str(action[key]) for key in ("_index", "_id", KNOWN_MS) if action.get(key) is not None}
         if article.is_update:
             document: dict[str, Any] = {
                 name: _looked_at(part, fields)

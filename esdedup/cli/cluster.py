@@ -77,7 +77,6 @@ def cluster(
             retention=options.retention(retention_days) or DEFAULT_RETENTION,
             on_rejected=run.reject,
             on_cut=run.cut_off,
-            on_undated=say,
             workers=workers,
         )
         read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)

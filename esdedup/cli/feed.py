@@ -124,7 +124,7 @@ def index(
             )
 
     with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
-        load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say, on_refused=on_refused)
+        load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
         fields, name = field_names.fields_of(client, index), forest.of(client, index)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         fields = dedup.require_ready(index)

@@ -68,7 +68,7 @@ def adopt(
             estimated = _estimated(adoption, profile, new=1 - repeated / latest if latest else 1)
             if json:
                 found = [each.model_dump() for each in adoption.found]
-                looked = {"fields": vars(adoption.fields), "indices": found, "templates": adoption.templates}
+                looked = {"fields": adoption.fields.names, "indices": found, "templates": adoption.templates}
                 output.print_json(looked | {"latest": latest, "repeated": repeated, **estimated})
             else:
                 _print_found(adoption)
@@ -125,7 +125,7 @@ def _print_found(adoption: Adoption) -> None:
     ]
     names = ("index", "articles", "without a root", "bytes", "set up")
     output.print_table("nothing was written", names, rows, numbers=(1, 2, 3))
-    facts = {f"{role} field": name for role, name in vars(adoption.fields).items() if name}
+    facts = {f"{role} field": name for role, name in adoption.fields.names.items() if name}
     output.print_facts(facts | {"templates": ", ".join(adoption.templates) or "none"})
 
 

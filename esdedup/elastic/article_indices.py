@@ -1,6 +1,5 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
-import dataclasses
 import logging
 import operator
 from collections.abc import Callable, Collection
@@ -149,7 +148,7 @@ class Articles:
             refuse_unusable({name: mapping}, fields)
             refuse_unusable_own({name: mapping}, fields)
             kept = kept_fields(mapping)
-            if kept and dataclasses.asdict(kept) | {"dedup": fields.dedup} != dataclasses.asdict(fields):
+            if kept and kept.names | {"dedup": fields.dedup} != fields.names:
                 raise IndexNotReady(
                     f"the template {name!r} was set up with other names of fields: leave the names out. Its "
                     "indices would not be read together with those that it has made"

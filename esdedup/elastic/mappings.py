@@ -13,6 +13,7 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.writable_index import other_forest
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, editorial
+from esdedup.times import DEFAULT_FORMAT
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
 
     With `forest`, it belongs to that from now on. The object that it had before becomes a former one.
     """
-    kept: dict[str, Any] = {"fields": dataclasses.asdict(fields)}
+    kept: dict[str, Any] = {"fields": fields.names}
     if forest is not None:
         kept["forest"] = forest
     if isinstance(fields, EditorialFields):
@@ -152,9 +153,8 @@ def kept_fields(mapping: dict[str, Any]) -> Fields | None:
     kept = _kept(mapping).get("fields")
     if not isinstance(kept, dict):
         return None
-    roles = [field.name for field in dataclasses.fields(Fields)]
     kind = EditorialFields if is_editorial(mapping) else Fields
-    return kind(**{role: kept[role] for role in roles if isinstance(kept.get(role), str)})
+    return kind(**{role: kept[role] for role in Fields().names if isinstance(kept.get(role), str)})
 
 
 def is_editorial(mapping: dict[str, Any]) -> bool:
@@ -175,7 +175,7 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
     """
     have_stories = bool(mappings) and all(map(is_editorial, mappings.values()))
     if given is not None:
-        return editorial(given, is_editorial=have_stories)
+        return _with_format(editorial(given, is_editorial=have_stories), *mappings.values())
     index_of = {
         editorial(kept_fields(mapping) or Fields(), is_editorial=have_stories): index
         for index, mapping in mappings.items()
@@ -187,7 +187,15 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
             f"({_differences(one, other)}): name the fields, or read one index at a time",
             index=other_index,
         )
-    return next(iter(index_of), Fields())
+    return _with_format(next(iter(index_of), Fields()), *mappings.values())
+
+
+def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
+    """Return the same names with the formats by which indices read the time; a number is in milliseconds."""
+    found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
+    formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in _DATES]
+    formats += ["epoch_millis"] * any(each.get("type") in _NUMBERS for each in found)
+    return dataclasses.replace(fields, time_format="||".join(dict.fromkeys(formats)) or None)
 
 
 def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
@@ -199,31 +207,27 @@ def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> t
     if given is not None:
         given = editorial(given, is_editorial=is_editorial(mapping))
     if following is not None and given == dataclasses.replace(kept or Fields(), dedup=following.dedup):
-        return given, following.forest
+        return _with_format(given, mapping), following.forest
     if given is not None and kept not in (None, given):
         raise IndexNotReady(
             f"the index {index!r} was set up with other names of fields ({_differences(kept, given)}): "
             "leave the names out to use its own, or set it up again to change them",
             index=index,
         )
-    return given or kept or Fields(), kept_forest(mapping)
+    return _with_format(given or kept or Fields(), mapping), kept_forest(mapping)
 
 
 def _differences(one: Fields, other: Fields) -> str:
-    pairs = zip(dataclasses.asdict(one).items(), dataclasses.asdict(other).values(), strict=True)
+    pairs = zip(one.names.items(), other.names.values(), strict=True)
     return ", ".join(f"{role}: {name!r} and {others!r}" for (role, name), others in pairs if name != others)
 
 
 # Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
 _MAX_KEYWORD_CHARACTERS = 8_191
+_DATES = frozenset({"date", "date_nanos"})
+_NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double"})
 # Types of fields in which no words can be searched.
-_WITHOUT_WORDS = frozenset(
-    {
-        *("boolean", "date", "date_nanos", "ip", "binary"),
-        *("byte", "short", "integer", "long", "unsigned_long"),
-        *("half_float", "float", "double", "scaled_float"),
-    }
-)
+_WITHOUT_WORDS = _DATES | _NUMBERS | {"boolean", "ip", "binary", "scaled_float"}
 # Types of fields that hold no single value, such as the name of a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')

@@ -9,7 +9,7 @@ from esdedup.elastic.limits import MAX_HITS, MAX_TERM_BYTES
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
-from esdedup.times import iso, time_ms
+from esdedup.times import iso, time_ms, time_reader
 
 Hit = dict[str, Any]
 
@@ -174,14 +174,16 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     source = hit["_source"]
     titles = (each.strip() for each in terms_of(source, fields.title))
     dated, published_ms = value_of(source, fields.time), time_ms(value_of(source, fields.published))
-    arrived_ms = None if published_ms == time_ms(dated) else published_ms
+    dated_ms = time_reader(fields.time_format)(dated)
+    arrived_ms = None if published_ms == dated_ms else published_ms
     return {
         "id": hit["_id"],
         "index": hit["_index"],
         "root": term_of(source, fields.cluster),
         # A title of nothing but white space is none.
         "title": ", ".join(filter(None, titles)) or None,
-        "published_at": dated,
+        # As ISO 8601 if only its index can read it.
+        "published_at": dated if dated_ms in {None, time_ms(dated)} else iso(dated_ms or 0),
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),
         "url": term_of(source, fields.link),

@@ -19,13 +19,14 @@ from esdedup.reading.queries import (
 )
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.times import iso
+from esdedup.times import iso, time_ms
 
 _MAX_STEPS = 48
 # Of what a search finds: narrow enough for a page, and with room for a click on each.
 _MAX_STEPS_OF_A_SEARCH = 36
 # Sources that each shard sends: the largest is exact if no shard has more.
 _SOURCES_OF_A_SHARD = 10_000
+_FIRST_DAY_MS = time_ms("0001-01-02") or 0
 _MINUTE_MS = 60_000
 _DAY_MS = 1_440 * _MINUTE_MS
 # From a minute to half a day.
@@ -99,7 +100,7 @@ def _timeline(
     starts_ms += [end_ms(each, length_ms, zone) for each in starts_ms[-1:]]
     steps = tuple(
         TimelineStep(
-            start=iso(start, zone or UTC),
+            start=iso(max(start, _FIRST_DAY_MS), zone or UTC),
             end=iso(end, zone or UTC),
             articles=bucket["doc_count"],
             sources=bucket["sources"]["value"] if "sources" in bucket else None,

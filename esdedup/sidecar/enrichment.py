@@ -216,6 +216,7 @@ class Enrichment:
                 outcomes[at] = outcome
         # The server need not know the address.
         caller = ((scope.get("client") or ("",))[0], caller_of(headers))
+        self.metrics.undated.inc(sum(each.action.dated_ms is None for _, each in read))
         async with self.assigning([each.action for _, each in read], caller) as assigned:
             # While it is being written.
             for number, ((at, own), each) in enumerate(zip(read, assigned, strict=True)):

@@ -61,6 +61,7 @@ class Metrics:
             return self._new(Histogram, f"{name}_seconds", text, label, buckets=_SECONDS)
 
         self._articles = counter("articles", "Articles by what became of them.", outcome=ArticleKind)
+        self.undated = counter("undated_articles", "Articles without a date that can be right.")
         self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
         )

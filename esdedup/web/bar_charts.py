@@ -10,7 +10,6 @@ from datetime import datetime, time, timedelta
 from typing import Any
 
 from esdedup.reading.results import Timeline, TimelineStep
-from esdedup.times import from_iso
 from esdedup.web.form import PageForm, Parameters
 from esdedup.web.formats import cut, source_names
 from esdedup.web.languages import Language
@@ -90,7 +89,7 @@ class Drawing:
 def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogram | None:
     """Draw articles over time; None if they fit in one step, or lie outside the calendar."""
     steps = timeline.steps
-    if len(steps) < 2 or not (from_iso(steps[0].start) and from_iso(steps[-1].end)):
+    if len(steps) < 2 or "T" not in steps[0].start or "T" not in steps[-1].end:
         return None
     merged = [
         steps[at].model_copy(update={"articles": sum(each.articles for each in some), "end": some[-1].end})
@@ -114,7 +113,7 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
 def draw(timeline: Timeline, language: Language) -> Drawing | None:
     """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
     steps = timeline.steps
-    if len(steps) < 2 or not (from_iso(steps[0].start) and from_iso(steps[-1].start)):
+    if len(steps) < 2 or "T" not in steps[0].start or "T" not in steps[-1].start:
         return None
     _, step, counts = language.gettext, 100 / len(steps), [each.articles for each in steps]
     most, peak_at = max(counts), counts.index(max(counts))

@@ -65,7 +65,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         "known": 0,
         "without_fingerprint": 3,
         "cut": 1,
-        "undated": 0,
+        "undated": 7,
         "too_old": 0,
     }
     for place, words in [

@@ -1,17 +1,24 @@
 """Dates that cannot be believed: they decide neither what is newest nor what is the original."""
 
 import time
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.adopt import Adoption
 
-from esdedup import BulkAction, Dedup
+from esdedup import BulkAction, Dedup, Reader
 from esdedup.cli import output
+from esdedup.elastic.mappings import kept_forest
 from esdedup.reading.list_request import Head, Sort
 from esdedup.times import DAY_MS, iso
 from tests.support.asgi import request
-from tests.support.forests import TEXT
+from tests.support.forests import TEXT, roots
 from tests.support.names import Names
+from tests.support.sidecar_process import running
 
 NOW_MS = int(time.time() * 1000)
 PUBLISHED, REPRINTED = iso(NOW_MS - DAY_MS), iso(NOW_MS - DAY_MS // 2)
@@ -105,7 +112,8 @@ def test_an_update_keeps_or_moves_the_date(es: Elasticsearch, index: str) -> Non
         return int(es.get(index=index, id=article_id)["_source"]["dedup"]["published"])
 
     before = published("original")
-    with Dedup(es, forest=index.replace("dates", "forest")) as dedup:
+    kept = kept_forest(es.indices.get_mapping(index=index)[index]["mappings"])
+    with Dedup(es, forest=kept or "") as dedup:
 
         def update(article_id: str, **doc: object) -> None:
             action = {"_op_type": "update", "_index": index, "_id": article_id, "doc": doc}
@@ -116,3 +124,171 @@ def test_an_update_keeps_or_moves_the_date(es: Elasticsearch, index: str) -> Non
         assert before - moved == 2 * DAY_MS
         update("original", published_at="2099-01-01")
         assert published("original") == moved
+
+
+# Formats of mappings, and how Python writes such dates.
+FORMATS = {
+    "strict_date_optional_time||epoch_millis": "%Y-%m-%dT%H:%M:%SZ",
+    "epoch_second": "%s",
+    "epoch_millis": "%s000",
+    "basic_date": "%Y%m%d",
+    "basic_date_time": "%Y%m%dT%H%M%S.000Z",
+    "date_time_no_millis": "%Y-%m-%dT%H:%M:%SZ",
+    "yyyy/MM/dd HH:mm": "%Y/%m/%d %H:%M",
+    "dd.MM.yyyy": "%d.%m.%Y",
+    "yyyy年MM月dd日": "%Y年%m月%d日",
+    "yyyyMMddHHmmss": "%Y%m%d%H%M%S",
+    "EEE, dd MMM yyyy HH:mm:ss Z": "%a, %d %b %Y %H:%M:%S +0000",
+    "yyyy-MM-dd HH:mm:ss||epoch_second": "%Y-%m-%d %H:%M:%S",
+    "yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]": "%Y-%m-%dT%H:%M:%S",
+}
+
+
+def written(days_ago: int, how: str) -> Any:
+    moment = datetime.now(UTC).replace(hour=8, minute=5, second=7) - timedelta(days=days_ago)
+    text = moment.strftime(how.replace("%s", str(int(moment.timestamp()))))
+    # As most programs write them: the name of a day is in no list.
+    return int(text) if how.startswith("%s") else text if how.startswith("%a") else [text]
+
+
+def dated_index(es: Elasticsearch, name: str, time_format: str, *articles: dict[str, Any]) -> str:
+    date = {"type": "date", "format": time_format}
+    es.indices.create(index=name, mappings={"properties": {"published_at": date, "text": {"type": "text"}}})
+    if articles:
+        helpers.bulk(es, ({"_index": name, **each} for each in articles), refresh=True)
+    return name
+
+
+def check_dates(es: Elasticsearch, index: str, count: int) -> None:
+    """Check that articles count as published when Elasticsearch says, and are found and sorted by that."""
+    es.indices.refresh(index=index)
+    both = ("published_at", "dedup.published")
+    found = es.search(
+        index=index,
+        size=100,
+        sort=[{"published_at": "asc"}],
+        docvalue_fields=[{"field": each, "format": "epoch_millis"} for each in both],
+    )["hits"]["hits"]
+    read = {hit["_id"]: [hit["fields"][each] for each in both] for hit in found}
+    assert len(read) == count
+    assert [each for each, (own, published) in read.items() if own != published] == []
+    reader = Reader(es)
+    rows = reader.list(index, sort="oldest", dedup=False, size=100).rows
+    assert [row.id for row in rows] == [hit["_id"] for hit in found]
+    assert [row.arrived_at for row in rows] == [None] * count
+    since = iso(int(read[rows[1].id][0][0]))
+    later = reader.list(index, query=reader.search_query(index, since=since), dedup=False, size=100)
+    assert len(later.rows) == count - 1
+
+
+def test_dates_are_read_by_the_format_of_the_mapping(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    forest = index_name("forest")
+    indices = {each: index_name(f"format-{at}") for at, each in enumerate(FORMATS)}
+
+    def article(time_format: str, days_ago: int) -> dict[str, Any]:
+        text = f"{indices[time_format]} {days_ago} {TEXT}"
+        return {"text": text, "published_at": written(days_ago, FORMATS[time_format])}
+
+    with Dedup(es, forest=forest) as dedup:
+        for time_format, index in indices.items():
+            dated_index(es, index, time_format)
+            dedup.setup(index)
+            actions: list[BulkAction] = [
+                {"_index": index, "_id": "library", **article(time_format, 5)},
+                {"_index": index, "_id": "updated", **article(time_format, 1)},
+                {"_op_type": "update", "_index": index, "_id": "updated", "doc": article(time_format, 9)},
+                {
+                    "_op_type": "update",
+                    "_index": index,
+                    "_id": "library",
+                    "doc": {"published_at": written(8, FORMATS[time_format])},
+                },
+            ]
+            helpers.bulk(es, dedup.enrich(actions))
+    with (
+        running(elasticsearch_url, forest=forest) as process,
+        Dedup(es, forest=forest, sidecar=process.url) as dedup,
+        Elasticsearch(process.url) as behind,
+    ):
+        for time_format, index in indices.items():
+            remote: list[BulkAction] = [{"_index": index, "_id": "remote", **article(time_format, 4)}]
+            helpers.bulk(es, dedup.enrich(remote))
+            helpers.bulk(behind, [{"_index": index, "_id": "bulk", **article(time_format, 3)}])
+            behind.index(index=index, id="document", document=article(time_format, 2))
+        wrong = {"text": f"wrong {TEXT}", "published_at": "1970-01-01T00:00:00Z"}
+        behind.index(index=indices["strict_date_optional_time||epoch_millis"], id="wrong", document=wrong)
+        metrics = urllib.request.urlopen(f"{process.url}/metrics").read().decode()
+    assert "esdedup_undated_articles_total 1.0" in metrics
+    es.delete(index=indices["strict_date_optional_time||epoch_millis"], id="wrong", refresh=True)
+    for index in indices.values():
+        check_dates(es, index, 5)
+
+
+def test_adoption_takes_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
+    """One story, with an article a day, each in an index of another format; and dates that nobody has set."""
+    indices = []
+    for days, (time_format, how) in enumerate(FORMATS.items(), 1):
+        texts = ((f"a{days}", TEXT, 30 - days), (f"b{days}", f"{days} of {TEXT[::-1]}", 60 + days))
+        articles = [
+            {"_id": each, "text": text, "published_at": written(ago, how)} for each, text, ago in texts
+        ]
+        indices.append(dated_index(es, index_name(f"adopted-{days}"), time_format, *articles))
+    nanos = index_name("adopted-nanos")
+    es.indices.create(index=nanos, mappings={"properties": {"published_at": {"type": "date_nanos"}}})
+    es.index(index=nanos, id="a0", document={"text": TEXT, "published_at": iso(NOW_MS)}, refresh=True)
+    # Nobody has set these: they belong to the story all the same, and begin no other.
+    unset = ["0001-01-01T00:00:00Z", "1900-01-01", "1970-01-01T00:00:01Z", None, 1_795_248_000]
+    odd = [{"_id": f"u{at}", "text": TEXT, "published_at": each} for at, each in enumerate(unset)]
+    indices.append(
+        dated_index(es, index_name("adopted-odd"), "strict_date_optional_time||epoch_millis", *odd)
+    )
+    alias = index_name("adopted")
+    es.indices.put_alias(index=[*indices, nanos], name=alias)
+    adoption = Adoption(es, alias)
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        adoption.run(dedup)
+    assert (adoption.summary.enriched, adoption.summary.undated) == (
+        2 * len(FORMATS) + 1 + len(odd),
+        len(odd),
+    )
+    for index in indices[:-1]:
+        check_dates(es, index, 2)
+    found = roots(es, alias)
+    (story,) = {root for each, root in found.items() if each[0] in "au"}
+    timeline = Reader(es).timeline(alias, story)
+    assert timeline.earliest is not None
+    assert timeline.earliest.id == "a1"
+    (first, *_) = Reader(es).overview(alias).timeline.steps
+    assert first.start > "2000"
+    es.options(ignore_status=404).indices.delete_alias(index="*", name=alias)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_read"),
+    [
+        (["2026-11-20T08:00:00Z"], True),
+        (np.datetime64("2026-11-20T08:00:00"), True),
+        (datetime(2026, 11, 20, 8).date(), True),
+        ("some day", False),
+        (1_795_248_000, False),
+        ("0001-01-01T00:00:00Z", False),
+    ],
+)
+def test_values_are_read_as_a_client_writes_them(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture, value: object, is_read: bool
+) -> None:
+    index = index_name("values")
+    action = {"_index": index, "_id": "1", "text": TEXT, "published_at": value}
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        helpers.bulk(es, dedup.enrich([action], backfill=True), refresh=True)
+    assert any("its date in 'published_at', of the form" in each for each in caplog.messages) is not is_read
+    if is_read:
+        (hit,) = es.search(
+            index=index, docvalue_fields=[{"field": "published_at", "format": "epoch_millis"}]
+        )["hits"]["hits"]
+        assert hit["_source"]["dedup"]["published"] == int(hit["fields"]["published_at"][0])
+    else:
+        assert "published" not in es.get(index=index, id="1")["_source"]["dedup"]

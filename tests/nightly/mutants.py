@@ -184,8 +184,8 @@ MUTANTS = [
     Mutant(
         "in a backfill, a date of 0 is believed",
         "ingest/dates.py",
-        "is_unset = 0 <= dated_ms < DAY_MS",
-        "is_unset = 0 < dated_ms < DAY_MS",
+        "(-24_107, -24_107), (0, 0))",
+        "(-24_107, -24_107), (1, 1))",
         ("unit/test_actions.py",),
     ),
     Mutant(

@@ -17,7 +17,8 @@ from esdedup.ingest.actions import (
     redating,
     with_addition,
 )
-from esdedup.ingest.dates import DateCheck, published_ms
+from esdedup.ingest.assigner import DateCheck
+from esdedup.ingest.dates import judged, published_ms
 
 from esdedup import ArticleRejected, Fields
 from esdedup.elastic.limits import MAX_JSON_DEPTH
@@ -25,7 +26,7 @@ from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import partition_of
 from esdedup.forest import Assignment, Kind
 from esdedup.forest.model import NO_TIME
-from esdedup.times import DAY_MS, time_ms
+from esdedup.times import DAY_MS, iso, time_ms, time_reader
 
 FIELDS = Fields()
 INDEX = WritableIndex(fields=FIELDS, other_objects=("dedup_2",))
@@ -331,8 +332,8 @@ def test_lone_roots_are_stable_and_distinct() -> None:
 
 def test_other_field_names() -> None:
     fields = Fields(text="body.plain", time="meta.date", dedup="near")
-    read = article_action({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": 1000}}, fields)
-    assert (read.text, read.dated_ms) == ("hello", 1000)
+    read = article_action({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": CHECKED_AT_MS}}, fields)
+    assert (read.text, read.dated_ms) == ("hello", CHECKED_AT_MS)
     assert "near" in enrich({"_id": "1", "body": {"plain": "hello"}}, fields=fields)["_source"]
 
 
@@ -362,12 +363,21 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (0, False, False),
         (DAY_MS - 1, False, False),
         (DAY_MS, False, True),
-        (time_ms("0001-01-01"), False, True),
+        (time_ms("0001-01-01"), False, False),
+        (time_ms("1601-01-01"), False, False),
+        (time_ms("1753-01-01"), False, False),
+        (time_ms("1899-12-30"), False, False),
+        (time_ms("1900-01-01T08:00:00Z"), False, False),
+        (time_ms("1904-01-01"), False, False),
+        # Archives begin with the first newspaper.
+        (time_ms("1605-07-01"), False, True),
+        (time_ms("1923-04-05"), False, True),
     ],
 )
 def test_a_date_is_believed_or_the_arrival_counts(dated_ms: int, live: bool, backfill: bool) -> None:
     for is_backfill, is_believed in ((False, live), (True, backfill)):
-        published = published_ms(dated_ms, arrived_ms=CHECKED_AT_MS, backfill=is_backfill)
+        believed_ms, _ = judged(iso(dated_ms), dated_ms)
+        published = published_ms(believed_ms, arrived_ms=CHECKED_AT_MS, backfill=is_backfill)
         assert published == (dated_ms if is_believed else CHECKED_AT_MS)
 
 
@@ -384,21 +394,31 @@ def test_without_a_date_the_arrival_counts() -> None:
         (1_795_248_000, "of the form 0000000000, lies in January 1970 (are these seconds?)"),
         ("1795248000", "of the form 0000000000, lies in January 1970 (are these seconds?)"),
         (["x"], "of the form list, cannot be read"),
+        ([1_795_248_000], "of the form list, lies in January 1970 (are these seconds?)"),
+        ("1970-01-01T00:00:00Z", "of the form 0000-00-00a00:00:00a, is that of a clock that was not set"),
         (None, None),
     ],
 )
-def test_a_date_that_cannot_be_right(value: object, wrong: str | None) -> None:
-    said: list[str] = []
-    undated = DateCheck(said.append)
-    assert undated.sees("f:1", value, field="date")
-    assert undated.sees("f:2", value, field="date")
+def test_a_date_that_cannot_be_right(
+    value: object, wrong: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    milliseconds, why = judged(value, time_reader(None)(value))
+    assert milliseconds is None
+    dates = DateCheck()
+    dates.tell("f:1", why, field="date")
+    dates.tell("f:2", why, field="date")
     if wrong is None:
-        assert said == []
+        assert caplog.messages == []
     else:
-        (message,) = said
+        (message,) = caplog.messages
         assert message.startswith(f"f:1: its date in 'date', {wrong}. ISO 8601,")
 
 
-@pytest.mark.parametrize("value", ["2026-11-21", "Sat, 21 Nov 2026 08:00:00 GMT", 1_795_248_000_000, -1])
+@pytest.mark.parametrize(
+    "value",
+    ["2026-11-21", "Sat, 21 Nov 2026 08:00:00 GMT", 1_795_248_000_000, -1, "1970-01-21", ["2026-11-21"]],
+)
 def test_a_date_that_can_be_right(value: object) -> None:
-    assert not DateCheck(pytest.fail).sees("f:1", value, field="date")
+    found = time_reader(None)(value)
+    assert judged(value, found) == (found, "")
+    assert found is not None

@@ -43,7 +43,6 @@ class _PatientTransport:
     """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
 
     def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
-        # For what is not worth waiting.
         self.impatient = client
         self._transport = client.transport
         self._patience_s = patience_s
@@ -65,7 +64,8 @@ class _PatientTransport:
             why = "does not answer"
             if state.outcome.exception() is None:
                 why = f"is busy (status {state.outcome.result().meta.status})"
-            log.warning("Elasticsearch %s: it is asked again for up to %g s", why, self._patience_s)
+            at = ", ".join(node.base_url for node in self._transport.node_pool.all())
+            log.warning("Elasticsearch at %s %s: it is asked again for up to %g s", at, why, self._patience_s)
 
         answer: elastic_transport.TransportApiResponse = retrying(
             tenacity.retry_if_exception(_is_transient),
@@ -93,8 +93,7 @@ def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elastic
 
 
 def _is_transient(error: BaseException) -> bool:
-    # As urllib3 says of a client that was closed.
-    is_closed = isinstance(error, elastic_transport.ConnectionError) and "Pool is closed" in error.message
+    is_closed = "Pool is closed" in getattr(error, "message", "")
     return isinstance(error, _TRANSIENT) and not (is_closed or isinstance(error, elastic_transport.TlsError))
 
 

@@ -209,7 +209,7 @@ def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Name
 @pytest.mark.parametrize(
     ("says", "body"),
     [
-        ("news", {"template": {"aliases": {"news": {}}}}),
+        ("the alias news:", {"template": {"aliases": {"news": {}}}}),
         ("esdedup", {"template": {"mappings": {"_meta": {"esdedup": {"fields": {}, "forest": "a"}}}}}),
         ("_source", {"composed_of": ["part"]}),
         ("default_pipeline", {"template": {"settings": {"default_pipeline": "none"}}}),

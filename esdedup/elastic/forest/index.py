@@ -199,7 +199,7 @@ def refuse_templates(client: Elasticsearch, name: str) -> None:
         found = template_of(name, asking.get_index_template().get("index_templates", []))
     mapping, settings = given.get("mappings", {}), given.get("settings", {}).get("index", {})
     harmful = _HARMFUL.intersection([*mapping, *mapping.get("_meta", ()), *settings])
-    if added := [*given.get("aliases", ()), *sorted(harmful)]:
+    if added := [*(f"the alias {each}" for each in given.get("aliases", ())), *sorted(harmful)]:
         raise IndexNotReady(
             f"the template {found and found['name']!r} would give the forest {name!r} {', '.join(added)}: "
             "choose another name, narrow its patterns, or put an empty one of higher priority for that name",

@@ -57,6 +57,19 @@ def test_stopping_a_node_ends_no_foreign_process(tmp_path: Path, foreign: psutil
     assert not (tmp_path / "cluster.json").exists()
 
 
+def test_stopping_a_node_ends_its_sidecar_first(tmp_path: Path) -> None:
+    announced = tmp_path / "sidecar.json"
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "--announce", str(announced.resolve())]
+    with subprocess.Popen(command) as sidecar:
+        try:
+            forge(announced, psutil.Process(sidecar.pid))
+            stop = [sys.executable, "-m", "esdedup", "node", "stop", "--data", str(tmp_path)]
+            subprocess.run(stop, check=True, timeout=60)
+            assert sidecar.wait(10) == -signal.SIGTERM
+        finally:
+            sidecar.kill()
+
+
 def test_stopping_the_sidecar_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
     forge(tmp_path / "sidecar.json", foreign)
     stop_sidecar(tmp_path)

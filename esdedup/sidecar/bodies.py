@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.limits import HOLD
-from esdedup.sidecar.bulk_request import RequestRefused
+from esdedup.sidecar.bulk_request import UTF8_MARK, RequestRefused
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 _READ = frozenset(
@@ -136,7 +136,6 @@ def _damaged(reason: str) -> RequestRefused:
     return RequestRefused(400, "parse_exception", reason)
 
 
-_UTF8_MARK = b"\xef\xbb\xbf"
 # What pipelines say who send what they have to our own endpoints, and it is JSON: NiFi says this one.
 _UNSAID_TO_US = _UNSAID | {"application/octet-stream"}
 
@@ -151,7 +150,7 @@ async def read_object(request: Request, *, most_bytes: int) -> tuple[bytes, dict
             f"the body is said to be {media_type:.100}: send JSON, with Content-Type: application/json",
         )
     body = await unpacked(await request.body(), scope=request.scope, most_bytes=most_bytes)
-    body = body.removeprefix(_UTF8_MARK)
+    body = body.removeprefix(UTF8_MARK)
     parsed = await in_thread_if_large(len(body), lambda: _parsed(body))
     if not isinstance(parsed, dict):
         raise RequestRefused(400, "invalid_request", "the body is not a JSON object")

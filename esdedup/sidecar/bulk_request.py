@@ -1,11 +1,12 @@
 """Reads bulk requests, and single documents as bulks of one item; writes items with additions. Pure.
 
-Lines are strict JSON, and of each action line no more is understood than where and how it writes: everything
+Lines are strict JSON up to the end of the action, and no more is understood than where and how it writes: all
 else is for Elasticsearch to judge, which sees the same bytes. What is not changed is sent as it came.
 
 Elasticsearch splits a path before it decodes it: `%2F` is part of an id, and `%5Fdoc` is no `_doc`.
 """
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -39,6 +40,8 @@ MAX_LINE_BYTES = 100 * 1024 * 1024
 """Elasticsearch takes no larger request, unless it is told to."""
 
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
+# Windows programs begin a text with it, and Elasticsearch skips it at the beginning of each line.
+UTF8_MARK = b"\xef\xbb\xbf"
 # Of an action line, what is read as a string.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
 _SPACE = b" \t\r"
@@ -82,11 +85,12 @@ class BulkItem:
         A lone surrogate becomes a question mark. Raises `ArticleRejected` if it is not a JSON object.
         """
         assert self.source is not None
+        source = self.source.removeprefix(UTF8_MARK)
         try:
-            document = orjson.loads(self.source)
+            document = orjson.loads(source)
         except orjson.JSONDecodeError as error:
             try:
-                document = _replaced(parsed_with_surrogates(self.source))
+                document = _replaced(parsed_with_surrogates(source))
             except ValueError:
                 raise ArticleRejected(self.name, f"is not JSON: {error}") from error
         if not isinstance(document, dict):
@@ -161,23 +165,30 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     def refuse(what: str) -> NoReturn:
         raise RequestRefused(400, _ILLEGAL, f"Malformed action/metadata line [{number}], {what}")
 
-    try:
+    action, line = None, line.removeprefix(UTF8_MARK)
+    with contextlib.suppress(orjson.JSONDecodeError):
         action = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        refuse(f"it is not JSON: {error}")
     if not isinstance(action, dict) or len(action) != 1:
-        refuse("it must be an object with one operation")
+        # Elasticsearch 8 ignores what follows the first member, and 9 refuses the request by itself.
+        try:
+            end = next((each.end for each in members(line)), len(line))
+            action = orjson.loads(line[:end] + b"}")
+        except ValueError as error:
+            refuse(f"it is not JSON: {error}")
+    if len(action) != 1:
+        refuse("it must be an object with an operation")
     ((operation, given),) = action.items()
     if operation not in OPERATIONS or not isinstance(given, dict):
         refuse("expected field [create], [delete], [index] or [update] with an object")
     meta = {key: value for key, value in given.items() if value is not None}
     for key in _TEXTS:
         value = meta.get(key, "")
-        # Minus nothing is another id than nothing.
-        if type(value) is int and (value or b"-0" not in line):
-            meta[key] = str(value)
-        elif type(value) is not str:
-            refuse(f"its [{key}] must be a string or a whole number")
+        if isinstance(value, dict | list):
+            refuse(f"its [{key}] must be a string, a number or a boolean")
+        if not isinstance(value, str):
+            # As it is written: 1.0 is another id than 1.
+            given = line[line.index(b"{", line.index(b"{") + 1) :]
+            meta[key] = {m.key: given[m.value : m.end] for m in members(given)}[key].strip().decode()
     return "create" if operation == "index" and meta.get("op_type") == "create" else operation, meta
 
 

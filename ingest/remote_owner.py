@@ -144,15 +144,15 @@ def _ask(
         raise _Busy(f"no answer within {timeout_s:.0f} s") from error
     except elastic_transport.TransportError as error:
         raise _Busy(f"cannot connect: {error.message:.300}") from error
-    if meta.status == 200:
+    if meta.status == 200 and content:
         return content
-    reason = None
+    reason = None if content else "without a body"
     # A proxy may answer anything.
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         problem = json.loads(content)
         reason = problem.get("detail") or problem.get("type")
     said = f"{meta.status} {reason or 'without a reason'}"
-    if meta.status in BUSY_STATUSES:
+    if meta.status in BUSY_STATUSES or meta.status == 200:
         raise _Busy(said)
     advice = f"; {_ADVICE[meta.status]}" if meta.status in _ADVICE else ""
     raise SidecarError(

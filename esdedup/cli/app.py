@@ -114,8 +114,9 @@ def main() -> NoReturn:
     log = logging.StreamHandler()
     log.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[log])
-    # The client logs every failed attempt; the final failure is raised as an `EsdedupError`.
-    logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
+    # These log every failed attempt; the final failure is raised as an `EsdedupError`.
+    for name in ("elastic_transport", "urllib3.connection"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     _handle_signals(_interrupt)
     code = 0
     try:

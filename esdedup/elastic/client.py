@@ -48,6 +48,8 @@ class _Transport(elastic_transport.Transport):
         while True:
             sent = {"headers": asked.headers, "body": asked.body, **others}
             answer = super().perform_request(asked.method, asked.target, **sent)
+            if answer.body is None and answer.meta.status == 200 and asked.method != "HEAD":
+                raise elastic_transport.ConnectionError("the answer has broken off in its headers")
             try:
                 asked = requests.send(answer)
             except StopIteration as end:

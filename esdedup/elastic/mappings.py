@@ -105,9 +105,8 @@ def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
 
 def objects_of(mapping: dict[str, Any]) -> list[str]:
     """Return the objects that esdedup writes into articles: the one that is read, the next, former ones."""
-    following, present = next_object(mapping), (kept_fields(mapping) or Fields()).dedup
-    names = [present, *([] if following is None else [following.dedup]), *former_objects(mapping)]
-    return [each for each in names if is_mapped(mapping, f"{each}.root")]
+    names = [(kept_fields(mapping) or Fields()).dedup, (_kept(mapping).get("next") or {}).get("dedup", "")]
+    return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
 
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:

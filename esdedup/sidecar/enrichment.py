@@ -144,9 +144,8 @@ class Rejection:
         except ArticleRejected:
             # Elasticsearch may read it all the same, with a root of the caller's in it.
             return self
-        objects = self.index.objects
-        parts = forged_parts(document, objects) if item.operation == "update" else {"source": None}
-        return Change(Addition(parts), document, objects, None) if parts else None
+        parts = forged_parts(document, self.index.objects) if item.operation == "update" else {"source": None}
+        return Change(Addition(parts), document, self.index.objects, None) if parts else None
 
 
 Outcome = Change | Rejection | None

@@ -278,9 +278,14 @@ class Upstream:
         failures = []
         for node in self._in_turn():
             try:
-                return node, await self._session.request(
+                response = await self._session.request(
                     method, node.url(target), headers=headers, data=body, allow_redirects=False
                 )
+                if 200 <= response.status < 600:
+                    return node, response
+                response.close()
+                failures.append(f"{node}: it answers with the status {response.status}")
+                break
             except (ClientConnectorError, ConnectionTimeoutError) as error:
                 node.avoided_until_s = time.monotonic() + _AVOIDED_S
                 failures.append(f"{node}: {_said(error)}")
@@ -345,4 +350,7 @@ def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        # Its own message quotes the headers that have come.
+        return "it has closed the connection before an answer came, or in its headers"
     return (str(error) or type(error).__name__).strip().split("\n", 1)[0][:300]

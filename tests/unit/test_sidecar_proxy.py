@@ -11,8 +11,12 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from esdedup.ingest.remote_owner import SidecarConnection
 
-from esdedup.errors import ServerUnavailable, SettingError
+from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.client import client_of
+from esdedup.elastic.patience import patient
+from esdedup.errors import ServerUnavailable, SettingError, SidecarUnavailable
 from esdedup.sidecar.proxy import UnreadWrites
 from esdedup.sidecar.upstream import Upstream, end_to_end
 from tests.support import sidecar
@@ -364,8 +368,22 @@ def test_an_answer_in_chunks_has_a_length_for_a_caller_of_http_1_0(server: Scrip
     )
 
 
-def test_what_is_no_answer_is_told_as_elasticsearch_would(server: ScriptedServer, url: str) -> None:
-    server.script = answer(b"")
+CUT = b"HTTP/1.1 200 OK\r\nx-elastic-product: Elasticsearch\r\nset-cookie: secret\r\ncontent-ty"
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        *(b"", b"HTTP/1.1 20", b"HTTP/1.1 200 OK\r\n", CUT, CUT + b"pe: a\r\n", b"x\r\n\r\n"),
+        *(b"HTTP/1.1 %b OK\r\n\r\n" % status for status in (b"007", b"101", b"999", b"9999")),
+        b"HTTP/1.1 200 OK\r\ncontent-length: a\r\n\r\n",
+    ],
+    ids=lambda whole: repr(whole[-30:]),
+)
+def test_what_is_no_answer_is_told_as_elasticsearch_would(
+    server: ScriptedServer, url: str, whole: bytes
+) -> None:
+    server.script = answer(whole)
     got = exchange(url, GET_CLOSE.replace(b"GET", b"POST"))
     assert got.startswith(b"HTTP/1.1 502 ")
     body = json.loads(got.partition(b"\r\n\r\n")[2])
@@ -374,6 +392,25 @@ def test_what_is_no_answer_is_told_as_elasticsearch_would(server: ScriptedServer
     assert body["error"]["root_cause"] == [{key: body["error"][key] for key in ("type", "reason")}]
     assert server.url in body["error"]["reason"]
     assert "secret" not in body["error"]["reason"]
+
+
+def test_other_clients_take_no_answer_that_is_cut_in_its_headers() -> None:
+    """The headers that have come look like all of them, and the body like an empty one."""
+    answers = iter([CUT, CUT, OK])
+    json_headers = b"x-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"
+
+    def script(connection: Connection) -> None:
+        connection.head()
+        connection.send(next(answers, CUT).replace(b"OK\r\nc", b"OK\r\n" + json_headers + b"c"))
+
+    with ScriptedServer(script).running() as server:
+        with pytest.raises(ServerUnavailable, match="broken off in its headers"):
+            Articles(client_of(server.url)).find("news")
+        assert patient(client_of(server.url)).indices.get(index="news").body == {}
+        sidecar = SidecarConnection([server.url], token=None, credentials={}, ca_certs=None, patience_s=0.1)
+        with pytest.raises(SidecarUnavailable, match="200 without a body"):
+            sidecar.post("/v1/enrich", b"{}", content_type="application/json")
+        sidecar.close()
 
 
 class TestUpstream:

@@ -63,6 +63,8 @@ def test_stopping_a_node_ends_its_sidecar_first(tmp_path: Path) -> None:
     with subprocess.Popen(command) as sidecar:
         try:
             forge(announced, psutil.Process(sidecar.pid))
+            # Or a zombie would be left of it.
+            threading.Thread(target=sidecar.wait, daemon=True).start()
             stop = [sys.executable, "-m", "esdedup", "node", "stop", "--data", str(tmp_path)]
             subprocess.run(stop, check=True, timeout=60)
             assert sidecar.wait(10) == -signal.SIGTERM

@@ -31,10 +31,6 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
     Accepts ISO 8601 and dates as in mails and RSS, read in `zone` if they name none; milliseconds since 1970,
     as a number or a string of at least 9 digits; dates and datetimes.
     """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return int(value) if abs(value) < 2**53 else None
     if isinstance(value, str):
         text = value.strip()
         if text[4:5] != "-" and text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
@@ -44,11 +40,13 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
             value = email.utils.parsedate_to_datetime(text) if is_mail else datetime.fromisoformat(text)
         except ValueError:
             return None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=zone)
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=zone)
         return (aware - _EPOCH) // _MS
+    if isinstance(value, date):
+        return time_ms(datetime(value.year, value.month, value.day, tzinfo=zone))
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53:
+        return int(value)
     return None
 
 
@@ -66,13 +64,14 @@ def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
     readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
 
     def read(value: Any) -> int | None:
-        if not isinstance(value, str | int | float):
+        if not isinstance(value, str) and not isinstance(value, int | float):
             if isinstance(value, list | tuple):
                 return min((found for each in value if (found := read(each)) is not None), default=None)
             # As a client of Elasticsearch writes dates, also those of pandas and numpy.
             value = getattr(value, "isoformat", value.__str__)()
+        text = value if time_format is None or isinstance(value, str) else str(value)
         for each in readers:
-            if (found := each(value if time_format is None else str(value))) is not None:
+            if (found := each(text)) is not None:
                 return found
         return None
 
@@ -87,7 +86,7 @@ def _reader(name: str) -> Callable[[str], int | None]:
     if name.removeprefix("strict_").startswith(("date", "year", "iso")):
         # Dates as in mails are as clear.
         short_ms = _reader("yyyy[-MM]")
-        return lambda text: time_ms(text) if not text.isdigit() and len(text) != 7 else short_ms(text)
+        return lambda text: short_ms(text) if len(text) == 7 or text.isdigit() else time_ms(text)
     patterns = ["yyyyMMdd['T'HHmmss[.SSS]X]" if name.startswith("basic_date") else name]
     while _OPTIONAL.search(patterns[0]):
         patterns = [_OPTIONAL.sub(kept, each, count=1) for kept in (r"\1", "") for each in patterns]

@@ -24,7 +24,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.mappings import forest_of
+from esdedup.elastic.mappings import forest_of, kept_forest
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.stories import settle
@@ -34,6 +34,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
+from esdedup.maintenance.records import refuse_strangers
 from esdedup.reading.reader import Reader, asking_owner
 from esdedup.reading.scope import Scope, mappings_of
 from esdedup.sites import RawPage
@@ -230,19 +231,22 @@ class Dedup(Closing):
         if index in {self._forest_name, forest}:
             raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
         is_new = self._articles.setup(
-            index,
-            shards=shards,
-            route_by_root=route_by_root,
-            language=language,
-            forest=forest,
-            is_editorial=editorial,
+            index, shards=shards, route_by_root=route_by_root, language=language, is_editorial=editorial
         )
-        if editorial and not is_new:
-            fields = execute(self._client, self._scope.fields_of(index))
-            owner = forest_of(execute(self._client, mappings_of(index)), given=None, usual=self._forest_name)
-            if self._articles.have_roots(index, fields):
-                # Whose they are must be known before anybody edits them.
-                self._articles.setup(index, forest=owner)
+        is_edited = editorial and not is_new
+        if forest is None and not is_edited:
+            return is_new
+        fields = execute(self._client, self._scope.fields_of(index))
+        mappings = execute(self._client, mappings_of(index))
+        owner = forest or forest_of(mappings, given=None, usual=self._forest_name)
+        # Whose articles they are must be known before anybody edits them.
+        if forest is not None or self._articles.have_roots(index, fields):
+            check_index_name(owner)
+            for name, mapping in mappings.items():
+                if kept_forest(mapping) != owner:
+                    refuse_strangers(patient(self._client), name, fields=fields, forest=owner)
+            self._articles.setup(index, forest=owner)
+        if is_edited:
             without_story = {"bool": {"must_not": {"exists": {"field": fields.cluster}}}}
             execute(self._client, settle(owner, [index], fields, only=without_story))
         return is_new

@@ -26,7 +26,7 @@ _ADVICE: dict[type[EsdedupError], str] = {
         "stored articles"
     ),
     ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
-    ForestExists: "--replace deletes the forest first; --forest NAME makes another one",
+    ForestExists: "--replace deletes it, --replace-larger even a larger one; --forest NAME makes another",
     ForestFull: "`esdedup rebuild INDEX --forest NAME --replace --lookup search` lets it be searched",
     ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
     ForestMismatch: "--forest NAME uses another forest",

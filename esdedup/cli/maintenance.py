@@ -149,6 +149,7 @@ def rebuild(
     *,
     index: Indices,
     replace: bool = False,
+    replace_larger: bool = False,
     json: options.Json = False,
     forest: options.NewForest,
     field_names: options.FieldNames,
@@ -157,7 +158,8 @@ def rebuild(
     """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest.
 
     Options:
-        replace: Delete an existing forest of that name first.
+        replace: Delete an existing forest of that name first, unless it has more than these articles.
+        replace_larger: Delete it even so.
     """
     with server.connect() as client:
         fields, name = field_names.fields_of(client, *index), forest.name or forest.of(client, *index)
@@ -165,7 +167,7 @@ def rebuild(
         with output.count_progress("rebuilding", maintenance.count_articles(index)) as on_progress:
             nodes = maintenance.rebuild(
                 index,
-                replace=replace,
+                replace="larger" if replace_larger else replace,
                 retention=forest.retention,
                 lookup=forest.lookup,
                 on_progress=on_progress,

@@ -9,8 +9,6 @@ import tenacity
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import FULL, reason, translated
-from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     analyzer_of,
@@ -34,11 +32,9 @@ from esdedup.elastic.mappings import (
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import retrying
-from esdedup.elastic.requests import Query, refresh, search
 from esdedup.elastic.writable_index import WritableIndex
-from esdedup.errors import ForestMissing, IndexNotReady, SettingError
+from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields, editorial, value_of
-from esdedup.forest.model import NO_TIME
 from esdedup.likely_fields import fields_not_found
 
 log = logging.getLogger("esdedup")
@@ -112,9 +108,6 @@ class Articles:
                 check_names(self._client, index, new, fields)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise _made_otherwise(index, " and is not routed by root")
-            for name, mapping in mappings.items():
-                if forest is not None and kept_forest(mapping) != forest:
-                    _refuse_strangers(self._client, name, fields=fields, forest=forest)
             for name, mapping in mappings.items():
                 self._add(name, mapping, fields, forest)
             # What the index had before may still differ from what is needed.
@@ -228,8 +221,7 @@ class Articles:
     def claim(self, name: str, forest: str, retention_ms: int, *, is_new: bool, is_new_forest: bool) -> bool:
         """Let the index that is written to by a name keep its forest, and how long nodes live there.
 
-        One that keeps no forest and has roots, unless it is new, may have any forest's: it stays as it is.
-        Return whether there is such an index.
+        Roots may be any forest's: one that keeps none must have no roots, or be new. Return if it exists.
         """
         target = self.find(name)
         index = target.name if target and target.name else name
@@ -353,41 +345,3 @@ def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:
 
 
 _SAMPLE = 100
-
-
-def _refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
-    """Make sure that a forest has most of the latest articles of an index, unless they have expired there."""
-    execute(client, refresh(index))
-    if not (roots := _latest_roots(client, index, fields, since_ms=NO_TIME)):
-        return
-    known = 0
-    try:
-        home = ForestIndex.find(client, forest)
-    except ForestMissing:
-        pass
-    else:
-        home.refresh_if_allowed()
-        status = home.status()
-        roots = _latest_roots(client, index, fields, since_ms=status.live_since_ms(status.aging))
-        known = len({node.id for node in home.run(home.nodes.by_id(set(roots)))}.intersection(roots))
-    if known * 2 < len(set(roots)):
-        raise IndexNotReady(
-            f"the index {index!r} has articles that the forest {forest!r} does not know, so it would not "
-            "find their reprints: name the forest that they were fed to or rebuilt into, or another index",
-            index=index,
-        )
-
-
-def _latest_roots(client: Elasticsearch, index: str, fields: Fields, *, since_ms: int) -> list[str]:
-    filters: list[Query] = [{"exists": {"field": name}} for name in (fields.fingerprint, fields.root)]
-    if since_ms != NO_TIME:
-        filters.append({"range": {f"{fields.dedup}.seen": {"gte": since_ms, "format": "epoch_millis"}}})
-    body: Query = {
-        "query": {"bool": {"filter": filters}},
-        "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long"}}],
-        "size": _SAMPLE,
-        "_source": False,
-        "docvalue_fields": [fields.root],
-    }
-    (answer,) = execute(client, search(index, body))
-    return [hit["fields"][fields.root][0] for hit in answer["hits"]["hits"]]

@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Literal
 
 from elasticsearch import Elasticsearch
 
@@ -142,7 +143,7 @@ class Maintenance(Inspection):
         self,
         indices: Sequence[str],
         *,
-        replace: bool = False,
+        replace: bool | Literal["larger"] = False,
         retention: timedelta | None = None,
         lookup: Lookup | None = None,
         on_progress: OnProgress | None = None,
@@ -155,7 +156,8 @@ class Maintenance(Inspection):
 
         Args:
             indices: The indices of all articles that this forest assigned.
-            replace: Delete an existing forest of that name first.
+            replace: Delete an existing forest of that name first; only with "larger" also one that has more
+                than these articles account for.
             retention: How long nodes live. None: as in the forest that is replaced, or 30 days.
             lookup: How its owner finds nodes, as for `Dedup`. None: as in the forest that is replaced, or in
                 memory.
@@ -165,7 +167,7 @@ class Maintenance(Inspection):
             How many nodes the forest has.
 
         Raises:
-            ForestExists: There is a forest already and `replace` is false.
+            ForestExists: There is a forest already and `replace` is false; or it has more.
             ForestMismatch: Also if the articles are of several profiles, or of an unknown one.
             IndexNotReady: Also if none of the articles was indexed through esdedup.
         """
@@ -176,6 +178,8 @@ class Maintenance(Inspection):
             name = self.forest_of(indices)
         return Rebuild(
             client=self._client,
+            # What could not be read is found out before anything is deleted.
+            indices=execute(self._client, self._scope.ready(",".join(indices))).mappings,
             name=name,
             records=self._records(indices),
             aging=None if retention is None else Aging.of(retention=retention),

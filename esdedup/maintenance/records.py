@@ -1,6 +1,7 @@
 """The dedup objects of articles, without their texts: read in bulk, and changed unless written meanwhile."""
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,11 +10,12 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic import limits
 from esdedup.elastic.bulk import Operation, send_bulk
 from esdedup.elastic.errors import translated
-from esdedup.elastic.execute import hit_pages
+from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.forest.status import state_aggregations, state_of
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import Query, refresh
 from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import EditorialFields, Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
@@ -329,3 +331,27 @@ class Records:
 
 def _place(record: Record, routing: str | None) -> dict[str, Any]:
     return {"_index": record.index, "_id": record.id, "routing": routing}
+
+
+def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
+    """Make sure that a forest has most of an index's sampled articles, unless they have expired there."""
+    execute(client, refresh(index))
+    records = Records(client, indices=[index], fields=fields)
+
+    def sampled(since_ms: int) -> set[str]:
+        samples = records._samples(until_seq=sys.maxsize, since_ms=since_ms)
+        return {record.root for sample in samples.values() for record in sample}
+
+    roots, known = sampled(NO_TIME), set[str]()
+    if roots and execute(client, read_meta(forest)) is not None:
+        home = ForestIndex.find(client, forest)
+        home.refresh_if_allowed()
+        status = home.status()
+        roots = sampled(status.live_since_ms(status.aging))
+        known = {node.id for node in home.run(home.nodes.by_id(roots))}
+    if len(known) * 2 < len(roots):
+        raise IndexNotReady(
+            f"the index {index!r} has articles that the forest {forest!r} does not know, so it would not "
+            "find their reprints: name the forest that they were fed to or rebuilt into, or another index",
+            index=index,
+        )

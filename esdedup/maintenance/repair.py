@@ -8,10 +8,11 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
@@ -23,6 +24,7 @@ from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import GRACE_S, ForestWriter
+from esdedup.elastic.mappings import kept_forest
 from esdedup.elastic.requests import Query
 from esdedup.elastic.stories import edit_document, read_edits, story_values
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
@@ -186,13 +188,15 @@ class Rebuild:
     """Rebuilds a forest from articles; each article keeps its root."""
 
     client: Elasticsearch
+    # The mappings of those of the articles.
+    indices: dict[str, dict[str, Any]]
     # The forest's.
     name: str
     records: Records
     # None: those of the forest that is replaced, else the default.
     aging: Aging | None
     lookup: Lookup | None
-    replace: bool
+    replace: bool | Literal["larger"]
     wait_s: float
     on_progress: Callable[[int], None]
 
@@ -245,6 +249,8 @@ class Rebuild:
                 # A forest that was made anew after it was lost may have few of its articles' nodes.
                 self.records.refuse_others_articles(index, most_known=0.0)
             refuse_templates(self.client, self.name)
+            if not index.meta.rebuilding:
+                self._refuse_larger(index)
             # Take its lease first: otherwise its owner could write into the new forest through the alias.
             former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
             with former.released_on_error():
@@ -271,6 +277,26 @@ class Rebuild:
             # An article that was indexed twice has the number of its second arrival: the order is unreliable.
             _mark_order(writer)
         return writer
+
+    def _refuse_larger(self, index: ForestIndex) -> None:
+        """Say what is replaced; make sure that the articles account for it, unless it may be larger."""
+        with translated(f"look for the indices of the forest {self.name!r}"):
+            found = self.client.indices.get_mapping(
+                expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
+            )
+        own = sorted(name for name, each in found.items() if kept_forest(each["mappings"]) == self.name)
+        status = index.status()
+        since_ms = status.live_since_ms(status.aging)
+        counts = index.run(index.nodes.counts(new_since_ms=since_ms, live_since_ms=since_ms))
+        has = f"{counts.live:,} live nodes, {counts.trees:,} clusters, and the indices {', '.join(own)}"
+        articles = self.records.count()
+        if self.replace != "larger" and (counts.live > articles or set(own) - self.indices.keys()):
+            raise ForestExists(
+                f"the forest {self.name!r} has {has}: more than the {articles:,} articles that would "
+                'replace it. Name all of its indices, or replace even what is "larger"',
+                forest=self.name,
+            )
+        log.warning("replaces the forest %r, which has %s", self.name, has)
 
     def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:
         """Copy what is not in the articles, so that a rebuild which is interrupted loses none of it."""

@@ -19,6 +19,7 @@ from esdedup import (
     Fields,
     ForestBusy,
     ForestError,
+    ForestExists,
     ForestIncomplete,
     ForestMismatch,
     ForestMissing,
@@ -419,3 +420,23 @@ def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: 
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
     own, other = feed_texts(VERIFIED, texts[:9])
     assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).shared_by_trees == ()
+
+
+def test_a_rebuild_replaces_no_more_than_its_articles_unless_told(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, small, forest = index_name("news"), index_name("small"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        for name, articles in ((index, ARTICLES[:40]), (small, ARTICLES[40:42])):
+            dedup.setup(name)
+            feed(es, dedup, name, articles)
+    before = nodes(es, forest)
+    with pytest.raises(ForestExists, match=f"{len(before)} live nodes, .* indices {index}, {small}: more"):
+        Maintenance(es).rebuild([small], replace=True)
+    # Of one that does not keep its forest, the number of texts tells.
+    es.indices.put_mapping(index=index, meta={})
+    with pytest.raises(ForestExists, match="more than the 2 articles"):
+        Maintenance(es).rebuild([small], replace=True)
+    assert nodes(es, forest) == before
+    assert Maintenance(es).rebuild([small], replace="larger") < len(before)
+    assert f"replaces the forest {forest!r}, which has {len(before)} live nodes" in caplog.text

@@ -40,7 +40,7 @@ MAX_LINE_BYTES = 100 * 1024 * 1024
 """Elasticsearch takes no larger request, unless it is told to."""
 
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
-# Windows programs begin a text with it, and Elasticsearch skips it at the beginning of each line.
+# Windows programs begin a text with it. In a document it would stand in answers, which no client could read.
 UTF8_MARK = b"\xef\xbb\xbf"
 # Of an action line, what is read as a string.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
@@ -85,12 +85,11 @@ class BulkItem:
         A lone surrogate becomes a question mark. Raises `ArticleRejected` if it is not a JSON object.
         """
         assert self.source is not None
-        source = self.source.removeprefix(UTF8_MARK)
         try:
-            document = orjson.loads(source)
+            document = orjson.loads(self.source)
         except orjson.JSONDecodeError as error:
             try:
-                document = _replaced(parsed_with_surrogates(source))
+                document = _replaced(parsed_with_surrogates(self.source))
             except ValueError:
                 raise ArticleRejected(self.name, f"is not JSON: {error}") from error
         if not isinstance(document, dict):

@@ -299,7 +299,7 @@ def test_only_another_routing_changes_the_action_line() -> None:
     [
         *((each, "is not a JSON object") for each in (b"[]", b"null", b'"\\ud800"')),
         *((each, "is not JSON") for each in (b"", b'{"text":"\xff"}', b'{"text":NaN}', b"[" * 100_000)),
-        *((start + b'{"text":"a"}', "is not JSON") for start in (b"\xff\xfe", b"/**/", b"#\r")),
+        *((start + b'{"text":"a"}', "is not JSON") for start in (b"\xef\xbb\xbf", b"/**/", b"#\r")),
         *((b'{"text":"a"}' + rest, "is not JSON") for rest in (b"}", b" x", b"{}", b",", b"\x80", b"//")),
         *(
             (b'{"text":"\\ud800"%b}' % each, "is not JSON")

@@ -7,6 +7,7 @@ import pydantic
 
 from esdedup.elastic.forest.candidates import count_by_key
 from esdedup.elastic.forest.documents import keys_of
+from esdedup.elastic.forest.expiry import count_expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
 from esdedup.elastic.forest.stored import StoredNode
@@ -100,7 +101,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     profile: str
     nodes: int
     trees: int
-    # Expired nodes that have not been deleted yet.
+    # Expired nodes that can be deleted: those of a log's document go together.
     expired: int
     # Number of arrivals so far.
     seq: int
@@ -200,7 +201,7 @@ def stats(
         profile=index.meta.profile,
         nodes=counts.nodes,
         trees=counts.trees,
-        expired=counts.nodes - counts.live,
+        expired=(gone := count_expired(index, status.aging)).leaves + gone.roots,
         seq=status.state.seq,
         time=_moment(status.state.time_ms),
         retention_days=round(status.aging.retention_ms / DAY_MS, 3),

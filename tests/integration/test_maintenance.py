@@ -440,3 +440,15 @@ def test_a_rebuild_replaces_no_more_than_its_articles_unless_told(
     assert nodes(es, forest) == before
     assert Maintenance(es).rebuild([small], replace="larger") < len(before)
     assert f"replaces the forest {forest!r}, which has {len(before)} live nodes" in caplog.text
+
+
+def test_stats_count_as_expired_what_expire_deletes(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    for days, articles in ((60, ARTICLES), (2, ARTICLES[-1:])):
+        with Dedup(es, forest=forest, retention=timedelta(days=days), expire_every_s=None) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, articles, backfill=True)
+    maintenance = Maintenance(es, forest=forest)
+    expired = maintenance.expire(dry_run=True)
+    # All are in a document that has nodes which live.
+    assert (maintenance.stats().expired, expired.leaves + expired.roots) == (0, 0)

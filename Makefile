@@ -146,6 +146,7 @@ nightly: env
 	$(BIN)/python -m tests.nightly.large elastic 1_000_000
 	$(BIN)/python -m tests.nightly.day
 	$(BIN)/python -m tests.nightly.extras
+	$(BIN)/python -m tests.nightly.adopting
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
 soak: soak-writers soak-sidecars soak-editors

@@ -7,11 +7,12 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.adopt import Adoption
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
-from esdedup.ingest.in_place import Hit, block_of, routing_of
+from esdedup.ingest.in_place import Hit, block_of
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import chunks
+from esdedup.elastic.mappings import is_set_up, kept_fields
+from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
@@ -20,9 +21,10 @@ from esdedup.fields import Fields
 # What a copy takes over; others are private to an index, or tell of its life so far.
 _COPIED_SETTINGS = (
     *("number_of_shards", "number_of_replicas", "routing", "analysis", "similarity", "mapping", "sort"),
-    *("codec", "refresh_interval", "max_result_window"),
+    *("codec", "refresh_interval", "max_result_window", "hidden"),
 )
-_IDS_AT_ONCE = 1_000
+_COPIED_AT_ONCE = 500
+_PART = {"filter", "search_routing"}
 
 
 class AdoptionIntoCopies(Adoption):
@@ -40,119 +42,140 @@ class AdoptionIntoCopies(Adoption):
         fields: Fields | None = None,
         on_rejected: Callable[[ArticleRejected], None] = log_rejected,
     ) -> None:
-        """Look at the indices behind a name; nothing is written.
+        """Look at the indices behind a name; nothing is written. For arguments and errors, see `Adoption`.
 
-        Args:
-            client: Closed by the caller.
-            index: An index, alias or pattern, or several names, separated by commas.
-            suffix: What the name of a copy has more than that of its index.
-            fields: As for `Adoption`.
-            on_rejected: Called for each article that cannot be enriched, and is copied as it is.
+        The name of a copy is that of its index and `suffix`. What is rejected is copied as it is.
 
         Raises:
-            IndexNotReady: Also if an index is not read-only, or was set up.
+            IndexNotReady: Also if an index is not read-only, or was set up; if its aliases cannot be moved;
+                or if the name of its copy is taken.
         """
         if not suffix:
             raise SettingError("the copies have no suffix: they need other names than their indices")
         self._suffix = suffix
         super().__init__(client, index, fields=fields, on_rejected=on_rejected)
-        for each in self.found:
-            if each.is_set_up:
-                raise IndexNotReady(
-                    f"the index {each.index!r} was set up already: leave it out", index=each.index
-                )
 
-    def swap(self) -> None:
-        """Give the copies the aliases of their indices, all in one request.
+    def swap(self) -> int:
+        """Give the copies the aliases that their indices have now, all in one request; return how many.
 
         Raises:
-            IndexNotReady: A copy has not all articles of its index: run again first.
+            IndexNotReady: A copy has not all articles of its index: run again first. Or as at the start.
         """
         client = patient(self._client)
         self._copy_rejected()
+        actions: list[dict[str, Any]] = []
         with translated(f"swap the aliases of {self._index!r}", index=self._index):
-            client.indices.refresh(index=[*map(self._copy_of, self._sources)])
-            actions: list[dict[str, Any]] = []
-            for name, each in self._sources.items():
-                copy = self._copy_of(name)
+            for name in self._sources:
+                copy, each = name + self._suffix, client.indices.get(index=name)[name]
+                self._refuse_unfit(name, each)
+                client.indices.refresh(index=copy)
                 here, there = (int(client.count(index=one)["count"]) for one in (name, copy))
                 if here != there:
-                    raise IndexNotReady(
-                        f"the index {name!r} has {here:,} articles and its copy {there:,}: adopt it again",
-                        index=name,
-                    )
-                for alias, options in each.get("aliases", {}).items():
+                    counts = f"the index {name!r} has {here:,} articles and its copy {there:,}"
+                    raise IndexNotReady(f"{counts}: adopt it again", index=name)
+                for alias, options in each["aliases"].items():
                     actions.append({"add": {"index": copy, "alias": alias, **options}})
-                    actions.append({"remove": {"index": name, "alias": alias}})
+                    actions.append({"remove": {"index": name, "alias": alias, "must_exist": True}})
             if actions:
                 client.indices.update_aliases(actions=actions)
+        return len(actions) // 2
 
     @property
     def _to_do(self) -> Query:
         # The name may be a pattern, which the copies match too.
-        return {"bool": {"must": super()._to_do, "filter": self._in_sources}}
-
-    @property
-    def _in_sources(self) -> Query:
-        return {"terms": {"_index": sorted(self._sources)}}
-
-    def _copy_of(self, index: str) -> str:
-        return index + self._suffix
+        return {"bool": {"must": super()._to_do, "filter": {"terms": {"_index": sorted(self._sources)}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        found = super()._indices()
-        copies = set(map(self._copy_of, found))
-        self._sources = {name: each for name, each in found.items() if name not in copies}
+        # After the swap an alias finds the copies alone.
+        self._sources = {
+            name: each
+            for name, each in super()._indices().items()
+            if name != f"{_kept_of(each['mappings']).get('index')}{self._suffix}"
+        }
         return self._sources
 
     def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:  # noqa: ARG002
         for name, each in self._sources.items():
-            if block_of(each, "read_only", "write") is None:
-                raise IndexNotReady(
-                    f"the index {name!r} can be written to, so its copy would miss what comes: adopt it "
-                    f"where it is, or block it first (PUT {name}/_block/write)",
-                    index=name,
-                )
+            self._refuse_unfit(name, each)
+
+    def _refuse_unfit(self, name: str, index: dict[str, Any]) -> None:
+        """Make sure that an index can be copied whole, and its aliases be moved to the copy."""
+        flaw, aliases = None, index["aliases"]
+        if block_of(index, "read_only", "write") is None:
+            flaw = f"can be written to: adopt it where it is, or block that first (PUT {name}/_block/write)"
+        elif aliases and block_of(index, "read_only"):
+            only = '{"index.blocks": {"write": true, "read_only": false}}'
+            flaw = f"does not let go of its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
+        elif is_set_up(index["mappings"], given=None):
+            flaw = "was set up already: leave it out"
+        elif shown := [each for each in self._index.split(",") if _PART & aliases.get(each, {}).keys()]:
+            flaw = f"is copied whole, and the alias {shown[0]!r} shows a part of it: name the index"
+        if flaw is not None:
+            raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
+        self._mapping_of_copy(name, index)
+
+    def _mapping_of_copy(self, name: str, index: dict[str, Any]) -> dict[str, Any]:
+        """Return the mapping of a copy, which is known by what it keeps; empty if there is none yet."""
+        check_index_name(copy := name + self._suffix)
+        with translated(f"look for the index {copy!r}", index=copy):
+            found = dict(patient(self._client).options(ignore_status=404).indices.get(index=copy))
+        mapping = found[copy]["mappings"] if copy in found else {}
+        if "error" not in found and _kept_of(mapping) != _kept_by_copy(name, index):
+            taken = f"{copy!r}, the name of a copy of {name!r}, is that of another index or alias"
+            raise IndexNotReady(f"{taken}: give another suffix", index=copy)
+        return mapping
 
     def _set_up(self, dedup: Dedup) -> None:
         indices = self._client.indices
         for name, each in self._sources.items():
-            own, copy = each["settings"]["index"], self._copy_of(name)
+            own, copy = each["settings"]["index"], name + self._suffix
             settings = {key: value for key, value in own.items() if key in _COPIED_SETTINGS}
             with translated(f"copy the index {name!r}", index=name):
-                if not indices.exists(index=copy):
-                    indices.create(index=copy, mappings=each["mappings"], settings={"index": settings})
+                if not (mapping := self._mapping_of_copy(name, each)):
+                    # Has names of fields when it is prepared, even if a template keeps some.
+                    kept = {"copy_of": _kept_by_copy(name, each), "fields": False}
+                    meta = {**each["mappings"].get("_meta", {}), "esdedup": kept}
+                    mappings = {"dynamic": True, **each["mappings"], "_meta": meta}
+                    indices.create(index=copy, mappings=mappings, settings={"index": settings})
                 # Readers are to see nothing before the swap, whatever aliases a template has given it.
-                if given := list(indices.get_alias(index=copy)[copy]["aliases"]):
-                    indices.delete_alias(index=copy, name=given)
+                if kept_fields(mapping) is None and (given := indices.get_alias(index=copy)[copy]["aliases"]):
+                    indices.delete_alias(index=copy, name=list(given))
             dedup.setup(copy)
 
     def _not_done(self, hits: list[Hit]) -> list[Hit]:
         """Return the articles that their copies lack."""
-        places = [
-            {"_index": self._copy_of(hit["_index"]), "_id": hit["_id"]} | routing_of(hit) for hit in hits
-        ]
         with translated(f"read the copies of {self._index!r}", index=self._index):
+            places = list(map(self._in_copy, hits))
             found = patient(self._client).mget(docs=places, source=False)["docs"] if hits else []
         return [hit for hit, one in zip(hits, found, strict=True) if not one.get("found")]
+
+    def _in_copy(self, hit: Hit) -> dict[str, Any]:
+        return {"_index": hit["_index"] + self._suffix, "_id": hit["_id"], "routing": hit.get("_routing")}
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         action = super()._action(hit)
         del action["if_seq_no"], action["if_primary_term"]
-        return action | {"_index": self._copy_of(hit["_index"])}
+        return action | self._in_copy(hit)
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
         return action | {"_op_type": "create"}
 
     def _copy_rejected(self) -> None:
         """Copy what could not be enriched as it is."""
-        for ids in chunks(sorted(self._failed), _IDS_AT_ONCE):
-            rejected = {"bool": {"filter": [self._in_sources, {"ids": {"values": ids}}]}}
-            body = {"query": rejected, "size": _IDS_AT_ONCE, "sort": [{"_index": "asc"}]}
-            for page in hit_pages(patient(self._client), self._index, body):
-                for _ in self._bulk.write(map(self._copied, self._not_done(page))):
-                    pass
+        for places in chunks(list(self._failed), _COPIED_AT_ONCE):
+            docs = [dict(zip(("_index", "_id", "routing"), each, strict=True)) for each in places]
+            with translated(f"read {self._index!r}", index=self._index):
+                found = patient(self._client).mget(docs=docs)["docs"]
+            for _ in self._bulk.write(map(self._copied, self._not_done(found))):
+                pass
 
     def _copied(self, hit: Hit) -> dict[str, Any]:
-        place = {"_index": self._copy_of(hit["_index"]), "_id": hit["_id"]} | routing_of(hit)
-        return place | {"_op_type": "create", "_source": hit["_source"]}
+        return self._written_as(self._in_copy(hit) | {"_source": hit["_source"]})
+
+
+def _kept_of(mapping: dict[str, Any]) -> dict[str, Any]:
+    return dict(mapping.get("_meta", {}).get("esdedup", {}).get("copy_of", {}))
+
+
+def _kept_by_copy(name: str, index: dict[str, Any]) -> dict[str, str]:
+    return {"index": name, "uuid": index["settings"]["index"]["uuid"]}

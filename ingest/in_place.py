@@ -27,6 +27,8 @@ from esdedup.fields import Fields
 from esdedup.forest import Assignment
 
 Hit = dict[str, Any]
+Place = tuple[str, str, str | None]
+_Outcomes = dict[Place, tuple[Place, list[str]]]
 
 log = logging.getLogger("esdedup")
 
@@ -98,7 +100,8 @@ class InPlace:
         self._on_rejected = on_rejected
         self._bulk = ArticleBulk(client, index=index)
         self._counts: collections.Counter[str] = collections.Counter()
-        self._failed: set[str] = set()
+        self._under_way: collections.deque[Place] = collections.deque()
+        self._failed: set[Place] = set()
         self._seconds = 0.0
 
     @property
@@ -202,7 +205,7 @@ class InPlace:
             "track_total_hits": False,
         }
         for page in hit_pages(patient(self._client), self._index, body):
-            yield from self._not_done([hit for hit in page if hit["_id"] not in self._failed])
+            yield from self._not_done([hit for hit in page if place_of(hit) not in self._failed])
 
     def _not_done(self, hits: list[Hit]) -> list[Hit]:
         """Return those that are to be enriched, of what matches and has not failed."""
@@ -218,7 +221,7 @@ class InPlace:
         on_read: Callable[[int], None],
     ) -> None:
         """Enrich articles as they are now; what was changed since it was read stays as it is."""
-        outcomes: dict[tuple[str, str], list[str]] = {}
+        outcomes: _Outcomes = {}
         started, before = time.monotonic(), self._written
         try:
             for written in self._bulk.write(self._updates(dedup, hits, outcomes, backfill)):
@@ -237,17 +240,23 @@ class InPlace:
         return self._counts["enriched"] + self._counts["changed"]
 
     def _updates(
-        self, dedup: Dedup, hits: Iterable[Hit], outcomes: dict[tuple[str, str], list[str]], backfill: bool
+        self, dedup: Dedup, hits: Iterable[Hit], outcomes: _Outcomes, backfill: bool
     ) -> Iterator[dict[str, Any]]:
         decided: collections.deque[list[str]] = collections.deque()
+        self._under_way.clear()
 
         def assigned(article: ArticleAction, assignment: Assignment) -> None:
             decided.append(["enriched", OUTCOMES[assignment.kind], *["undated"] * (article.dated_ms is None)])
 
+        def rejected(error: ArticleRejected) -> None:
+            while (place := self._under_way.popleft())[1] != error.article:
+                pass
+            self._reject(place, error)
+
         actions = map(self._action, hits)
-        enriched = dedup.enrich(actions, backfill=backfill, on_rejected=self._reject, on_assigned=assigned)
+        enriched = dedup.enrich(actions, backfill=backfill, on_rejected=rejected, on_assigned=assigned)
         for action in enriched:
-            outcomes[action["_index"], action["_id"]] = decided.popleft()
+            outcomes[place_of(action)] = self._under_way.popleft(), decided.popleft()
             yield self._written_as(action)
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
@@ -256,27 +265,28 @@ class InPlace:
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         self._counts["read"] += 1
-        action = {"_index": hit["_index"], "_id": hit["_id"], "_source": hit["_source"]}
+        self._under_way.append(place_of(hit))
+        action = {"_index": hit["_index"], "_id": hit["_id"], "routing": hit.get("_routing")}
         version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
-        return action | version | routing_of(hit)
+        return action | version | {"_source": hit["_source"]}
 
     def _added(self, action: dict[str, Any]) -> dict[str, Any]:
         """Return the object that an article gets, by its action as it was enriched."""
         added: dict[str, Any] = action["_source"][self.fields.dedup]
         return added
 
-    def _acknowledge(self, written: list[Written], outcomes: dict[tuple[str, str], list[str]]) -> None:
+    def _acknowledge(self, written: list[Written], outcomes: _Outcomes) -> None:
         for each in written:
-            outcome = outcomes.pop((each.index, each.id))
+            place, outcome = outcomes.pop((each.index, each.id, each.routing))
             if each.refusal is None:
                 self._counts.update(outcome)
             elif each.status in _CHANGED_STATUSES:
                 self._counts["changed"] += 1
             else:
-                self._reject(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
+                self._reject(place, ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
 
-    def _reject(self, rejected: ArticleRejected) -> None:
-        self._failed.add(rejected.article)
+    def _reject(self, place: Place, rejected: ArticleRejected) -> None:
+        self._failed.add(place)
         self._on_rejected(rejected)
 
 
@@ -286,6 +296,6 @@ def block_of(index: dict[str, Any], *names: str) -> str | None:
     return next((name for name in names if blocks.get(name) == "true"), None)
 
 
-def routing_of(hit: Hit) -> dict[str, str]:
-    """Return what an action on the article of a hit has for its routing."""
-    return {"routing": hit["_routing"]} if "_routing" in hit else {}
+def place_of(found: dict[str, Any]) -> Place:
+    """Return where the article of a hit or an action is: articles of two shards may have one id."""
+    return found["_index"], found["_id"], found.get("_routing", found.get("routing"))

@@ -18,7 +18,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import KNOWN_MS, OPTIONAL, Addition, with_addition
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
-from esdedup.ingest.in_place import Hit, InPlace
+from esdedup.ingest.in_place import Hit, InPlace, Place, place_of
 
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.errors import translated
@@ -106,10 +106,10 @@ class Migration(InPlace):
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # By index and id: an article that is being enriched, as it was read; and what another's present
+        # An article that is being enriched, as it was read; and what another's present
         # object has that differs from its new one, even after that was made anew.
-        self._read: dict[tuple[str, str], dict[str, Any]] = {}
-        self._differing: dict[tuple[str, str], list[Any]] = {}
+        self._read: dict[Place, dict[str, Any]] = {}
+        self._differing: dict[Place, list[Any]] = {}
 
     @property
     def retention(self) -> timedelta | None:
@@ -276,7 +276,7 @@ class Migration(InPlace):
         for page in hit_pages(patient(self._client), self._index, body):
             differing: dict[str, list[str]] = collections.defaultdict(list)
             for hit in page:
-                values, key = hit.get("fields", {}), (hit["_index"], hit["_id"])
+                values, key = hit.get("fields", {}), place_of(hit)
                 now = [values.get(name) for name, _ in pairs]
                 if now != [values.get(name) for _, name in pairs] and self._differing.get(key) != now:
                     self._differing[key] = now
@@ -288,19 +288,19 @@ class Migration(InPlace):
     def _action(self, hit: Hit) -> dict[str, Any]:
         """Return an article's action, with the forest's time at its arrival in place of its own time."""
         source = hit["_source"]
-        self._read[hit["_index"], hit["_id"]] = source
+        self._read[place_of(hit)] = source
         seen = value_of(source, f"{self._present.dedup}.seen")
         return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
     def _added(self, action: dict[str, Any]) -> dict[str, Any]:
         """Return the new object, in place of what it was before; the article keeps its place in time."""
-        published = value_of(self._read[action["_index"], action["_id"]], self._present.published)
+        published = value_of(self._read[place_of(action)], self._present.published)
         before = OPTIONAL if self.fields.dedup in action["_source"] else ()
         return dict.fromkeys(before) | super()._added(action) | {"published": published}
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
         """Return an update; of an article with dotted names for what is in the object, the whole article."""
-        update, source = super()._written_as(action), self._read.pop((action["_index"], action["_id"]))
+        update, source = super()._written_as(action), self._read.pop(place_of(action))
         if not any(key.startswith(f"{self.fields.dedup}.") for key in source):
             return update
         added = Addition({"source": update["_source"]["doc"][self.fields.dedup]})

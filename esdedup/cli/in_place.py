@@ -93,8 +93,8 @@ def adopt(
                 most_per_s=most_per_s,
                 on_read=on_read,
             )
-            if isinstance(adoption, AdoptionIntoCopies):
-                adoption.swap()
+            if isinstance(adoption, AdoptionIntoCopies) and not (adoption.swap() or adoption.summary.read):
+                say("nothing was left to do: the copies are whole, and have the aliases")
     if adoption.summary.failed:
         raise typer.Exit(1)
 

@@ -107,6 +107,7 @@ class Written:
 
     index: str
     id: str
+    routing: str | None = None
     # Why Elasticsearch refuses it, and with which status; None if it is stored.
     refusal: str | None = None
     status: int | None = None
@@ -114,8 +115,7 @@ class Written:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Article:
-    index: str
-    id: str
+    target: dict[str, Any]
     lines: tuple[bytes, bytes]
 
     @property
@@ -128,7 +128,7 @@ class _Article:
 
     def refused(self, result: Result) -> Written:
         refusal, status = _refusal(result["error"]), result["status"]
-        return Written(index=self.index, id=self.id, refusal=refusal, status=status)
+        return Written(**self.target, refusal=refusal, status=status)
 
 
 class ArticleBulk:
@@ -170,7 +170,7 @@ class ArticleBulk:
             smaller: list[_Article] = []
             for article, result in zip(articles, self._results(articles), strict=True):
                 if "error" not in result:
-                    written.append(Written(index=article.index, id=article.id))
+                    written.append(Written(**article.target))
                 elif len(articles) > 1 and _may_be_divided(result):
                     smaller.append(article)
                 elif (status := result["status"]) is not None and status not in BUSY_STATUSES:
@@ -223,7 +223,8 @@ class ArticleBulk:
         operation = {action.get("_op_type", "index"): target}
         with translated(self._task, index=self._index):
             line, source = map(self._serializer.dumps, (operation, action["_source"]))
-        return _Article(index=action["_index"], id=action["_id"], lines=(line, source))
+        written = {"index": action["_index"], "id": action["_id"], "routing": action.get("routing")}
+        return _Article(target=written, lines=(line, source))
 
 
 def _is_about_article(result: Result) -> bool:

@@ -29,6 +29,7 @@ from esdedup import (
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.maintenance import ViolationKind
 from tests import sample
+from tests.support.adopting import AdoptionUnderFire
 from tests.support.forests import feed, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import ROOT, running
@@ -385,3 +386,117 @@ def test_what_is_no_index_of_articles_is_refused(es: Elasticsearch, index_name: 
     for missing in ("test-no-such", "test-no-*"):
         with pytest.raises(IndexNotReady):
             Adoption(es, missing)
+
+
+def read_only(es: Elasticsearch, index: str, articles: list[dict[str, Any]], **body: Any) -> None:
+    """Make an index of articles that takes no more."""
+    es.indices.create(index=index, **body)
+    helpers.bulk(es, ({"_index": index, **each} for each in articles), refresh=True)
+    es.indices.add_block(index=index, block="write")
+
+
+def adopted_into_copies(es: Elasticsearch, index: str, forest: str) -> tuple[AdoptionIntoCopies, int]:
+    adoption = AdoptionIntoCopies(es, index, suffix="-2", fields=OWN, on_rejected=lambda _: None)
+    with Dedup(es, forest=forest, fields=OWN, wait_s=60) as dedup:
+        adoption.run(dedup)
+        return adoption, adoption.swap()
+
+
+def test_copies_that_have_the_aliases_are_left_alone(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    day, forest = index_name("day"), index_name("forest")
+    aliases: dict[str, dict[str, Any]] = {
+        f"{day}-all": {"is_write_index": True},
+        f"{day}-part": {"filter": {"exists": {"field": "body"}}, "is_hidden": True},
+        f"{day}-routed": {"index_routing": "1", "search_routing": "1,2"},
+    }
+    read_only(es, day, ARTICLES[:30], aliases=aliases)
+    _, moved = adopted_into_copies(es, f"{day}-all", forest)
+    assert moved == 3
+    # By the alias, which is the copy's now; by the index, which has none; and by a pattern for both.
+    for name in (f"{day}-all", day, f"{day}*"):
+        adoption, moved = adopted_into_copies(es, name, forest)
+        assert (adoption.summary.read, moved) == (0, 0)
+        assert es.indices.get_alias(index=day)[day]["aliases"] == {}
+        assert es.indices.get_alias(index=f"{day}-2")[f"{day}-2"]["aliases"] == aliases
+    command = [sys.executable, "-m", "esdedup", "adopt", f"{day}-all", "--into", "-2", "--forest", forest]
+    command += ["--url", elasticsearch_url]
+    ended = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, "nothing was left to do" in ended.stderr) == (0, True)
+    # An alias that came back to the index goes to the copy again.
+    es.indices.put_alias(index=day, name=f"{day}-late")
+    assert adopted_into_copies(es, day, forest)[1] == 1
+
+
+def test_what_cannot_be_copied_is_said_at_the_start(es: Elasticsearch, index_name: Names) -> None:
+    day, other, forest = index_name("day"), index_name("other"), index_name("forest")
+    whole, part = f"{day}-all", f"{day}-part"
+    read_only(es, day, ARTICLES[:4], aliases={whole: {}, part: {"filter": {"match_all": {}}}})
+    read_only(es, f"{day}-2", ARTICLES[4:8], aliases={f"{day}-in-use": {}})
+    es.indices.create(index=other, aliases={f"{day}-3": {}})
+    before = es.indices.get(index=[day, f"{day}-2", other])
+    for name, suffix, says in (
+        (day, "-2", "name of a copy"),
+        (f"{day}*", "-2", "name of a copy"),
+        (day, "-3", "name of a copy"),
+        (part, "-4", f"the alias '{part}' shows a part of it"),
+        (day, "-X", "cannot name one index"),
+        (day, "-" + "x" * 255, "cannot name one index"),
+    ):
+        with pytest.raises((IndexNotReady, SettingError), match=says):
+            AdoptionIntoCopies(es, name, suffix=suffix, fields=OWN)
+    es.indices.put_settings(index=day, settings={"index.blocks": {"read_only": True}})
+    try:
+        with pytest.raises(IndexNotReady, match=r"index\.blocks\.read_only"):
+            AdoptionIntoCopies(es, whole, suffix="-4", fields=OWN)
+    finally:
+        es.indices.put_settings(index=day, settings={"index.blocks": {"read_only": None}})
+    assert es.indices.get(index=[day, f"{day}-2", other]) == before
+    # A copy of what an index was before it was made anew is none.
+    adoption = AdoptionIntoCopies(es, day, suffix="-4", fields=OWN)
+    with Dedup(es, forest=forest, fields=OWN) as dedup:
+        adoption.run(dedup)
+        es.indices.delete(index=day)
+        read_only(es, day, ARTICLES[8:12])
+        with pytest.raises(IndexNotReady, match="name of a copy"):
+            adoption.swap()
+    es.indices.delete(index=f"{day}-2,{day}-4")
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: Names, into: bool) -> None:
+    first, second, forest = index_name("a"), index_name("b"), index_name("forest")
+    textless = [{"_id": each["_id"], "headline": "No text"} for each in ARTICLES[:20]]
+    routed = [{**each, "_routing": routing} for each in ARTICLES[20:23] for routing in ("1", "2")]
+    shards = {"settings": {"number_of_shards": 5, "number_of_replicas": 0}}
+    read_only(es, first, [*textless, *routed], **shards)
+    read_only(es, second, ARTICLES[:20])
+    both = f"{first},{second}"
+    adoption: Adoption
+    if into:
+        adoption, _ = adopted_into_copies(es, both, forest)
+        both = f"{first}-2,{second}-2"
+    else:
+        for each in (first, second):
+            es.indices.put_settings(index=each, settings={"index.blocks.write": False})
+        adoption = Adoption(es, both, fields=OWN, on_rejected=lambda _: None)
+        with Dedup(es, forest=forest, fields=OWN) as dedup:
+            adoption.run(dedup)
+    summary = adoption.summary
+    assert (summary.read, summary.enriched, summary.changed, summary.failed) == (46, 26, 0, 20)
+    es.indices.refresh(index=both)
+    found = Counter("dedup" in hit["_source"] for hit in helpers.scan(es, index=both))
+    assert found == {True: 26, False: 20}
+    if into:
+        es.indices.delete(index=both)
+
+
+def test_adoption_survives_kills_over_odd_aliases_and_templates(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    run = AdoptionUnderFire(es, elasticsearch_url, index_name, articles=200, seed=1)
+    try:
+        assert run.run(kills=2, into=True) == []
+    finally:
+        run.close()

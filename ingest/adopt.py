@@ -17,7 +17,7 @@ from esdedup.ingest.learn import first_look, looks
 from esdedup.elastic.article_indices import check_names
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
-from esdedup.elastic.mappings import fields_of, is_set_up, mapping_of
+from esdedup.elastic.mappings import fields_of, is_set_up, mapping_of, refuse_unusable
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, IndexNotReady
@@ -63,11 +63,13 @@ class Adoption(InPlace):
         mappings = {name: each["mappings"] for name, each in indices.items()}
         ready = {name: each for name, each in mappings.items() if is_set_up(each, given=fields)}
         self.fields = fields_of(ready or mappings, given=fields)
+        refuse_unusable(mappings, self.fields)
         self.found = self._look(mappings, set_up=ready)
         self.templates = self._templates(indices)
         to_do = {each.index for each in self.found if each.without_root}
         self._refuse_unwritable({name: each for name, each in indices.items() if name in to_do})
-        missing = check_names(patient(client), index, mappings.keys() - ready.keys(), self.fields)
+        new = mappings.keys() - ready.keys()
+        missing = check_names(patient(client), index, new, self.fields, are_given=fields is not None)
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:

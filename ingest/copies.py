@@ -11,7 +11,7 @@ from esdedup.ingest.in_place import Hit, block_of
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import chunks
-from esdedup.elastic.mappings import is_set_up, kept_fields
+from esdedup.elastic.mappings import copied_from, is_set_up, kept_fields
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query
@@ -90,7 +90,7 @@ class AdoptionIntoCopies(Adoption):
         self._sources = {
             name: each
             for name, each in super()._indices().items()
-            if name != f"{_kept_of(each['mappings']).get('index')}{self._suffix}"
+            if name != f"{copied_from(each['mappings']).get('index')}{self._suffix}"
         }
         return self._sources
 
@@ -120,7 +120,7 @@ class AdoptionIntoCopies(Adoption):
         with translated(f"look for the index {copy!r}", index=copy):
             found = dict(patient(self._client).options(ignore_status=404).indices.get(index=copy))
         mapping = found[copy]["mappings"] if copy in found else {}
-        if "error" not in found and _kept_of(mapping) != _kept_by_copy(name, index):
+        if "error" not in found and copied_from(mapping) != _kept_by_copy(name, index):
             taken = f"{copy!r}, the name of a copy of {name!r}, is that of another index or alias"
             raise IndexNotReady(f"{taken}: give another suffix", index=copy)
         return mapping
@@ -171,10 +171,6 @@ class AdoptionIntoCopies(Adoption):
 
     def _copied(self, hit: Hit) -> dict[str, Any]:
         return self._written_as(self._in_copy(hit) | {"_source": hit["_source"]})
-
-
-def _kept_of(mapping: dict[str, Any]) -> dict[str, Any]:
-    return dict(mapping.get("_meta", {}).get("esdedup", {}).get("copy_of", {}))
 
 
 def _kept_by_copy(name: str, index: dict[str, Any]) -> dict[str, str]:

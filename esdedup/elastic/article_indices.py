@@ -105,7 +105,7 @@ class Articles:
                 refuse_closed(name, each)
                 _refuse_made_otherwise(name, each, shards=shards, language=language)
             if new := [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]:
-                check_names(self._client, index, new, fields)
+                check_names(self._client, index, new, fields, are_given=self._fields is not None)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise _made_otherwise(index, " and is not routed by root")
             for name, mapping in mappings.items():
@@ -280,18 +280,27 @@ class Articles:
         return {} if template is None else {index: template.get("mappings", {})}
 
 
-def check_names(client: Elasticsearch, name: str, indices: Collection[str], fields: Fields) -> dict[str, str]:
+def check_names(
+    client: Elasticsearch, name: str, indices: Collection[str], fields: Fields, *, are_given: bool
+) -> dict[str, str]:
     """Make sure that articles have the names that an index gets for good; return those without a value.
 
-    Some articles of these indices behind a name are looked at.
+    Some articles of these indices behind a name are looked at; if the names were given, those with a text.
 
     Raises:
         FieldsNotFound: None has a text, or another field has a name that is more likely.
+        IndexNotReady: One has something of its own where esdedup would write.
     """
-    query = {"bool": {"filter": [{"terms": {"_index": sorted(indices)}}]}}
+    should = [{"exists": {"field": fields.text}}] if are_given else []
+    query: dict[str, Any] = {"bool": {"filter": {"terms": {"_index": sorted(indices)}}, "should": should}}
+    at_random = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "sum"}
     with translated(f"look at {name!r}", index=name):
-        hits = client.search(index=name, query=query, size=_SAMPLE)["hits"]["hits"]
+        hits = client.search(index=name, query={"function_score": at_random}, size=_SAMPLE)["hits"]["hits"]
     articles = [hit.get("_source", {}) | {"_id": hit["_id"]} for hit in hits]
+    for hit, article in zip(hits, articles, strict=True):
+        if (own := value_of(article, fields.dedup)) is not None:
+            as_mapped = {"properties": own} if isinstance(own, dict) else {"type": type(own).__name__}
+            refuse_unusable({hit["_index"]: {"properties": {fields.dedup: as_mapped}}}, fields)
     given = {"text": fields.text, "title": fields.title, "time": fields.time}
     given |= {"source": fields.source, "link": fields.link}
     missing = {

@@ -91,6 +91,11 @@ class NextObject:
     since_seq: int
 
 
+def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Return what a copy keeps of its index, as `AdoptionIntoCopies` writes it; empty if it is no copy."""
+    return _kept(mapping).get("copy_of") or {}
+
+
 def next_object(mapping: dict[str, Any]) -> NextObject | None:
     """Return the object that a migration fills; None if there is no migration."""
     kept = _kept(mapping).get("next")
@@ -163,8 +168,9 @@ def is_editorial(mapping: dict[str, Any]) -> bool:
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
     """Return whether an index, no forest, maps what esdedup writes, by the names given, or else its own."""
-    root = (given or kept_fields(mapping) or Fields()).root
-    return "format" not in _kept(mapping) and is_mapped(mapping, root)
+    fields = given or kept_fields(mapping) or Fields()
+    is_ours = "format" not in _kept(mapping) and not _strangeness(mapping, fields.dedup)
+    return is_ours and is_mapped(mapping, fields.root)
 
 
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
@@ -348,8 +354,10 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
             flaw = "it has `enabled: false`, so no field of esdedup would be indexed"
         elif left_out := [each for each in (fields.root, fields.signature) if _is_left_out(each, source)]:
             flaw = f"`_source` leaves out {left_out[0]}, which is read from there"
-        elif "type" in found and found["type"] != "object":
-            flaw = f"the field {fields.dedup!r} has the type {found['type']}, and would have to be an object"
+        elif strange := _strangeness(mapping, fields.dedup):
+            theirs = f"the articles of the index {index!r} have a field {fields.dedup!r} of their own, which"
+            other = f"{strange}: give the object of esdedup another name, such as 'es{fields.dedup}'"
+            raise IndexNotReady(f"{theirs} {other}", index=index, missing_fields=(f"es{fields.root}",))
         elif own := [each for each in written if each in mapping.get("runtime", ()) or f'"{each}"' in copied]:
             flaw = f"{own[0]} also gets values from elsewhere, by `copy_to` or a runtime field"
         else:
@@ -359,6 +367,15 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
             "Make a new index, and index the articles into it.",
             index=index,
         )
+
+
+def _strangeness(mapping: dict[str, Any], name: str) -> str | None:
+    """Return how a field shows that it is no object of esdedup's; None if it may be one."""
+    found = mapping_of(mapping, name)
+    kind, names = found.get("type", "object"), found.get("properties", {}).keys()
+    if kind != "object":
+        return f"has the type {kind}, and would have to be an object"
+    return f"has {', '.join(names):.80}" if names and not {"root", "seq", "profile"} <= names else None
 
 
 def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:

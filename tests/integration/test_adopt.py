@@ -492,6 +492,53 @@ def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: N
         es.indices.delete(index=both)
 
 
+def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("mixed")
+    mixed = [{"_id": str(at), "note": "Of another kind."} for at in range(300)] + ARTICLES[:2]
+    helpers.bulk(es, ({"_index": index, **each} for each in mixed), refresh=True)
+    with pytest.raises(FieldsNotFound):
+        Adoption(es, index)
+    rejected: list[ArticleRejected] = []
+    adoption = Adoption(es, index, fields=OWN, on_rejected=rejected.append)
+    with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
+        adoption.run(dedup)
+    summary = adoption.summary
+    assert (summary.read, summary.enriched, summary.failed, len(rejected)) == (302, 2, 300, 300)
+
+
+@pytest.mark.parametrize(
+    ("own", "dynamic"), [({"hash": "x"}, False), ({"root": "theirs", "hash": "x"}, True), ("x", True)]
+)
+def test_an_object_of_the_articles_own_stays_theirs(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, own: Any, dynamic: bool
+) -> None:
+    index, forest = index_name("own"), index_name("forest")
+    properties = {"body": {"type": "text"}, "date": {"type": "date"}}
+    es.indices.create(index=index, mappings={"dynamic": dynamic, "properties": properties})
+    articles = [{"_index": index, **each, "dedup": own} for each in ARTICLES[:3]]
+    helpers.bulk(es, articles, refresh=True)
+    before = es.indices.get_mapping(index=index)
+    with Dedup(es, forest=forest, fields=OWN) as dedup:
+        for refused in (lambda: Adoption(es, index, fields=OWN), lambda: dedup.setup(index)):
+            with pytest.raises(IndexNotReady, match=r"of their own.* such as 'esdedup'"):
+                refused()
+        with pytest.raises(IndexNotReady):
+            list(dedup.enrich(articles))
+    with pytest.raises(IndexNotReady, match=r"lacks fields|of their own"):
+        Reader(es).list(index)
+    assert es.indices.get_mapping(index=index) == before
+    given = ["--text-field", "body", "--time-field", "date", "--title-field", "headline"]
+    given += ["--source-field", "publisher", "--url", elasticsearch_url, "--forest", forest]
+    command = [sys.executable, "-m", "esdedup", "adopt", index, *given]
+    refused_run = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (refused_run.returncode, "--dedup-field esdedup" in refused_run.stderr) == (3, True)
+    adopted = subprocess.run([*command, "--dedup-field", "esdedup"], check=False, cwd=ROOT, timeout=60)
+    assert adopted.returncode == 0
+    # The index keeps the name.
+    assert Reader(es).list(index).total_articles == 3
+    assert all(each["dedup"] == own and each["esdedup"]["root"] for each in sources(es, index).values())
+
+
 def test_adoption_survives_kills_over_odd_aliases_and_templates(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:

@@ -12,7 +12,7 @@ from elasticsearch import ApiError, Elasticsearch
 from esdedup.elastic.errors import is_blocked, is_closed, reason, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.patience import PATIENCE_S, patient, retrying
-from esdedup.errors import ServerBusy, ServerError, ServerUnavailable
+from esdedup.errors import IndexNotReady, ServerBusy, ServerError, ServerUnavailable
 
 _FIELDS_READ = [
     *("items.*._index", "items.*._id", "items.*.status", "items.*.error"),
@@ -116,6 +116,7 @@ class Written:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Article:
     target: dict[str, Any]
+    is_update: bool
     lines: tuple[bytes, bytes]
 
     @property
@@ -195,6 +196,12 @@ class ArticleBulk:
 
         Raises if nothing can be written, or no server answers for a minute.
         """
+        updated = sorted({article.target["index"] for article in articles if article.is_update})
+        # An update would make an index that was deleted, an empty one.
+        with translated(self._task, index=self._index):
+            if updated and not self._patient.indices.exists(index=updated):
+                names = ", ".join(updated)
+                raise IndexNotReady(f"one of these indices was deleted meanwhile: {names}", status=404)
         try:
             return send_bulk(
                 self._client,
@@ -224,7 +231,7 @@ class ArticleBulk:
         with translated(self._task, index=self._index):
             line, source = map(self._serializer.dumps, (operation, action["_source"]))
         written = {"index": action["_index"], "id": action["_id"], "routing": action.get("routing")}
-        return _Article(target=written, lines=(line, source))
+        return _Article(target=written, is_update="update" in operation, lines=(line, source))
 
 
 def _is_about_article(result: Result) -> bool:

@@ -19,6 +19,8 @@ from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
+# A server that takes longer is as good as away.
+_FIRST_ANSWER_S = 5.0
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
 """The headers by which callers are told apart: who they are, and for whom they act; in small letters."""
@@ -95,9 +97,9 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         ServerError: The server refuses.
     """
     client = client_of(url, api_key=api_key, ca_certs=ca_certs)
-    with translated("reach Elasticsearch"):
+    with translated(f"reach Elasticsearch at {addresses_of(client)}"):
         try:
-            client.cluster.health(timeout="1s")
+            client.options(request_timeout=_FIRST_ANSWER_S).cluster.health(timeout="1s")
         except AuthorizationException:
             # A key for indices alone may not read the cluster's health; but the server has answered.
             return client
@@ -136,6 +138,11 @@ def blocking_twin(client: AsyncElasticsearch) -> Elasticsearch:
         headers=dict(client._headers),
         transport_class=_Transport,
     )
+
+
+def addresses_of(client: Elasticsearch) -> str:
+    """Return the addresses of a client's servers, without a user or password, for messages."""
+    return ", ".join(node.base_url for node in client.transport.node_pool.all())
 
 
 def credentials_of(client: Elasticsearch) -> dict[str, str]:

@@ -1,13 +1,14 @@
 """How long to wait for a cluster that takes no requests: one patience for all that feeds or maintains."""
 
 import logging
+import threading
 from typing import Any
 
 import elastic_transport
 import tenacity
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import refuse_inherited
+from esdedup.elastic.client import addresses_of, refuse_inherited
 from esdedup.elastic.closing import ENDING
 from esdedup.elastic.errors import is_blocked
 from esdedup.elastic.limits import BUSY_STATUSES
@@ -20,6 +21,7 @@ _ANSWER_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 # What is over sooner is not worth a line.
 _UNREMARKABLE_S = 1.0
+_LATE_S = 5.0
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
 
 
@@ -46,6 +48,7 @@ class _PatientTransport:
         self.impatient = client
         self._transport = client.transport
         self._patience_s = patience_s
+        self._has_answered = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -64,18 +67,33 @@ class _PatientTransport:
             why = "does not answer"
             if state.outcome.exception() is None:
                 why = f"is busy (status {state.outcome.result().meta.status})"
-            at = ", ".join(node.base_url for node in self._transport.node_pool.all())
+            at = addresses_of(self.impatient)
             log.warning("Elasticsearch at %s %s: it is asked again for up to %g s", at, why, self._patience_s)
 
-        answer: elastic_transport.TransportApiResponse = retrying(
-            tenacity.retry_if_exception(_is_transient),
-            tenacity.retry_if_result(_is_busy),
-            patience_s=self._patience_s,
-            before_sleep=tell,
-        )(self._transport.perform_request, *request, **parameters)
+        # A server that takes the first request and never answers is named before that has timed out.
+        late = threading.Timer(
+            _LATE_S,
+            lambda: log.warning("Elasticsearch at %s has not answered yet", addresses_of(self.impatient)),
+        )
+        late.daemon = True
+        if not self._has_answered:
+            late.start()
+        try:
+            answer: elastic_transport.TransportApiResponse = retrying(
+                tenacity.retry_if_exception(_is_transient),
+                tenacity.retry_if_result(_is_busy),
+                patience_s=self._patience_s,
+                before_sleep=tell,
+            )(self._transport.perform_request, *request, **parameters)
+        finally:
+            late.cancel()
+        self._has_answered = True
         if is_told:
             log.warning("Elasticsearch answers again, after %.0f s", waited_s)
         return answer
+
+    def _say_late(self) -> None:
+        log.warning("Elasticsearch at %s has not answered yet", addresses_of(self.impatient))
 
 
 def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elasticsearch:

@@ -26,6 +26,7 @@ from esdedup import (
     ServerError,
     SettingError,
 )
+from esdedup.elastic.bulk import ArticleBulk
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.maintenance import ViolationKind
 from tests import sample
@@ -490,6 +491,14 @@ def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: N
     assert found == {True: 26, False: 20}
     if into:
         es.indices.delete(index=both)
+
+
+def test_an_update_does_not_make_an_index_that_was_deleted(es: Elasticsearch, index_name: Names) -> None:
+    gone = index_name("gone")
+    update = {"_op_type": "update", "_index": gone, "_id": "1", "_source": {"doc": {}}}
+    with pytest.raises(IndexNotReady, match=f"deleted meanwhile: {gone}"):
+        list(ArticleBulk(es, index=gone).write([update | {"if_seq_no": 0, "if_primary_term": 1}]))
+    assert not es.indices.exists(index=gone)
 
 
 def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: Names) -> None:

@@ -1,6 +1,7 @@
 """Requests that fail, in part or whole, and the patience of a client whose cluster cannot take them."""
 
 import json
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any, cast
@@ -246,6 +247,17 @@ def test_who_waits_says_so_and_that_it_is_over(
     asked, over = (each.message for each in caplog.records if each.name == "esdedup")
     assert asked == f"Elasticsearch at {ADDRESS} does not answer: it is asked again for up to 90 s"
     assert over.startswith("Elasticsearch answers again, after ")
+
+
+def test_a_server_silent_from_the_start_is_named(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("esdedup.elastic.patience._LATE_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with Elasticsearch(address) as es, pytest.raises(elastic_transport.ConnectionTimeout):
+            patient(es, patience_s=0.5).indices.refresh(index="news")
+    assert caplog.messages[0] == f"Elasticsearch at {address} has not answered yet"
 
 
 @pytest.mark.parametrize("final", [400, 404, 409, elastic_transport.TlsError("no certificate")])

@@ -25,6 +25,7 @@ from esdedup.errors import ForestOwner as ForestOwner
 from esdedup.errors import IndexBlocked as IndexBlocked
 from esdedup.errors import IndexNotReady as IndexNotReady
 from esdedup.errors import NodeError as NodeError
+from esdedup.errors import RetentionShorter as RetentionShorter
 from esdedup.errors import ServerError as ServerError
 from esdedup.errors import ServerUnavailable as ServerUnavailable
 from esdedup.errors import SettingError as SettingError

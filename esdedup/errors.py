@@ -22,6 +22,7 @@ EsdedupError
 ├── ForestError              the forest cannot be used                          .forest
 │   ├── ForestMissing        there is no forest of that name
 │   ├── ForestExists         it exists already, and replacing it was not requested
+│   ├── RetentionShorter     its nodes would live shorter, and that was not requested
 │   ├── ForestAhead          its time is in the future                          .time_ms
 │   ├── ForestDamaged        what it has learned is damaged                     .document .flaw
 │   ├── ForestFull           its nodes take more memory than they may
@@ -243,6 +244,10 @@ class ForestFull(ForestError):
 
 class ForestExists(ForestError):
     """A forest of that name exists already, and replacing it was not requested."""
+
+
+class RetentionShorter(ForestError):
+    """Nodes would live shorter than before, and nobody said that the retention may change."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -71,6 +71,7 @@ class Dedup(Closing):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         retention: timedelta | None = None,
+        change_retention: bool = False,
         batch_size: int = BATCH_SIZE,
         wait_s: float = 0.0,
         lease_ttl_s: float = DEFAULT_TTL_S,
@@ -96,6 +97,7 @@ class Dedup(Closing):
             forest: The forest's index. Several article indices may share one.
             retention: How long a cluster accepts articles after its last one. None keeps the
                 forest's retention, 30 days in a new forest. A longer retention does not revive expired nodes.
+            change_retention: Whether it may be shorter than the forest's.
             batch_size: How many articles are assigned together, 1 to 5,000.
             wait_s: How long to wait while another process owns the forest.
             lease_ttl_s: How long after this process dies without releasing the forest others may take it
@@ -131,6 +133,7 @@ class Dedup(Closing):
         check_index_name(forest)
         settings = OwnerSettings(
             retention=retention,
+            change_retention=change_retention,
             wait_s=wait_s,
             lease_ttl_s=lease_ttl_s,
             lookup=lookup,

@@ -52,6 +52,7 @@ class OwnerSettings:
     """What a process sets for a forest that it owns; see `Dedup`. Raises `SettingError` beyond its range."""
 
     retention: timedelta | None = None
+    change_retention: bool = False
     wait_s: float = 0.0
     lease_ttl_s: float = DEFAULT_TTL_S
     lookup: Lookup | None = None
@@ -323,6 +324,7 @@ class Owner(Closing):
                 forest=self._name,
                 profile=self._profile,
                 aging=settings.aging,
+                change_retention=settings.change_retention,
                 terms=settings.lease_terms(self._address),
                 lookup=settings.lookup,
                 memory_bytes=settings.most_bytes,

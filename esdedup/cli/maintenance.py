@@ -169,6 +169,7 @@ def rebuild(
                 index,
                 replace="larger" if replace_larger else replace,
                 retention=forest.retention,
+                change_retention=forest.change_retention,
                 lookup=forest.lookup,
                 on_progress=on_progress,
             )

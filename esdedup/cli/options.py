@@ -329,11 +329,13 @@ class NewForest(WritableForest):
     Options:
         retention_days: How many days a cluster accepts articles after its last one. Default: the forest's
             retention, 30 in a new forest.
+        change_retention: Let that be shorter than the forest's retention, so that nodes expire at once.
         lookup: How a new forest finds nodes: all are in the memory of its owner, or they are searched for in
             Elasticsearch, for more than memory holds. Default: memory.
     """
 
     retention_days: Annotated[float | None, typer.Option(min=0.001)] = None
+    change_retention: Annotated[bool, typer.Option("--change-retention")] = False
     lookup: Annotated[Literal["memory", "search"] | None, typer.Option()] = None
 
     @property
@@ -352,9 +354,8 @@ class FedForest(NewForest):
         """Return what feeds it; others are those of `Dedup`."""
         from esdedup.ingest.dedup import Dedup
 
-        settings = {"retention": self.retention, "lookup": self.lookup, "wait_s": self.wait_s}
-        given = {"profile": profile, "workers": self.workers, **settings, **others}
-        return Dedup(client, **given)
+        names = ("retention", "change_retention", "lookup", "wait_s", "workers")
+        return Dedup(client, **{name: getattr(self, name) for name in names} | {"profile": profile} | others)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

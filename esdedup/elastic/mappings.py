@@ -137,6 +137,12 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
     return _meta_with(mapping, kept)
 
 
+def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
+    """Return how long nodes lived when indices were last fed, the longest of several; None if unknown."""
+    found = (_kept(mapping).get("retention_ms") for mapping in mappings.values())
+    return max((each for each in found if isinstance(each, int)), default=None)
+
+
 def meta_with_forest(mapping: dict[str, Any], forest: str, *, retention_ms: int) -> dict[str, Any]:
     """Return what the `_meta` of an index becomes when a forest takes its articles."""
     return _meta_with(mapping, {"forest": forest, "retention_ms": retention_ms})

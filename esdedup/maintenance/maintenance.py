@@ -145,6 +145,7 @@ class Maintenance(Inspection):
         *,
         replace: bool | Literal["larger"] = False,
         retention: timedelta | None = None,
+        change_retention: bool = False,
         lookup: Lookup | None = None,
         on_progress: OnProgress | None = None,
     ) -> int:
@@ -158,7 +159,8 @@ class Maintenance(Inspection):
             indices: The indices of all articles that this forest assigned.
             replace: Delete an existing forest of that name first; only with "larger" also one that has more
                 than these articles account for.
-            retention: How long nodes live. None: as in the forest that is replaced, or 30 days.
+            retention: How long nodes live. None: as in the replaced forest, or the indices, or 30 days.
+            change_retention: Whether that may be shorter than it was.
             lookup: How its owner finds nodes, as for `Dedup`. None: as in the forest that is replaced, or in
                 memory.
             on_progress: Called with the number of articles in each step.
@@ -167,6 +169,7 @@ class Maintenance(Inspection):
             How many nodes the forest has.
 
         Raises:
+            RetentionShorter: Nodes would live shorter than before, and `change_retention` is false.
             ForestExists: There is a forest already and `replace` is false; or it has more.
             ForestMismatch: Also if the articles are of several profiles, or of an unknown one.
             IndexNotReady: Also if none of the articles was indexed through esdedup.
@@ -183,6 +186,7 @@ class Maintenance(Inspection):
             name=name,
             records=self._records(indices),
             aging=None if retention is None else Aging.of(retention=retention),
+            change_retention=change_retention,
             lookup=lookup,
             replace=replace,
             wait_s=self._wait_s,

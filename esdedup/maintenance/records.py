@@ -186,14 +186,10 @@ class Records:
 
     def _count(self, query: Query) -> int:
         with translated(f"count the articles in {self._names}"):
-            answer = self._client.count(index=self._indices, query=query, allow_no_indices=False)
-            return int(answer["count"])
+            return int(self._client.count(index=self._indices, query=query, allow_no_indices=False)["count"])
 
     def _aggregate(self, aggregations: Query) -> dict[str, Any]:
-        result: dict[str, Any] = self._search(size=0, aggs=aggregations, allow_no_indices=False)[
-            "aggregations"
-        ]
-        return result
+        return dict(self._search(size=0, aggs=aggregations, allow_no_indices=False)["aggregations"])
 
     def _search(self, **parameters: Any) -> Any:
         with translated(f"read the articles in {self._names}"):

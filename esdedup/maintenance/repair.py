@@ -16,15 +16,16 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import chunks
+from esdedup.elastic.forest.expiry import refuse_shorter
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex, refuse_templates
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
 from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
-from esdedup.elastic.forest.status import aging_document, ordered_since_document
+from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import GRACE_S, ForestWriter
-from esdedup.elastic.mappings import kept_forest
+from esdedup.elastic.mappings import kept_forest, kept_retention_ms
 from esdedup.elastic.requests import Query
 from esdedup.elastic.stories import edit_document, read_edits, story_values
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
@@ -35,6 +36,7 @@ from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import RepairableViolation, ViolationKind
+from esdedup.times import DAY_MS
 
 log = logging.getLogger("esdedup")
 
@@ -193,8 +195,9 @@ class Rebuild:
     # The forest's.
     name: str
     records: Records
-    # None: those of the forest that is replaced, else the default.
+    # None: those of the forest that is replaced, else what the indices keep, or the default.
     aging: Aging | None
+    change_retention: bool
     lookup: Lookup | None
     replace: bool | Literal["larger"]
     wait_s: float
@@ -250,6 +253,8 @@ class Rebuild:
                 self.records.refuse_others_articles(index, most_known=0.0)
             refuse_templates(self.client, self.name)
             if not index.meta.rebuilding:
+                if self.aging and not self.change_retention:
+                    refuse_shorter(index, self.aging)
                 self._refuse_larger(index)
             # Take its lease first: otherwise its owner could write into the new forest through the alias.
             former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
@@ -263,7 +268,14 @@ class Rebuild:
             status = index.status()
             is_kept = execute(self.client, read_meta(kept.name)) is not None
             before = kept.status() if is_kept else status
+            if (lived_ms := kept_retention_ms(self.indices)) and not before.stored_aging:
+                # The forest was lost: what had expired there must not live again.
+                lived = dataclasses.replace(before.aging, retention_ms=lived_ms)
+                dead_ms = self.records.state(latest_ms=latest_ms).live_since_ms(lived)
+                before = ForestStatus(state=before.state, stored_aging=lived, dead_before_ms=dead_ms)
             aging = self.aging or status.stored_aging or before.aging
+            if lived_ms and lived_ms != aging.retention_ms:
+                log.warning("%r has another retention: nodes lived %g days", self.name, lived_ms / DAY_MS)
             dead_before_ms = max(before.dead_before_ms, status.dead_before_ms)
             writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
             # Numbers of arrivals are never reused, not even those of deleted articles.
@@ -320,9 +332,8 @@ class Rebuild:
         return ForestIndex(self.client, name=f"{self.name}-kept", meta=meta)
 
     def _meta(self) -> Meta:
-        former = execute(self.client, read_meta(self.name)) or execute(
-            self.client, read_meta(f"{self.name}-kept")
-        )
+        names = (self.name, f"{self.name}-kept")
+        former = next(filter(None, (execute(self.client, read_meta(each)) for each in names)), None)
         found = self.records.profiles()
         if not found:
             raise IndexNotReady(

@@ -5,6 +5,7 @@ A request meets, in this order: who may send it (`Guard`, `TokenGuard`), how muc
 would write them unread (`UnreadWrites`), and the `Proxy`, which takes all that is left.
 """
 
+import dataclasses
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -281,14 +282,6 @@ def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list
 
 
 def _owner_settings(settings: Settings, overrides: Overrides) -> OwnerSettings:
-    days = settings.retention_days
-    return OwnerSettings(
-        retention=None if days is None else timedelta(days=days),
-        lease_ttl_s=settings.lease_ttl_s,
-        lookup=settings.lookup,
-        memory_bytes=settings.memory_bytes,
-        most_plausible_leaves=settings.most_plausible_leaves,
-        overrides=overrides,
-        workers=settings.workers,
-        expire_every_s=settings.expire_every_s,
-    )
+    retention = None if (days := settings.retention_days) is None else timedelta(days=days)
+    same = settings.model_dump(include={each.name for each in dataclasses.fields(OwnerSettings)})
+    return OwnerSettings(retention=retention, overrides=overrides, **same)

@@ -126,6 +126,8 @@ class Settings(BaseSettings):
     retention_days: float | None = Field(default=None, ge=0.001, le=1_000_000)
     """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
     new forest."""
+    change_retention: bool = False
+    """Let the retention become shorter than the forest's, so that nodes expire at once."""
     expire_every_s: float = Field(default=3_600.0, ge=1, le=31_536_000)
     """Seconds between deletions of expired nodes."""
     lease_ttl_s: float = Field(default=DEFAULT_TTL_S, ge=1, le=3_600)

@@ -270,7 +270,9 @@ def test_an_interrupted_rebuild_loses_nothing_that_only_the_forest_knew(
 ) -> None:
     index, forest = taught
     maintenance, drop = Maintenance(es, forest=forest), ForestWriter.drop
-    maintenance.rebuild([index], replace=True, retention=timedelta(days=7), lookup="search")
+    maintenance.rebuild(
+        [index], replace=True, retention=timedelta(days=7), change_retention=True, lookup="search"
+    )
     before = learned(es, forest)
 
     def interrupted(*_: object) -> None:

@@ -26,6 +26,7 @@ from esdedup import (
     IndexNotReady,
     Maintenance,
     Profile,
+    RetentionShorter,
 )
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
@@ -445,10 +446,44 @@ def test_a_rebuild_replaces_no_more_than_its_articles_unless_told(
 def test_stats_count_as_expired_what_expire_deletes(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     for days, articles in ((60, ARTICLES), (2, ARTICLES[-1:])):
-        with Dedup(es, forest=forest, retention=timedelta(days=days), expire_every_s=None) as dedup:
+        retention = timedelta(days=days)
+        with Dedup(
+            es, forest=forest, retention=retention, change_retention=True, expire_every_s=None
+        ) as dedup:
             dedup.setup(index)
             feed(es, dedup, index, articles, backfill=True)
     maintenance = Maintenance(es, forest=forest)
     expired = maintenance.expire(dry_run=True)
     # All are in a document that has nodes which live.
     assert (maintenance.stats().expired, expired.leaves + expired.roots) == (0, 0)
+
+
+def test_nodes_live_shorter_only_if_told(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    days, shorter = timedelta(days=60), timedelta(days=2)
+    with Dedup(es, forest=forest, retention=days) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES, backfill=True)
+    maintenance = Maintenance(es, forest=forest)
+    before = nodes(es, forest)
+    uses: list[Callable[[], int]] = [
+        lambda: Dedup(es, forest=forest, retention=shorter).learn(["A page."]),
+        lambda: maintenance.rebuild([index], replace=True, retention=shorter),
+    ]
+    for use in uses:
+        with pytest.raises(RetentionShorter, match=r"live 60 days; with 2, [1-9]\d* would expire at once"):
+            use()
+    assert (maintenance.stats().retention_days, nodes(es, forest)) == (60, before)
+    # A lost forest's is that which the articles' index keeps; a longer one is named, and revives nothing.
+    for given in (None, timedelta(days=90)):
+        assert "another retention" not in caplog.text
+        es.indices.delete(index=forest)
+        maintenance.rebuild([index], retention=given)
+        assert maintenance.stats().retention_days == (given or days).days
+        assert list(maintenance.verify([index])) == []
+    assert f"{forest!r} has another retention: nodes lived 60 days" in caplog.text
+    with Dedup(es, forest=forest, retention=shorter, change_retention=True) as dedup:
+        feed(es, dedup, index, ARTICLES[-1:], backfill=True)
+    assert maintenance.stats().retention_days == 2

@@ -12,7 +12,9 @@ from esdedup.elastic.forest.stored import Codec, StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
+from esdedup.errors import RetentionShorter
 from esdedup.forest.model import NO_TIME, Aging
+from esdedup.times import DAY_MS
 
 _DELETED_AT_ONCE = 2_000
 # Documents of a log, each of which has some dozens or hundreds of nodes.
@@ -62,6 +64,20 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
     for _, _, gone in _expired_logs(index, live_since_ms, _as_logged(index)):
         done = done.plus(gone)
     return done
+
+
+def refuse_shorter(index: ForestIndex, aging: Aging) -> None:
+    """Raise `RetentionShorter` if nodes are to live shorter than they do."""
+    status = index.status()
+    days, fewer = (each.retention_ms / DAY_MS for each in (status.aging, aging))
+    if status.stored_aging and fewer < days:
+        since = [status.live_since_ms(each) for each in (status.aging, aging)]
+        live, left = (index.run(index.nodes.counts(new_since_ms=ms, live_since_ms=ms)).live for ms in since)
+        raise RetentionShorter(
+            f"nodes of the forest {index.name!r} live {days:g} days; with {fewer:g}, {live - left:,} would "
+            "expire at once: omit the retention, or change it with --change-retention (`change_retention`)",
+            forest=index.name,
+        )
 
 
 def expire(

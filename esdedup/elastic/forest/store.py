@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.expiry import Expired, expire, expiring
+from esdedup.elastic.forest.expiry import Expired, expire, expiring, refuse_shorter
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, read_learned
@@ -65,6 +65,7 @@ class ElasticStore(Closing):
         forest: str,
         profile: Profile,
         aging: Aging | None = None,
+        change_retention: bool = True,
         terms: LeaseTerms = DEFAULT_TERMS,
         lookup: Lookup | None = None,
         memory_bytes: int = 2**30,
@@ -77,6 +78,7 @@ class ElasticStore(Closing):
 
         Args:
             aging: How long nodes live from now on; None leaves it as it was, or 30 days in a new forest.
+            change_retention: Whether that may be shorter than it was.
             terms: How the lease is taken and held.
             lookup: How nodes are found; a forest has it for good. None: as the forest has it, a new one in
                 memory.
@@ -109,6 +111,8 @@ class ElasticStore(Closing):
             self._clock.check(status.state)
             self._state = status.state
             self._dead_before_ms = status.dead_before_ms
+            if aging is not None and not change_retention:
+                refuse_shorter(self._index, aging)
             self.aging = self._settle_aging(status, aging)
             self._learned = followed.learned(self._index) if followed else self._read_learned()
             self._begin_loading(followed=followed)

@@ -18,7 +18,8 @@ from benchmarks.signatures import NOW_MS, Held
 from esdedup import Maintenance
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
+from tests.support.assign import assign
 
 _RETENTION = dt.timedelta(days=3)
 _HALF_DAYS = 20
@@ -41,9 +42,8 @@ def main() -> None:
         for half in range(_HALF_DAYS):
             first, end = (count * each // _HALF_DAYS for each in (half, half + 1))
             with ElasticStore(es, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=2**33) as store:
-                forest = Forest(store)
                 for at in range(first, end, _AT_ONCE):
-                    forest.assign(held.arrivals(at, min(at + _AT_ONCE, end)), now_ms=NOW_MS)
+                    assign(store, held.arrivals(at, min(at + _AT_ONCE, end)), now_ms=NOW_MS)
             if options.deletes_pct is not None:
                 allowed = {"index.merge.policy.deletes_pct_allowed": options.deletes_pct}
                 es.indices.put_settings(index=FOREST, settings=allowed)

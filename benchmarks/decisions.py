@@ -11,9 +11,10 @@ from benchmarks.rows import Row, processor_s
 from benchmarks.server import Run
 from benchmarks.signatures import Signatures, arrivals_of, as_nodes, random_ones
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
+from tests.support.assign import assign
 
 _BATCH = 1_000
 _KEYWORD_COUNTS = (20, 40, 80)
@@ -75,7 +76,7 @@ def hot(run: Run) -> list[Row]:
 def _last_batch_s(profile: Profile) -> float:
     """Assign articles with one representative in common and nothing else, and time the last batch."""
     relation = relation_of(profile)
-    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
+    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)
     random = np.random.default_rng(1)
 
     def batch() -> Signatures:
@@ -84,6 +85,6 @@ def _last_batch_s(profile: Profile) -> float:
         return as_nodes(signatures)
 
     for _ in range(0, _WITH_FOOTER, _BATCH):
-        forest.assign(arrivals_of(batch()), now_ms=0)
+        assign(store, arrivals_of(batch()), now_ms=0)
     last = arrivals_of(batch())
-    return processor_s(lambda: forest.assign(last, now_ms=0))
+    return processor_s(lambda: assign(store, last, now_ms=0))

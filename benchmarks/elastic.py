@@ -19,8 +19,9 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging, Store
 from esdedup.neighbours.relation import relation_of
+from tests.support.assign import assign
 
 _MILLION = 1_000_000
 _BATCH = 1_000
@@ -64,12 +65,11 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
         ours_bytes = {}
         for found, how in _LOOKUPS.items():
             with ElasticStore(client, forest=_FOREST, profile=profile, aging=_AGING, **how) as store:
-                forest = Forest(store)
                 for at in range(0, count, _FILLED_AT_ONCE):
-                    forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+                    assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
                 rows += _assigning(
                     client,
-                    forest,
+                    store,
                     held,
                     random,
                     table=table,
@@ -97,7 +97,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
 
 def _assigning(
     client: Elasticsearch,
-    forest: Forest,
+    store: Store,
     held: Held,
     random: np.random.Generator,
     *,
@@ -105,7 +105,7 @@ def _assigning(
     case: str,
     rounds: int,
 ) -> list[Row]:
-    ours_s, theirs_s = _durations_s(client, forest, held, random, rounds)
+    ours_s, theirs_s = _durations_s(client, store, held, random, rounds)
     ours, theirs = rate(_BATCH, ours_s), rate(_REFRESHED_AT_ONCE, theirs_s)
     worst_ms = 1_000 * max(ours_s)
     return [
@@ -115,7 +115,7 @@ def _assigning(
 
 
 def _durations_s(
-    client: Elasticsearch, forest: Forest, held: Held, random: np.random.Generator, rounds: int
+    client: Elasticsearch, store: Store, held: Held, random: np.random.Generator, rounds: int
 ) -> tuple[Sequence[float], Sequence[float]]:
     """Return the durations of our batches, and of the peer's rounds, each of 20 batches."""
     ours_s, theirs_s = [], []
@@ -124,7 +124,7 @@ def _durations_s(
         batches = [held.batch(_BATCH, random) for _ in range(each_round)]
         for at, batch in enumerate(batches, number * each_round):
             arrivals = held.arrivals_after(batch, at)
-            ours_s.append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=NOW_MS)))
+            ours_s.append(duration_s(lambda arrivals=arrivals: assign(store, arrivals, now_ms=NOW_MS)))
         made = _documents(held.profile, np.concatenate(batches))
         theirs_s.append(duration_s(lambda made=made: _bulk(client, made)))
     return ours_s, theirs_s

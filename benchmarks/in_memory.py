@@ -12,9 +12,10 @@ from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rat
 from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
+from tests.support.assign import assign
 
 _BATCH, _BATCHES = 1_000, 300
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
@@ -98,12 +99,12 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
     random = np.random.default_rng(7)
     profile, relation = held.profile, relation_of(held.profile)
     index = NeighbourIndex(relation)
-    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
+    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)
     peers = {name: peer(name) for name in PEERS}
     for at in range(0, len(held), _FILLED_AT_ONCE):
         some = held.signatures[at : at + _FILLED_AT_ONCE]
         index.add(some.tobytes())
-        forest.assign(held.arrivals(at, at + len(some)), now_ms=NOW_MS)
+        assign(store, held.arrivals(at, at + len(some)), now_ms=NOW_MS)
         for each in peers.values():
             each.add(as_bytes(profile, some))
     # All that the benchmarks import is not looked through again and again.
@@ -114,7 +115,7 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
     for number in range(batches):
         batch = held.batch(_BATCH, random)
         arrivals, view = held.arrivals_after(batch, number), as_bytes(profile, batch)
-        ours_s[_WHOLE].append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=NOW_MS)))
+        ours_s[_WHOLE].append(duration_s(lambda arrivals=arrivals: assign(store, arrivals, now_ms=NOW_MS)))
         ours_s[_INDEX].append(
             duration_s(lambda batch=batch: (index.find_pairs(batch), index.add(batch.tobytes())))
         )
@@ -165,10 +166,9 @@ def memory_classic(run: Run) -> list[Row]:
 def _ours(profile: Profile, count: int) -> dict[str, float]:
     held = Held.random(profile, count, np.random.default_rng(count))
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
-    forest = Forest(store)
 
     def fill(start: int, stop: int) -> None:
-        forest.assign(held.arrivals(start, stop), now_ms=NOW_MS)
+        assign(store, held.arrivals(start, stop), now_ms=NOW_MS)
 
     growth = _growth(fill, count)
     return {_ARRAYS: store.size_bytes / len(store)} | growth

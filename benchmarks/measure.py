@@ -20,13 +20,14 @@ from esdedup.elastic.forest.stored import Codec, StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import NO_TIME, Aging, Forest, Nodes
+from esdedup.forest import NO_TIME, Aging, Nodes, Store, begin
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, PerText
 from esdedup.plan.model import BATCH
 from esdedup.text.parsed import PassageFilter, Passages
 from tests import sample
+from tests.support.assign import assign
 
 AGING = Aging.of(retention=timedelta(days=30))
 
@@ -104,7 +105,7 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
     """Return the seconds of fingerprints without those of `passage_filter`, and the latter."""
     omitting_s = 0.0
-    learning = Forest(_store(fingerprinter.profile)).begin(sites=sites)
+    learning = begin(_store(fingerprinter.profile), sites=sites)
 
     def passage_filter(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         nonlocal omitting_s
@@ -136,13 +137,13 @@ def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
     """Assign batches of copies, near copies and new articles at growing sizes, in memory."""
     random = np.random.default_rng(1)
     held = Held.random(profile, sizes.nodes[-1], random)
-    forest = Forest(_store(profile))
+    store = _store(profile)
     filled, number, us = 0, 0, list[float]()
     for nodes in sizes.nodes:
         for start in range(filled, nodes, BATCH):
-            forest.assign(held.arrivals(start, min(start + BATCH, nodes)), now_ms=NOW_MS)
+            assign(store, held.arrivals(start, min(start + BATCH, nodes)), now_ms=NOW_MS)
         filled = nodes
-        us.append(median(us_of_batches(forest, held, random, sizes.batches, first=number)))
+        us.append(median(us_of_batches(store, held, random, sizes.batches, first=number)))
         number += sizes.batches
     slope, first = np.polyfit(np.log2(np.array(sizes.nodes) / sizes.nodes[0]), us, 1)
     if slope < 0:
@@ -156,12 +157,12 @@ def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
 
 
 def us_of_batches(
-    forest: Forest, held: Held, random: np.random.Generator, count: int, *, first: int = 0
+    store: Store, held: Held, random: np.random.Generator, count: int, *, first: int = 0
 ) -> list[float]:
     """Assign so many batches of arrivals; return the processor time of an arrival, for each batch.
 
     Args:
-        forest: Holds what `held` has.
+        store: Holds what `held` has.
         held: Some arrivals are near these.
         random: Decides the arrivals.
         count: How many batches of 1,000.
@@ -171,7 +172,7 @@ def us_of_batches(
     for number in range(first, first + count):
         arrivals = held.arrivals_after(held.batch(BATCH, random), number)
         started = time.process_time()
-        forest.assign(arrivals, now_ms=NOW_MS)
+        assign(store, arrivals, now_ms=NOW_MS)
         us.append((time.process_time() - started) / BATCH * 1e6)
     return us
 
@@ -179,7 +180,7 @@ def us_of_batches(
 def _node_bytes(profile: Profile, count: int) -> float:
     held, store = Held.random(profile, count, np.random.default_rng(2)), _store(profile)
     for start in range(0, count, BATCH):
-        Forest(store).assign(held.arrivals(start, start + BATCH), now_ms=NOW_MS)
+        assign(store, held.arrivals(start, start + BATCH), now_ms=NOW_MS)
     return store.size_bytes / len(store)
 
 
@@ -210,8 +211,7 @@ def _opening_bytes(profile: Profile, count: int) -> float:
 
 def _process_bytes(profile: Profile, count: int) -> float:
     """Return the largest memory of this process after some batches, without its nodes and what it learned."""
-    store = _store(profile)
-    forest, fingerprinter = Forest(store), Fingerprinter(profile)
+    store, fingerprinter = _store(profile), Fingerprinter(profile)
     articles = list(sample.articles(count))
     for start in range(0, count, BATCH):
         some = articles[start : start + BATCH]
@@ -219,7 +219,7 @@ def _process_bytes(profile: Profile, count: int) -> float:
             [article["text"] for article in some],
             times_ms=[NOW_MS] * len(some),
             fingerprinter=fingerprinter,
-            forest=forest,
+            store=store,
             now_ms=NOW_MS,
             sites=[article["source"] for article in some],
         )

@@ -24,7 +24,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import ByHalves, Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.nodes import Nodes
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
@@ -241,7 +241,7 @@ class Ours:
     def _roots(self, at_once: int) -> Roots:
         fingerprinter = Fingerprinter(DEFAULT)
         aging = Aging.of(retention=timedelta(days=30))
-        forest = Forest(MemoryStore(aging=aging, relation=relation_of(DEFAULT)))
+        store = MemoryStore(aging=aging, relation=relation_of(DEFAULT))
         roots: dict[str, str | None] = {}
         for at in range(0, len(self._ids), at_once):
             ids = self._ids[at : at + at_once]
@@ -249,7 +249,7 @@ class Ours:
                 self._texts[at : at + at_once],
                 times_ms=[None] * len(ids),
                 fingerprinter=fingerprinter,
-                forest=forest,
+                store=store,
                 now_ms=0,
                 sites=self._sites[at : at + at_once],
                 articles=ids,

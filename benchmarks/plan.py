@@ -23,12 +23,13 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Codec, StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.forest import Forest
+from esdedup.forest import begin
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import PerText, UnitCosts
 from esdedup.plan.model import BATCH
 from tests import sample
+from tests.support.assign import assign
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FOREST = "benchmark-plan"
@@ -141,7 +142,7 @@ def _open(url: str, count: int) -> Opened:
             grown_bytes = peak_bytes() - before_bytes
             random = np.random.default_rng(count)
             held = Held.random(VERIFIED, count, random)
-            us = us_of_batches(Forest(store), held, random, _BATCHES)
+            us = us_of_batches(store, held, random, _BATCHES)
     return Opened(
         kept_bytes=contents.memory_bytes - contents.learned_bytes, grown_bytes=grown_bytes, owner_us=fmean(us)
     )
@@ -156,10 +157,10 @@ def _disk_bytes(client: Elasticsearch) -> float:
 def _deciding_us(count: int) -> float:
     random = np.random.default_rng(count)
     held = Held.random(VERIFIED, count, random)
-    forest = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED)))
+    store = MemoryStore(aging=AGING, relation=relation_of(VERIFIED))
     for at in range(0, count, _FILLED_AT_ONCE):
-        forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
-    return median(us_of_batches(forest, held, random, _BATCHES))
+        assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+    return median(us_of_batches(store, held, random, _BATCHES))
 
 
 def _fingerprinting(table: str, costs: UnitCosts) -> Iterator[Row]:
@@ -176,7 +177,7 @@ def _of_texts(
     texts = [each["text"] for each in articles]
     sites = [each["source"] for each in articles]
     length, fingerprinter = fmean(map(len, texts)), Fingerprinter(VERIFIED)
-    learning = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
+    learning = begin(MemoryStore(aging=AGING, relation=relation_of(VERIFIED)), sites=sites)
     kept_whole = Fingerprinter(VERIFIED.with_changes(keep_boilerplate=True))
 
     def us(work: Fingerprinter, leaves_out: bool) -> float:

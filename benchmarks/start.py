@@ -19,7 +19,8 @@ from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
+from tests.support.assign import assign
 from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
 _TIMES = 10
@@ -123,6 +124,5 @@ def fill(
     with ElasticStore(
         client, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=_MEMORY_BYTES
     ) as store:
-        forest = Forest(store)
         for at in range(0, count, _FILLED_AT_ONCE):
-            forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+            assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)

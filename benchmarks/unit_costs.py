@@ -30,7 +30,6 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Codec, Stored, StoredPage
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile
-from esdedup.forest import Forest
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     SHIPPED,
@@ -46,6 +45,7 @@ from esdedup.plan.costs import (
 )
 from esdedup.plan.model import BATCH
 from tests import sample
+from tests.support.assign import assign
 
 Connect = Callable[[], Elasticsearch]
 """Makes a client, which the caller closes; can be pickled."""
@@ -127,16 +127,15 @@ def _assigning(
         connect() as client,
         ElasticStore(client, forest=name, profile=profile, aging=AGING, memory_bytes=_ALL_MEMORY) as store,
     ):
-        forest = Forest(store)
         for at in range(0, len(held), _FILLED_AT_ONCE):
-            forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, len(held))), now_ms=NOW_MS)
+            assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, len(held))), now_ms=NOW_MS)
         batches = [
             held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
         ]
         with _counted(client) as counted:
             wall_s, processor_s, server_us = time.perf_counter(), time.process_time(), _server_us(client)
             for batch in batches:
-                forest.assign(batch, now_ms=NOW_MS)
+                assign(store, batch, now_ms=NOW_MS)
             wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
         client.indices.forcemerge(index=name, max_num_segments=10)
         server_us = _server_us(client) - server_us

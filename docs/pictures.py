@@ -13,11 +13,12 @@ from esdedup import VERIFIED, explain
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import signed_sums, simhash
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Arrivals
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.hashing import murmur64
 from tests import sample
+from tests.support.assign import assign
 
 FOLDER = Path(__file__).parent / "ideas"
 INK, GREY, LIGHT, PAPER = "#1f2937", "#6b7280", "#e5e7eb", "#ffffff"
@@ -202,7 +203,7 @@ def roots(texts: list[str]) -> list[int]:
     relation = relation_of(VERIFIED)
     arrivals = Arrivals.of(Fingerprinter(VERIFIED).fingerprint(texts), times_ms=[None] * len(texts))
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)
-    found = [each.root for each in Forest(store).assign(arrivals, now_ms=0)]
+    found = [each.root for each in assign(store, arrivals, now_ms=0)]
     return [found.index(root) for root in found]
 
 

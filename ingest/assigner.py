@@ -17,7 +17,7 @@ from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Aging, Arrivals, Assignment, Decision, Forest
+from esdedup.forest import Aging, Arrivals, Assignment, Decision, Store, begin, decide
 from esdedup.forest.forest import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
@@ -36,21 +36,21 @@ def arrive(
     *,
     times_ms: Sequence[int | None],
     fingerprinter: Fingerprinter,
-    forest: Forest,
+    store: Store,
     now_ms: int,
     overrides: Overrides = NO_OVERRIDES,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
 ) -> tuple[Fingerprints, Decision]:
-    """Return the fingerprints and assignments of raw texts, in their order; see `Forest.decide`.
+    """Return the fingerprints and assignments of raw texts, in their order; see `decide`.
 
     The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and ids of
     articles come one per text; None if not known.
     """
-    passage_filter = forest.begin(overrides=overrides, sites=sites, articles=articles)
+    passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
-    return fingerprints, forest.decide(arrivals, now_ms=now_ms)
+    return fingerprints, decide(store, arrivals, now_ms=now_ms)
 
 
 class DateCheck:
@@ -90,7 +90,7 @@ class Assigner:
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
     def assign(
-        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int, stories: Stories = NO_STORIES
+        self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories = NO_STORIES
     ) -> BatchDecision:
         """Return the articles, in the order of arrival, with what the forest decides for them.
 
@@ -99,40 +99,42 @@ class Assigner:
         batch = BatchDecision([], completed())
         for start in range(0, len(articles), _PART):
             some = articles[start : start + _PART]
-            part = self._assign_part(some, forest=forest, now_ms=now_ms, stories=stories)
+            part = self._assign_part(some, store=store, now_ms=now_ms, stories=stories)
             batch = BatchDecision(batch.articles + part.articles, part.written)
         return batch
 
-    def look_up(self, text: str, *, site: str | None, forest: Forest, now_ms: int) -> Assignment:
+    def look_up(self, text: str, *, site: str | None, store: Store, now_ms: int) -> Assignment:
         """Return what would be decided for a text that came now, and change nothing.
 
         Raises `TextFailed` if the text meets a fault in the core.
         """
-        passage_filter = forest.begin(overrides=self._overrides, sites=[site])
+        passage_filter = begin(store, overrides=self._overrides, sites=[site])
         try:
             fingerprints = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
-            (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
+            arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
+            nodes = store.nodes(arrivals, now_ms=now_ms)
+            return nodes.assign(arrivals, store.state, now_ms=now_ms).assignments[0]
         finally:
-            forest.abandon()
-        return found
+            # Undoes all of that.
+            store.begin()
 
     def _assign_part(
-        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int, stories: Stories
+        self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories
     ) -> BatchDecision:
         for article in articles:
             self._dates.tell(article.name, article.wrong_date, field=article.fields.time)
-        time_before_ms = forest.time_ms
+        time_before_ms = store.state.time_ms
         fingerprints, (assignments, written) = arrive(
             [article.text for article in articles],
             times_ms=[article.dated_ms if article.is_backfill else now_ms for article in articles],
             fingerprinter=self._fingerprinter,
-            forest=forest,
+            store=store,
             now_ms=now_ms,
             overrides=self._overrides,
             sites=[article.site for article in articles],
             articles=[article.id for article in articles],
         )
-        _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
+        _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=store.aging)
         for root, leaves in self._growth.add(assignments):
             log.warning(
                 "the cluster %s has grown by more than %s distinct texts since this process started: it "

@@ -16,7 +16,7 @@ from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage, site_of
@@ -65,15 +65,14 @@ class Clustering:
         self._on_cut = on_cut
         self._dates = DateCheck()
         self._fingerprinter = Fingerprinter(profile, threads=workers)
-        relation = relation_of(profile)
-        self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
+        self._store = MemoryStore(aging=Aging.of(retention=retention), relation=relation_of(profile))
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
         """Learn from texts what is boilerplate, and assign none; return how many were not seen before."""
         return learn(
             texts,
             fingerprinter=self._fingerprinter,
-            open_forest=lambda: contextlib.nullcontext(self._forest),
+            open_store=lambda: contextlib.nullcontext(self._store),
             overrides=self._overrides,
             on_learned=on_learned,
         )
@@ -91,7 +90,7 @@ class Clustering:
             [text for _, text in batch],
             times_ms=[dated_ms for dated_ms, _ in dates],
             fingerprinter=self._fingerprinter,
-            forest=self._forest,
+            store=self._store,
             now_ms=int(time.time() * 1000),
             overrides=self._overrides,
             sites=(site_of(article.article, self._fields) for article, _ in batch),

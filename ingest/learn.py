@@ -18,7 +18,7 @@ from esdedup.errors import ArticleRejected, SettingError, TextFailed
 from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Forest
+from esdedup.forest import Store, begin
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -37,35 +37,37 @@ def learn(
     texts: Iterable[RawPage],
     *,
     fingerprinter: Fingerprinter,
-    open_forest: Callable[[], AbstractContextManager[Forest]],
+    open_store: Callable[[], AbstractContextManager[Store]],
     overrides: Overrides = NO_OVERRIDES,
     batch_size: int = BATCH_SIZE,
     on_learned: OnLearned = lambda *_: None,
 ) -> int:
     """Learn from raw texts batch by batch, and assign none; return how many had not been seen before.
 
-    `open_forest` is called for each batch, and at the end; it returns the forest that learns.
+    `open_store` is called for each batch, and at the end; it returns the store of the forest that learns.
     """
     new, has_begun = 0, False
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
         has_begun = True
-        with open_forest() as forest:
-            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, overrides=overrides)
+        with open_store() as store:
+            new_here = _learn_batch(batch, fingerprinter=fingerprinter, store=store, overrides=overrides)
         new += new_here
         on_learned(new_here, len(batch) - new_here)
     # Also if all had been seen before: an earlier call may have been interrupted just here.
     if has_begun:
-        with open_forest() as forest:
-            forest.end_look()
+        with open_store() as store:
+            store.begin()
+            # What is left of the pages teaches now.
+            store.boilerplate.learn_rest()
+            store.learn()
     return new
 
 
 def _learn_batch(
-    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, overrides: Overrides
+    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, store: Store, overrides: Overrides
 ) -> int:
-    passage_filter = forest.begin(
-        overrides=overrides, sites=(each.site for each in batch), articles=(each.article for each in batch)
-    )
+    sites, articles = (each.site for each in batch), (each.article for each in batch)
+    passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles)
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
         passage_filter(parsed.passages, parsed.pages)
@@ -73,7 +75,10 @@ def _learn_batch(
     for page, fault in zip(batch, faults, strict=True):
         if fault:
             log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    return forest.learn()
+    # When these pages arrive later, they teach nothing more.
+    new = store.boilerplate.changes().page_count
+    store.learn()
+    return new
 
 
 def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:

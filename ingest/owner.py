@@ -32,7 +32,7 @@ from esdedup.errors import EsdedupError, ServerError, SettingError
 from esdedup.fields import EditorialFields
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Assignment, Forest
+from esdedup.forest import Aging, Assignment
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.sites import RawPage
 
@@ -178,8 +178,7 @@ class Owner(Closing):
         Errors say why not. Whether the forest can be written is tried at most as often as the lease is
         renewed, but for `at_once`.
         """
-        with self._locked():
-            store = self._opened()
+        with self._owned() as store:
             store.now_ms()
             store.refuse_if_full()
             store.writer.lease.renew(at_once=at_once)
@@ -197,14 +196,12 @@ class Owner(Closing):
 
         The next batch may be decided meanwhile. Errors are those of `open`.
         """
-        with self._locked():
-            store = self._opened()
+        with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
                 # First: if the server is away, nothing has been decided yet.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
-            decided = self._assigner.assign(
-                articles, forest=Forest(store), now_ms=store.now_ms(), stories=self._edits.stories
-            )
+            stories, now_ms = self._edits.stories, store.now_ms()
+            decided = self._assigner.assign(articles, store=store, now_ms=now_ms, stories=stories)
             self._claim({str(each.action["_index"]) for each in articles if each.action.get("_index")}, store)
             return decided
 
@@ -226,12 +223,11 @@ class Owner(Closing):
         None if this process does not own the forest, or meets an error.
         """
         with self._locked():
-            if self._store is None or not self.is_open:
+            store = self._store
+            if store is None or not self.is_open:
                 return None
             try:
-                return self._assigner.look_up(
-                    text, site=site, forest=Forest(self._store), now_ms=self._store.now_ms()
-                )
+                return self._assigner.look_up(text, site=site, store=store, now_ms=store.now_ms())
             except EsdedupError as error:
                 # If it is serious, the next batch meets it too.
                 log.info("a text could not be looked up by the owner of the forest: %s", error)
@@ -239,16 +235,10 @@ class Owner(Closing):
 
     def learn(self, texts: Iterable[RawPage], *, batch_size: int = BATCH_SIZE, on_learned: OnLearned) -> int:
         """Learn from pages, and assign none; return how many had not been seen before."""
-
-        @contextlib.contextmanager
-        def open_forest() -> Iterator[Forest]:
-            with self._locked():
-                yield Forest(self._opened())
-
         return learn(
             texts,
             fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
-            open_forest=open_forest,
+            open_store=self._owned,
             overrides=self._settings.overrides,
             batch_size=batch_size,
             on_learned=on_learned,
@@ -256,8 +246,8 @@ class Owner(Closing):
 
     def contents(self) -> Contents:
         """Count what the forest holds."""
-        with self._locked():
-            return self._opened().contents()
+        with self._owned() as store:
+            return store.contents()
 
     def expire(self) -> Expired:
         """Delete all expired nodes."""
@@ -300,6 +290,11 @@ class Owner(Closing):
         self._check_process()
         with self._lock:
             yield
+
+    @contextlib.contextmanager
+    def _owned(self) -> Iterator[ElasticStore]:
+        with self._locked():
+            yield self._opened()
 
     def _expiring(self) -> Iterator[Expired]:
         """Delete expired nodes, some at a time; yield what was done so far."""

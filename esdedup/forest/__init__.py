@@ -4,7 +4,7 @@ The laws are in the crate, in `core/src/forest/laws.rs`, over `Nodes` in memory;
 what keeps them, with a store without a server. May import `neighbours` and the rooms below it.
 """
 
-from esdedup.forest.forest import Decision, Forest
+from esdedup.forest.forest import Decision, begin, decide
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Plan, State
 from esdedup.forest.nodes import Nodes
 from esdedup.forest.store import Store
@@ -15,10 +15,11 @@ __all__ = [
     "Arrivals",
     "Assignment",
     "Decision",
-    "Forest",
     "Kind",
     "Nodes",
     "Plan",
     "State",
     "Store",
+    "begin",
+    "decide",
 ]

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
-from esdedup.forest.model import Aging, Arrivals, Assignment, Kind
+from esdedup.forest.model import Arrivals, Assignment, Kind
 from esdedup.forest.store import Store, completed
 from esdedup.text.parsed import PassageFilter
 
@@ -30,82 +30,34 @@ class Decision(NamedTuple):
     written: Future[None]
 
 
-class Forest:
-    """Assigns arrivals to clusters by the laws, over the nodes of a store."""
+def begin(
+    store: Store,
+    *,
+    overrides: Overrides = NO_OVERRIDES,
+    sites: Iterable[str | None] = itertools.repeat(None),
+    articles: Iterable[str | None] = itertools.repeat(None),
+) -> PassageFilter:
+    """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    What a batch has taught is forgotten if it is neither decided nor learned from. Sites, and articles by
+    their ids, are those of the pages. Overrides count instead for the passages that they name.
+    """
+    store.begin()
+    return functools.partial(
+        store.boilerplate.filter, overrides=overrides, sites=iter(sites), articles=iter(articles)
+    )
 
-    @property
-    def aging(self) -> Aging:
-        """How long nodes live."""
-        return self._store.aging
 
-    @property
-    def time_ms(self) -> int:
-        """The forest's time, milliseconds since 1970; NO_TIME before the first."""
-        return self._store.state.time_ms
+def decide(store: Store, arrivals: Arrivals, *, now_ms: int) -> Decision:
+    """Give every arrival of the batch that has begun its root, and begin to make that durable.
 
-    def begin(
-        self,
-        *,
-        overrides: Overrides = NO_OVERRIDES,
-        sites: Iterable[str | None] = itertools.repeat(None),
-        articles: Iterable[str | None] = itertools.repeat(None),
-    ) -> PassageFilter:
-        """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
-
-        What a batch has taught is forgotten if it is neither decided nor learned from. Sites, and articles by
-        their ids, are those of the pages. Overrides count instead for the passages that they name.
-        """
-        self._store.begin()
-        return functools.partial(
-            self._store.boilerplate.filter, overrides=overrides, sites=iter(sites), articles=iter(articles)
-        )
-
-    def abandon(self) -> None:
-        """Forget what a batch has changed that has begun, and was neither decided nor learned from."""
-        self._store.begin()
-
-    def learn(self) -> int:
-        """End a batch whose pages only teach; return how many of them had not been seen before.
-
-        They get no root, and no number. When they arrive later, they teach nothing more, as pages that were
-        seen before.
-        """
-        new = self._store.boilerplate.changes().page_count
-        self._store.learn()
-        return new
-
-    def end_look(self) -> None:
-        """End a row of batches whose pages only teach: what is left of them teaches now."""
-        self._store.begin()
-        self._store.boilerplate.learn_rest()
-        self._store.learn()
-
-    def assign(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
-        """Give every arrival of a batch that teaches nothing its root; return when that is durable."""
-        self._store.begin()
-        decision = self.decide(arrivals, now_ms=now_ms)
-        decision.written.result()
-        return decision.assignments
-
-    def decide(self, arrivals: Arrivals, *, now_ms: int) -> Decision:
-        """Give every arrival of the batch that has begun its root, and begin to make that durable.
-
-        Roots do not depend on how arrivals are cut into batches. A time more than a day after `now_ms`, the
-        clock, is ignored.
-        """
-        if not len(arrivals):
-            return Decision([], completed())
-        nodes = self._store.nodes(arrivals, now_ms=now_ms)
-        plan = nodes.assign(arrivals, self._store.state, now_ms=now_ms)
-        return Decision(plan.assignments, self._store.commit(plan))
-
-    def look_up(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
-        """Return what `decide` would decide; `abandon` then ends the batch."""
-        nodes = self._store.nodes(arrivals, now_ms=now_ms)
-        return nodes.assign(arrivals, self._store.state, now_ms=now_ms).assignments
+    Roots do not depend on how arrivals are cut into batches. A time more than a day after `now_ms`, the
+    clock, is ignored.
+    """
+    if not len(arrivals):
+        return Decision([], completed())
+    plan = store.nodes(arrivals, now_ms=now_ms).assign(arrivals, store.state, now_ms=now_ms)
+    return Decision(plan.assignments, store.commit(plan))
 
 
 class Growth:

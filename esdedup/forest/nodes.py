@@ -49,7 +49,7 @@ class Nodes:
         return self._nodes.is_torn
 
     def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
-        """Begin a step, and give every arrival its root, as `Forest.decide` does.
+        """Begin a step, and give every arrival its root, as `decide` does.
 
         Arrivals come in their order, after the forest's `state`.
         """

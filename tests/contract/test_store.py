@@ -14,7 +14,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC, Profile
-from esdedup.forest import NO_TIME, Arrivals, Forest, Nodes, Plan, State, Store
+from esdedup.forest import NO_TIME, Arrivals, Nodes, Plan, State, Store
 from esdedup.forest.store import MemoryStore, completed
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
@@ -31,6 +31,7 @@ from tests.support.arrivals import (
     ordered_arrivals,
     values_of,
 )
+from tests.support.assign import assign
 from tests.support.exploring import examples
 from tests.support.forests import LOOKUPS, all_nodes, pages
 from tests.support.model import Model
@@ -116,7 +117,7 @@ def test_a_page_without_a_node_stays_without_one_in_elasticsearch(
 
 def _assert_kinds(store: Store, model: Model, batch: list[tuple[Arrival, str]]) -> None:
     each = [arrival for arrival, _ in batch]
-    answers = [values_of(answer) for answer in Forest(store).assign(as_batch(each), now_ms=NOW_MS)]
+    answers = [values_of(answer) for answer in assign(store, as_batch(each), now_ms=NOW_MS)]
     assert [kind for kind, *_ in answers] == [kind for _, kind in batch]
     assert answers == [assigned_by(model, arrival) for arrival in each]
 
@@ -274,9 +275,9 @@ def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
         assert_follows_model(store, model, [each])
     expected = [assigned_by(model, each)[1:3] for each in batch]
     store.survivors = survivors
-    Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+    assign(store, as_batch(batch), now_ms=NOW_MS)
     store.survivors = 2**31
-    again = Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+    again = assign(store, as_batch(batch), now_ms=NOW_MS)
     assert [(each.node, each.root) for each in again] == expected
 
 
@@ -347,7 +348,7 @@ def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
     """Roots and leaves alike: what a crash leaves of a batch is its beginning."""
     name, open_store = elastic_stores()
     store = open_store()
-    Forest(store).assign(as_batch(_run((A, 0), (A | 1, 0), (B, 0), (B | 1, 0), (FAR, 0))), now_ms=NOW_MS)
+    assign(store, as_batch(_run((A, 0), (A | 1, 0), (B, 0), (B | 1, 0), (FAR, 0))), now_ms=NOW_MS)
     store.close()
     found = es.search(
         index=name,

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
-from esdedup.forest import NO_TIME, Forest, Store
+from esdedup.forest import NO_TIME, Store
 from esdedup.forest.store import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
@@ -29,6 +29,7 @@ from tests.support.arrivals import (
     some_page,
     values_of,
 )
+from tests.support.assign import assign
 from tests.support.comparison import compare, resemblance
 from tests.support.exploring import examples
 from tests.support.forests import in_each_way
@@ -92,7 +93,7 @@ def _assert_verified_follows(
     for batch in batches(list(zip(arriving, signatures, strict=True)), sizes):
         each_signature = np.array([signature for _, signature in batch], SIGNATURE)
         arrived = [arrival for arrival, _ in batch]
-        answers = Forest(store).assign(as_batch(arrived, each_signature), now_ms=NOW_MS)
+        answers = assign(store, as_batch(arrived, each_signature), now_ms=NOW_MS)
         assert [values_of(each) for each in answers] == [assigned_by(model, each) for each in arrived]
 
 

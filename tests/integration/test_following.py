@@ -20,7 +20,6 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.loading import load_log
 from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.forest import Forest
 from esdedup.maintenance import Maintenance
 from tests.support.arrivals import (
     AGING,
@@ -33,6 +32,7 @@ from tests.support.arrivals import (
     batches,
     ordered_arrivals,
 )
+from tests.support.assign import assign
 from tests.support.exploring import examples
 from tests.support.forests import ARTICLES, feed, roots
 from tests.support.learned import Pace, contents, learned
@@ -84,8 +84,8 @@ def scattered(numbers: range, time: int = 0) -> list[Arrival]:
     return [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", time) for number in numbers]
 
 
-def assign(store: ElasticStore, numbers: range, *, time: int = 0) -> list[str]:
-    found = Forest(store).assign(as_batch(scattered(numbers, time)), now_ms=NOW_MS)
+def arrive(store: ElasticStore, numbers: range, *, time: int = 0) -> list[str]:
+    found = assign(store, as_batch(scattered(numbers, time)), now_ms=NOW_MS)
     return [each.kind.value for each in found]
 
 
@@ -126,26 +126,26 @@ def test_only_the_rest_is_read(
     standby = following(es, forest)
     with opened(es, forest) as store:
         for start in range(0, 10_000, 1_000):
-            assign(store, range(start, start + 1_000))
+            arrive(store, range(start, start + 1_000))
         follow(standby)
-        assign(store, range(10), time=day // 2)
-        assign(store, range(10_000, 11_000), time=day + day // 4)
+        arrive(store, range(10), time=day // 2)
+        arrive(store, range(10_000, 11_000), time=day + day // 4)
         # Before the last document that was read is deleted.
         follow(standby)
         *_, expired = store.expiring()
         assert expired.kept == 10
         follow(standby)
-        assign(store, range(11_000, 11_010), time=day + day // 4)
+        arrive(store, range(11_000, 11_010), time=day + day // 4)
     with opened(es, forest, standby) as store:
         nodes, read, followed = taken() or ()
         assert (nodes, read) == (1_020, 1)
         assert followed > 10
-        assert set(assign(store, range(10), time=day + day // 4)) == {"known"}
-        assert set(assign(store, range(10, 100), time=day + day // 4)) == {"new_root"}
+        assert set(arrive(store, range(10), time=day + day // 4)) == {"known"}
+        assert set(arrive(store, range(10, 100), time=day + day // 4)) == {"new_root"}
     # What was followed is used once.
     with opened(es, forest, standby) as store:
         assert taken() is None
-        assert set(assign(store, range(10_000, 11_010), time=day + day // 4)) == {"known"}
+        assert set(arrive(store, range(10_000, 11_010), time=day + day // 4)) == {"known"}
 
 
 def deleted(es: Elasticsearch, forest: str) -> None:
@@ -172,7 +172,7 @@ def made_anew(es: Elasticsearch, forest: str) -> None:
     with opened(es, forest) as store:
         for start in range(0, 5_000, 1_000):
             # As many writes.
-            assign(store, range(start, start + 500))
+            arrive(store, range(start, start + 500))
 
 
 def of_another_retention(es: Elasticsearch, forest: str) -> None:
@@ -213,7 +213,7 @@ def test_all_is_loaded_if_the_log_has_not_only_grown(
     standby = following(es, forest)
     with opened(es, forest) as store:
         for start in range(0, 5_000, 1_000):
-            assign(store, range(start, start + 500))
+            arrive(store, range(start, start + 500))
         follow(standby)
     change(es, forest)
     with opened(es, forest, standby, aging=None) as store:
@@ -233,7 +233,7 @@ def test_whatever_goes_wrong_a_standby_goes_on(
     assert standby.follow() is False
     with opened(es, forest) as store:
         for start in range(0, 3_000, 1_000):
-            assign(store, range(start, start + 1_000))
+            arrive(store, range(start, start + 1_000))
         # A pause is over only later.
         follow(standby)
         assert standby._copy is None
@@ -255,18 +255,18 @@ def test_whatever_goes_wrong_a_standby_goes_on(
         store = opened(es, forest, standby)
     with store:
         assert taken() is None
-        assert set(assign(store, range(3_000))) == {"known"}
+        assert set(arrive(store, range(3_000))) == {"known"}
 
 
 def test_a_forest_that_is_searched_is_not_followed(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     standby = following(es, forest)
     with opened(es, forest, lookup="search") as store:
-        assign(store, range(100))
+        arrive(store, range(100))
         follow(standby)
         assert standby._copy is None
     with opened(es, forest, standby) as store:
-        assert set(assign(store, range(100))) == {"known"}
+        assert set(arrive(store, range(100))) == {"known"}
 
 
 def test_what_was_learned_is_followed(es: Elasticsearch, index_name: Names) -> None:

@@ -12,8 +12,9 @@ from esdedup import KEYWORDS, VERIFIED, Dedup, ForestMismatch, Maintenance, Serv
 from esdedup.elastic.forest.meta import Lookup, Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.forest import Forest
+from esdedup.forest import begin, decide
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.assign import assign
 from tests.support.between import Answer, Send, Sent, client_with, failure
 from tests.support.forests import ARTICLES, TEXT, in_both_lookups, in_each_way
 from tests.support.names import Names
@@ -89,9 +90,9 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     ):
         fails = True
         with pytest.raises(ServerError, match="failed on purpose"):
-            Forest(store).assign(as_batch([first, other]), now_ms=NOW_MS)
+            assign(store, as_batch([first, other]), now_ms=NOW_MS)
         fails = False
-        (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
+        (answer,) = assign(store, as_batch([near]), now_ms=NOW_MS)
     root = near.id if kind == "new_root" else first.id
     assert (answer.kind.value, answer.root, answer.seq) == (kind, root, seq)
 
@@ -116,17 +117,17 @@ def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it
         ElasticStore(client, forest=index_name("forest"), profile=CLASSIC, aging=AGING, **lookup) as store,
     ):
         fails = True
-        Forest(store).begin()
-        decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)
+        begin(store)
+        decided = decide(store, as_batch([first]), now_ms=NOW_MS)
         assert not decided.written.done()
-        Forest(store).begin()
+        begin(store)
         threading.Timer(0.1, goes_on.set).start()
         with pytest.raises(ServerError, match="failed on purpose"):
-            Forest(store).decide(as_batch([near]), now_ms=NOW_MS)
+            decide(store, as_batch([near]), now_ms=NOW_MS)
         with pytest.raises(ServerError, match="failed on purpose"):
             decided.written.result()
         fails = False
-        (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
+        (answer,) = assign(store, as_batch([near]), now_ms=NOW_MS)
         assert (answer.kind.value, answer.root, answer.seq) == ("new_root", near.id, 1)
 
 

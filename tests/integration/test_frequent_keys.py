@@ -23,11 +23,12 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.fingerprint.signature import MINHASH, SIGNATURE
-from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
+from esdedup.forest import NO_TIME, Arrivals, Assignment
 from esdedup.maintenance import ViolationKind
 from esdedup.neighbours.relation import relation_of
 from tests.support import stream
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.assign import assign
 from tests.support.between import Answer, Send, Sent, client_with
 from tests.support.forests import LOOKUPS, feed, kinds, nodes
 from tests.support.names import Names
@@ -127,23 +128,23 @@ def test_nothing_is_missed_and_little_is_read(
     chosen = random.choice(len(frequent_key_forest.ids), 300)
     store = ElasticStore(client, forest=frequent_key_forest.name, profile=profile, aging=AGING, **SEARCHED)
 
-    def assign(signatures: np.ndarray) -> list[Assignment]:
+    def arrive(signatures: np.ndarray) -> list[Assignment]:
         times_ms = np.full(len(signatures), NO_TIME)
         ids = relation.ids(signatures)
         pages = np.array([int(name[:16], 16) for name in ids], np.uint64)
         exist = np.ones(len(signatures), bool)
         batch = Arrivals(signatures=signatures, exist=exist, pages=pages, times_ms=times_ms)
-        return Forest(store).assign(batch, now_ms=NOW_MS)
+        return assign(store, batch, now_ms=NOW_MS)
 
     arriving = edited(frequent_key_forest.signatures[chosen], random)
     simhashes = relation.representatives(frequent_key_forest.signatures)[:, 0]
-    for at, answer in enumerate(assign(arriving)):
+    for at, answer in enumerate(arrive(arriving)):
         distances = np.bitwise_count(simhashes ^ relation.representatives(arriving[at : at + 1])[0, 0])
         near = set(np.flatnonzero(distances <= 3).tolist())
         assert answer.root in {frequent_key_forest.ids[row] for row in near}
     first = sum(read)
     read.clear()
-    assign(edited(frequent_key_forest.signatures[chosen], random))
+    arrive(edited(frequent_key_forest.signatures[chosen], random))
     store.close()
     # The first batch learns it from a full page, and the next one remembers it. What is still read comes by
     # keys that hold only one of the two shared blocks.
@@ -198,12 +199,11 @@ def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Ca
     profile = CLASSIC
     limits = Limits(finer_keys_per_node=10**9, frequent_nodes=1, max_hits=50)
     store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
-    forest = Forest(store)
     centre = 0x0123456789ABCDEF
     ring = [
         Arrival(f"{centre ^ 1 << one ^ 1 << two:016x}", NO_TIME) for one in range(64) for two in range(one)
     ]
-    forest.assign(as_batch(ring[:300]), now_ms=NOW_MS)
+    assign(store, as_batch(ring[:300]), now_ms=NOW_MS)
     es.indices.refresh(index=store._index.name)
     batch = as_batch([Arrival(f"{centre:016x}", NO_TIME)])
     store.begin()

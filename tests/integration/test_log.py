@@ -10,8 +10,9 @@ from esdedup import CLASSIC, VERIFIED, Dedup, ForestFull, ForestMismatch, Mainte
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.forest import Assignment, Forest
+from esdedup.forest import Assignment
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.assign import assign
 from tests.support.forests import (
     ARTICLES,
     assert_rearrivals_are_known,
@@ -33,22 +34,22 @@ def opened(es: Elasticsearch, forest: str, *, memory_bytes: int = 2**30) -> Elas
     return ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes)
 
 
-def assign(store: ElasticStore, numbers: range, *, time: int = 0) -> list[Assignment]:
+def arrive(store: ElasticStore, numbers: range, *, time: int = 0) -> list[Assignment]:
     batch = [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", time) for number in numbers]
-    return Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+    return assign(store, as_batch(batch), now_ms=NOW_MS)
 
 
 def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     with opened(es, forest) as store:
         for number in range(20):
-            assign(store, range(number, number + 1))
+            arrive(store, range(number, number + 1))
         assert documents(es, forest) == ["log-1"]
-        assign(store, range(1_000, 2_000))
-        assign(store, range(20, 21))
+        arrive(store, range(1_000, 2_000))
+        arrive(store, range(20, 21))
         assert documents(es, forest) == ["log-1", "log-2", "log-3"]
     with opened(es, forest) as store:
-        assert {each.kind.value for each in assign(store, range(21))} == {"known"}
+        assert {each.kind.value for each in arrive(store, range(21))} == {"known"}
         # Nobody knows what the owner before had begun to write.
         assert documents(es, forest)[-1] == "log-4"
 
@@ -65,9 +66,9 @@ def test_a_node_that_is_needed_longer_takes_a_line_and_not_a_copy(
         return sum(len(hit["fields"]["packed"][0]) for hit in hits)
 
     with opened(es, forest) as store:
-        assign(store, range(500))
+        arrive(store, range(500))
         before = size_bytes()
-        assign(store, range(500), time=AGING.granularity_ms * 3)
+        arrive(store, range(500), time=AGING.granularity_ms * 3)
         # 25 bytes instead of 65.
         assert size_bytes() < 1.5 * before
 
@@ -77,9 +78,9 @@ def test_what_has_expired_goes_with_its_document_and_what_is_needed_stays(
 ) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
-        assign(store, range(1_000))
-        assign(store, range(10), time=day // 2)
-        assign(store, range(1_000, 2_000), time=day + day // 4)
+        arrive(store, range(1_000))
+        arrive(store, range(10), time=day // 2)
+        arrive(store, range(1_000, 2_000), time=day + day // 4)
         first, *others = documents(es, forest)
         *_, expired = store.expiring()
         assert (expired.leaves + expired.roots, expired.kept) == (990, 10)
@@ -89,7 +90,7 @@ def test_what_has_expired_goes_with_its_document_and_what_is_needed_stays(
         assert list(store.expiring()) == []
     assert len(nodes(es, forest)) == 1_010
     with opened(es, forest) as store:
-        assert {each.kind.value for each in assign(store, range(10))} == {"known"}
+        assert {each.kind.value for each in arrive(store, range(10))} == {"known"}
     assert list(Maintenance(es, forest=forest).verify()) == []
 
 
@@ -99,10 +100,10 @@ def test_a_damaged_document_takes_nothing_with_it_that_stands_in_another(
     """Both have expired, and are deleted together."""
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
-        assign(store, range(500))
-        assign(store, range(500, 1_000))
-        assign(store, range(700, 710), time=day // 2)
-        assign(store, range(1_000, 1_500), time=day + day // 4)
+        arrive(store, range(500))
+        arrive(store, range(500, 1_000))
+        arrive(store, range(700, 710), time=day // 2)
+        arrive(store, range(1_000, 1_500), time=day + day // 4)
         body = {"query": {"ids": {"values": ["log-1"]}}, "docvalue_fields": ["packed"]}
         es.indices.refresh(index=forest)
         (hit,) = es.search(index=forest, body=body)["hits"]["hits"]
@@ -112,15 +113,15 @@ def test_a_damaged_document_takes_nothing_with_it_that_stands_in_another(
         assert expired.kept == 10
     assert len(nodes(es, forest)) == 510
     with opened(es, forest) as store:
-        assert {each.kind.value for each in assign(store, range(700, 710))} == {"known"}
+        assert {each.kind.value for each in arrive(store, range(700, 710))} == {"known"}
 
 
 def test_maintenance_expires_a_log_as_its_owner_does(es: Elasticsearch, index_name: Names) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
-        assign(store, range(1_000))
-        assign(store, range(10), time=day // 2)
-        assign(store, range(1_000, 2_000), time=day + day // 4)
+        arrive(store, range(1_000))
+        arrive(store, range(10), time=day // 2)
+        arrive(store, range(1_000, 2_000), time=day + day // 4)
     maintenance = Maintenance(es, forest=forest)
     found = maintenance.expire(dry_run=True)
     assert found.leaves + found.roots == 990
@@ -136,24 +137,24 @@ def test_beyond_its_memory_a_forest_refuses_articles(
     """It says so before that, once, and goes on when it may take more."""
     forest = index_name("forest")
     with opened(es, forest) as store:
-        assign(store, range(4_000))
+        arrive(store, range(4_000))
         size_bytes = store.contents().memory_bytes
     with (
         caplog.at_level(logging.WARNING, "esdedup"),
         opened(es, forest, memory_bytes=size_bytes + 20_000) as store,
     ):
-        assign(store, range(10))
-        assign(store, range(10))
+        arrive(store, range(10))
+        arrive(store, range(10))
         assert len(caplog.messages) == 1
         assert "beyond that, articles are refused" in caplog.text
-        assign(store, range(4_000, 20_000))
+        arrive(store, range(4_000, 20_000))
         with pytest.raises(ForestFull, match="the lookup 'search'") as told:
-            assign(store, range(10))
+            arrive(store, range(10))
         assert told.value.forest == forest
     with pytest.raises(ForestFull):
         opened(es, forest, memory_bytes=10_000)
     with opened(es, forest) as store:
-        assert {each.kind.value for each in assign(store, range(4_000))} == {"known"}
+        assert {each.kind.value for each in arrive(store, range(4_000))} == {"known"}
 
 
 def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str]) -> None:

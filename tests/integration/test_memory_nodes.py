@@ -18,8 +18,9 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredPage
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
-from esdedup.forest import NO_TIME, Assignment, Forest, Kind, Nodes, State
+from esdedup.forest import NO_TIME, Assignment, Kind, Nodes, State
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.assign import assign
 from tests.support.between import recording
 from tests.support.forests import (
     ARTICLES,
@@ -81,7 +82,7 @@ def test_beyond_the_memory_nodes_are_searched(
 
     def kinds(store: ElasticStore, numbers: range) -> set[str]:
         batch = [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", 0) for number in numbers]
-        return {each.kind.value for each in Forest(store).assign(as_batch(batch), now_ms=NOW_MS)}
+        return {each.kind.value for each in assign(store, as_batch(batch), now_ms=NOW_MS)}
 
     with opened(MUCH) as store:
         empty_bytes = store.contents().memory_bytes
@@ -116,7 +117,7 @@ def test_after_a_refused_write_a_leaf_that_has_expired_does_not_move_a_root(
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
 
         def roots_of(*arrivals: Arrival) -> list[str | None]:
-            return [each.root for each in Forest(store).assign(as_batch(list(arrivals)), now_ms=NOW_MS)]
+            return [each.root for each in assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)]
 
         later = AGING.retention_ms * 10
         assert roots_of(Arrival(between, 0, page=1), Arrival(last, 0, page=2)) == [between] * 2
@@ -135,7 +136,7 @@ def test_after_a_failed_write_pages_keep_the_nodes_that_they_got(
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
 
         def roots_of(*arrivals: Arrival) -> list[str | None]:
-            return [each.root for each in Forest(store).assign(as_batch(list(arrivals)), now_ms=NOW_MS)]
+            return [each.root for each in assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)]
 
         assert [roots_of(Arrival(one, 0, page=page)) for page in (1, 2)] == [[one]] * 2
         store._commit_failed = True
@@ -148,10 +149,10 @@ def test_nodes_in_which_the_core_has_failed_are_loaded_anew(
 ) -> None:
     forest = index_name("forest")
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
-        first = Forest(store).assign(as_batch([Arrival(ROOT, 0)]), now_ms=NOW_MS)
+        first = assign(store, as_batch([Arrival(ROOT, 0)]), now_ms=NOW_MS)
         torn = store._nodes
         monkeypatch.setattr(Nodes, "is_torn", property(lambda nodes: nodes is torn))
-        second = Forest(store).assign(as_batch([Arrival(LEAF, 0)]), now_ms=NOW_MS)
+        second = assign(store, as_batch([Arrival(LEAF, 0)]), now_ms=NOW_MS)
         assert [each.root for each in (*first, *second)] == [ROOT, ROOT]
         assert store._nodes is not torn
 
@@ -169,7 +170,7 @@ def test_a_damaged_forest_is_fed_alike(es: Elasticsearch, index_name: Names, loo
 
     def assigned(*arrivals: Arrival) -> list[tuple[str, str | None]]:
         with opened() as store:
-            answers = Forest(store).assign(as_batch(list(arrivals)), now_ms=NOW_MS)
+            answers = assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)
             return [(each.kind.value, each.root) for each in answers]
 
     assert assigned(Arrival(ROOT, 0), Arrival(LEAF, 0)) == [("new_root", ROOT), ("joined", ROOT)]
@@ -193,7 +194,7 @@ def test_what_has_expired_leaves_memory(es: Elasticsearch, index_name: Names) ->
         for day in range(6):
             numbers = range(2_000 * day, 2_000 * (day + 1))
             batch = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 1_000 * day) for n in numbers]
-            Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+            assign(store, as_batch(batch), now_ms=NOW_MS)
             sizes.append(store.contents().memory_bytes)
         assert sizes[-1] < 2 * sizes[1]
 
@@ -258,7 +259,7 @@ def test_what_was_loaded_while_batches_went_on_is_what_is_loaded_at_once(
 
     def fed(store: ElasticStore, arrivals: list[Arrival], time: int) -> None:
         moved = [dataclasses.replace(each, time=time) for each in arrivals]
-        Forest(store).assign(as_batch(moved), now_ms=NOW_MS)
+        assign(store, as_batch(moved), now_ms=NOW_MS)
 
     with opened() as store:
         fed(store, texts[:30], 0)

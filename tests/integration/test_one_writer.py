@@ -20,9 +20,9 @@ from esdedup.elastic.forest.lease import LEASE_ID, Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from esdedup.forest import Forest
 from tests.support import exploring, stream
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.assign import assign
 from tests.support.feeder import Feeder, Job, Point
 from tests.support.forests import (
     ARTICLES,
@@ -298,16 +298,16 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, lookup="search")
-    Forest(stale).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
+    assign(stale, as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
     # As if its time were over: another process may take the forest now.
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
     owner = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
     with pytest.raises(ForestLost, match="lost the forest"):
-        Forest(stale).assign(as_batch([Arrival("f" * 16, 0)]), now_ms=NOW_MS)
+        assign(stale, as_batch([Arrival("f" * 16, 0)]), now_ms=NOW_MS)
     with pytest.raises(ForestLost):
         stale.begin()
-    (known,) = Forest(owner).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
+    (known,) = assign(owner, as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
     assert known.kind.value == "known"
     es.indices.refresh(index=forest)
     assert es.count(index=forest, query={"exists": {"field": "seq"}})["count"] == 1

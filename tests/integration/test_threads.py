@@ -16,7 +16,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup import AsyncReader, Dedup, ForestBusy, Maintenance, Reader, SettingError
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.forest import Forest, Nodes
+from esdedup.forest import Nodes, decide
 from tests.support.faults import Interrupted, Interrupts
 from tests.support.forests import ARTICLES, LOOKUPS, feed, owner_of
 from tests.support.names import Names
@@ -86,7 +86,7 @@ def test_a_client_of_the_wrong_kind_is_refused_at_once() -> None:
 TIMEOUT_S = 30
 # What later batches find in memory is changed in these ...
 KEEPING: list[Any] = [
-    *(Forest.decide, ElasticStore.begin, ElasticStore.commit, ElasticStore._refresh),
+    *(decide, ElasticStore.begin, ElasticStore.commit, ElasticStore._refresh),
 ]
 # ... and, when they call them, in these.
 _UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover, Nodes.settle]

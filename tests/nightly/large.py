@@ -14,9 +14,10 @@ import typer
 
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex, to_hex
-from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Store
+from esdedup.forest import Aging, Arrivals, Assignment, Kind, Store
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
+from tests.support.assign import assign
 
 BATCH = 1_000
 # A third of the arrivals live at a time: the rest has expired.
@@ -83,7 +84,7 @@ def arrivals(count: int, held: np.ndarray, random: np.random.Generator) -> np.nd
 
 def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> None:
     random = np.random.default_rng(seed)
-    forest, model = Forest(store), Exhaustive(total)
+    model = Exhaustive(total)
     checked = dict.fromkeys(Kind, 0)
     assign_s, started = 0.0, time.monotonic()
     step_ms = LIVING_PARTS * AGING.retention_ms // total
@@ -94,7 +95,7 @@ def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> 
         before = time.monotonic()
         exist = np.ones(len(batch), bool)
         arriving = Arrivals(signatures=batch, exist=exist, pages=batch, times_ms=times)
-        answers = forest.assign(arriving, now_ms=int(times[-1]))
+        answers = assign(store, arriving, now_ms=int(times[-1]))
         assign_s += time.monotonic() - before
         chosen = set(random.integers(0, len(batch), random.poisson(samples_a_batch)).tolist())
         root_ids = from_hex(answer.root or "" for answer in answers).tolist()

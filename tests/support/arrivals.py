@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from esdedup.fingerprint.simhash import from_hex
-from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Forest, Store
+from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Store
 from esdedup.times import DAY_MS
+from tests.support.assign import assign
 from tests.support.model import Model
 
 # A day is far more than these tests last, so that times far ahead are told by it.
@@ -81,8 +82,7 @@ def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arri
 
 
 def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> None:
-    forest = Forest(store)
-    answers = forest.assign(as_batch(batch), now_ms=NOW_MS)
+    answers = assign(store, as_batch(batch), now_ms=NOW_MS)
     assert [values_of(each) for each in answers] == [assigned_by(model, each) for each in batch]
 
 

@@ -14,7 +14,7 @@ from esdedup.ingest.learn import learn
 
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage
@@ -68,15 +68,14 @@ def fed(
     """Return a store in memory that articles have been fed to, and the roots of articles and nodes."""
     each = list(stream)
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
-    forest = Forest(store)
     if learns_first:
         texts = [RawPage(article["text"], None, article["id"]) for article in each]
-        learn(texts, fingerprinter=Fingerprinter(profile), open_forest=lambda: contextlib.nullcontext(forest))
+        learn(texts, fingerprinter=Fingerprinter(profile), open_store=lambda: contextlib.nullcontext(store))
     _, decided = arrive(
         [article["text"] for article in each],
         times_ms=[0] * len(each),
         fingerprinter=Fingerprinter(profile),
-        forest=forest,
+        store=store,
         now_ms=0,
         articles=[article["id"] for article in each],
     )

@@ -25,10 +25,11 @@ from benchmarks.signatures import NOW_MS, Held
 from esdedup import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
-from esdedup.forest import Aging, Forest, Kind
+from esdedup.forest import Aging, Kind
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
 from tests import sample
+from tests.support.assign import assign
 
 
 def test_every_step_that_is_timed_exists() -> None:
@@ -216,14 +217,13 @@ def test_arrivals_are_copies_near_copies_and_between_two_roots(profile: Profile)
     random = np.random.default_rng(1)
     held = Held.random(profile, HELD, random)
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
-    forest = Forest(store)
-    first = forest.assign(held.arrivals(0, HELD), now_ms=NOW_MS)
+    first = assign(store, held.arrivals(0, HELD), now_ms=NOW_MS)
     assert {each.kind for each in first} == {Kind.NEW_ROOT}
     batch = held.batch(BATCH, random)
     index = NeighbourIndex(store.relation)
     index.add(held.signatures.tobytes())
     with mock.patch.object(store, "commit", wraps=store.commit) as commit:
-        assigned = forest.assign(held.arrivals_after(batch, 0), now_ms=NOW_MS)
+        assigned = assign(store, held.arrivals_after(batch, 0), now_ms=NOW_MS)
     kinds = collections.Counter(each.kind for each in assigned)
     assert 50 <= kinds[Kind.KNOWN] <= 60
     assert 190 <= kinds[Kind.JOINED] <= 210

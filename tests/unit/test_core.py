@@ -28,7 +28,7 @@ from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
@@ -175,12 +175,11 @@ class InMemory:
     """Assigns articles as `Owner` does, in memory."""
 
     def __init__(self, profile: Profile = VERIFIED) -> None:
-        store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
-        self.forest = Forest(store)
+        self.store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
         self._assigner = Assigner(profile, overrides=NO_OVERRIDES, most_plausible_leaves=64, threads=2)
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
-        return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles
+        return self._assigner.assign(articles, store=self.store, now_ms=0).articles
 
     @contextlib.asynccontextmanager
     async def assigning(

@@ -20,7 +20,7 @@ from benchmarks.month.table import TABLE, Day, draw, flatness
 from esdedup.elastic.forest.store import Contents
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
@@ -38,7 +38,7 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
     """Return the root of each text; they come in batches."""
     articles = [str(number) for number in range(len(texts))]
     relation = relation_of(DEFAULT)
-    forest = Forest(MemoryStore(aging=Aging.of(retention=RETENTION), relation=relation))
+    store = MemoryStore(aging=Aging.of(retention=RETENTION), relation=relation)
     fingerprinter, roots = Fingerprinter(DEFAULT), []
     for start in range(0, len(texts), BATCH):
         batch = slice(start, start + BATCH)
@@ -48,7 +48,7 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
             sites=sites[batch],
             articles=articles[batch],
             fingerprinter=fingerprinter,
-            forest=forest,
+            store=store,
             now_ms=times_ms[-1],
         )
         roots += [answer.root for answer in decided.assignments]

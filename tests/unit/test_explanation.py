@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
-from esdedup.forest import Aging, Arrivals, Forest, Kind
+from esdedup.forest import Aging, Arrivals, Kind
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Explanation, Rule
@@ -19,6 +19,7 @@ from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, R
 from esdedup.web.comparison import explained
 from esdedup.web.languages import language
 from tests.sample import articles
+from tests.support.assign import assign
 
 SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
@@ -47,7 +48,7 @@ def alone(one: str, other: str, profile: Profile) -> tuple[Kind, bool]:
     relation = relation_of(profile)
     arrivals = Arrivals.of(Fingerprinter(profile).fingerprint([one, other]), times_ms=[None, None])
     store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation)
-    first, second = Forest(store).assign(arrivals, now_ms=0)
+    first, second = assign(store, arrivals, now_ms=0)
     return second.kind, first.root is not None and first.root == second.root
 
 

@@ -37,13 +37,14 @@ from esdedup.fields import partition_of
 from esdedup.fingerprint import bands
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Forest, Kind
+from esdedup.forest import Aging, Arrivals, Kind
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours import explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading import overview, results, versions
 from esdedup.text import hashing, segmenters, weights
 from tests import sample
+from tests.support.assign import assign
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {
@@ -328,7 +329,7 @@ def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: lis
         times_ms=[None] * len(articles),
     )
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(VERIFIED))
-    assignments = Forest(store).assign(arrivals, now_ms=0)
+    assignments = assign(store, arrivals, now_ms=0)
     roots = {article["id"]: each.root for article, each in zip(articles, assignments, strict=True)}
     sizes = collections.Counter(roots.values())
     matches = [article["id"] for article in articles if "greyholm" in article["title"].lower()]

@@ -295,7 +295,7 @@ def test_a_look_at_few_pages_teaches_too(count: int) -> None:
     taught, fresh = clustering([]), clustering([])
     texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
     assert taught.learn(texts) == count
-    boilerplate = taught._forest._store.boilerplate
+    boilerplate = taught._store.boilerplate
     assert (boilerplate.last_page, boilerplate.last_learned_page) == (count, count)
     rest = [FileArticle(place="f", id=page["id"], article=page, size_bytes=1) for page in own[count:]]
     found = [[each.fingerprint for each in some.cluster(rest)] for some in (taught, fresh)]
@@ -307,7 +307,7 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     list(mine.cluster(itertools.islice(read(), 20)))
     assert mine.learn([]) == 0
     first_look(mine, (), Fields())
-    boilerplate = mine._forest._store.boilerplate
+    boilerplate = mine._store.boilerplate
     assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 0)
     # An interrupted call that had learned from all pages is repeated.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
@@ -344,7 +344,7 @@ def test_pages_that_have_taught_teach_nothing_when_they_come() -> None:
     assert mine.learn(texts[:100]) == 100
     assert mine.learn(texts) == 50
     assert mine.learn(random.Random(1).sample(texts, 150)) == 0
-    boilerplate = mine._forest._store.boilerplate
+    boilerplate = mine._store.boilerplate
     before = boilerplate.last_page
     list(mine.cluster(read()))
     assert boilerplate.last_page == before == 150

@@ -15,7 +15,7 @@ from esdedup.elastic.forest.stored import Codec, Entry, Stored, StoredNode, Stor
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
-from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Nodes, Plan, State
+from esdedup.forest import Aging, Arrivals, Assignment, Kind, Nodes, Plan, State
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES, Growth
 from esdedup.forest.model import NO_TIME
 from esdedup.forest.store import MemoryStore
@@ -31,6 +31,7 @@ from tests.support.arrivals import (
     batches,
     ordered_arrivals,
 )
+from tests.support.assign import assign
 from tests.support.model import Model
 
 RELATION = relation_of(CLASSIC)
@@ -206,7 +207,7 @@ def store() -> Watched:
 
 def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
     """Return the pages that a batch writes, and nothing else."""
-    Forest(watched).assign(arrivals, now_ms=NOW_MS)
+    assign(watched, arrivals, now_ms=NOW_MS)
     stored = [Codec(watched.relation).unpack(packed) for packed in watched.plan.written]
     assert all(isinstance(each, StoredPage) for each in stored)
     return [each for each in stored if isinstance(each, StoredPage)]
@@ -232,10 +233,10 @@ def test_texts_without_letters_and_digits_are_not_remembered() -> None:
 
 def test_a_page_that_stays_without_a_node_is_counted_as_without_a_fingerprint() -> None:
     """Its signature of today makes nothing: the same text on another page becomes a root."""
-    forest = Forest(store())
-    (first,) = forest.assign(as_batch([BARE]), now_ms=NOW_MS)
-    again, other = forest.assign(
-        as_batch([Arrival(NODE_ID, 0, page=1), Arrival(NODE_ID, 0, page=2)]), now_ms=NOW_MS
+    watched = store()
+    (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
+    again, other = assign(
+        watched, as_batch([Arrival(NODE_ID, 0, page=1), Arrival(NODE_ID, 0, page=2)]), now_ms=NOW_MS
     )
     assert [each.kind for each in (first, again, other)] == [
         *[Kind.WITHOUT_FINGERPRINT] * 2,

@@ -14,12 +14,13 @@ from esdedup import VERIFIED, Override, Overrides, SettingError
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Arrivals
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.text.parsed import LocatedPassages, Passages
+from tests.support.assign import assign
 from tests.support.comparison import resemblance
 
 FOOTER = "The editors of this newspaper answer the questions of their readers every morning."
@@ -229,9 +230,9 @@ def test_twenty_variants_of_a_mixture_draw_no_reprint_of_either_story(seed: int)
     variants = [_variant(random, *((one, other) if number % 2 else (other, one))) for number in range(20)]
     reprints = [_reprint(random, story) for story in (one, other) for _ in range(10)]
     texts = [" ".join(text) for text in (one, other, one[:10] + other[:10], *variants, *reprints)]
-    forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
+    store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
     fingerprints = Fingerprinter(VERIFIED).fingerprint(texts)
-    assigned = forest.assign(Arrivals.of(fingerprints, times_ms=[None] * len(texts)), now_ms=0)
+    assigned = assign(store, Arrivals.of(fingerprints, times_ms=[None] * len(texts)), now_ms=0)
     roots = [each.root for each in assigned]
     assert roots[-20:] == [roots[0]] * 10 + [roots[1]] * 10
 
@@ -280,14 +281,14 @@ def _lesson(random: Random, sentences: list[str], *, pages: int = 5) -> list[lis
 
 def _roots(*batches: list[list[str]], overrides: Overrides = NO_OVERRIDES) -> list[str | None]:
     """Return the roots of pages that come in this order, those of the last batch."""
-    forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
+    store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
     for batch in batches:
         texts = [" ".join(page) for page in batch]
         _, decided = arrive(
             texts,
             times_ms=[None] * len(texts),
             fingerprinter=Fingerprinter(VERIFIED),
-            forest=forest,
+            store=store,
             now_ms=0,
             overrides=overrides,
         )

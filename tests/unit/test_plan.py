@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
-from esdedup.forest import Forest
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
@@ -30,6 +29,7 @@ from esdedup.plan.model import MOST_BUSY, Plan, Workload, plan
 from esdedup.text.segmenters import get_segmenter
 from esdedup.text.weights import Tf
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.assign import assign
 
 MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"})
 LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
@@ -263,7 +263,5 @@ def test_the_package_has_costs_of_every_profile(profile: str) -> None:
 def test_a_page_that_made_no_node_takes_so_much_memory() -> None:
     store = MemoryStore(aging=AGING, relation=relation_of(CLASSIC))
     count = 200_000
-    Forest(store).assign(
-        as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS
-    )
+    assign(store, as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS)
     assert store.size_bytes / count == pytest.approx(29, abs=3)

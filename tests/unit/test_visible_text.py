@@ -21,7 +21,7 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.normalise import normal_form, normalise, visible_beginning, visible_text
@@ -170,13 +170,13 @@ def test_overrides_do_not_reverse_the_text_for_readers() -> None:
 )
 def test_padding_makes_no_article_longer(padding: str) -> None:
     relation = relation_of(VERIFIED)
-    forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
+    store = MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation)
 
     assigner = Assigner(VERIFIED, overrides=NO_OVERRIDES, most_plausible_leaves=64)
 
     class InMemory:
         def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
-            return assigner.assign(articles, forest=forest, now_ms=0).articles
+            return assigner.assign(articles, store=store, now_ms=0).articles
 
     enricher = Enricher(
         InMemory().assign,

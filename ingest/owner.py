@@ -86,10 +86,6 @@ class OwnerSettings:
         """How long nodes live; None leaves it as it was."""
         return None if self.retention is None else Aging.of(retention=self.retention)
 
-    def lease_terms(self, address: str | None) -> LeaseTerms:
-        """Return how the forest is taken and held, for articles that others send to an address, if any."""
-        return LeaseTerms(wait_s=self.wait_s, ttl_s=self.lease_ttl_s, address=address)
-
     @property
     def most_bytes(self) -> int:
         """What nodes may take in memory: by default, half of what this process can have."""
@@ -320,7 +316,7 @@ class Owner(Closing):
                 profile=self._profile,
                 aging=settings.aging,
                 change_retention=settings.change_retention,
-                terms=settings.lease_terms(self._address),
+                terms=LeaseTerms(wait_s=settings.wait_s, ttl_s=settings.lease_ttl_s, address=self._address),
                 lookup=settings.lookup,
                 memory_bytes=settings.most_bytes,
                 followed=self._following,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
-from esdedup.text.parsed import ParsedTexts, PassageFilter, Passages
+from esdedup.text.parsed import ParsedTexts, PassageFilter
 
 WORKERS = 2
 """How many threads fingerprint texts, unless another number is given: the most that a small machine has."""
@@ -94,11 +94,6 @@ class Fingerprinter:
         """
         for some in slices(texts, threads=self._threads):
             yield self._parsed(some, keep_text=self._method.needs_text)
-
-    def passages_and_pages(self, texts: Sequence[str]) -> Iterator[tuple[Passages, npt.NDArray[np.uint64]]]:
-        """Yield what `fingerprint` calls `passage_filter` with, a few raw texts at a time."""
-        for parsed in self.parsed(texts):
-            yield parsed.passages, parsed.pages
 
     def features(self, text: str, *, passage_filter: PassageFilter | None = None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text, the heaviest first.

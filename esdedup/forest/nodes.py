@@ -39,11 +39,6 @@ class Nodes:
         return self._nodes.size_bytes
 
     @property
-    def depth(self) -> int:
-        """How many steps have begun that were neither kept nor undone."""
-        return self._nodes.depth
-
-    @property
     def is_torn(self) -> bool:
         """Whether a fault in the crate has stopped a change halfway."""
         return self._nodes.is_torn
@@ -96,8 +91,8 @@ class Nodes:
         self._nodes.undo()
 
     def undo_until(self, depth: int) -> None:
-        """Undo the last steps, until so many are left."""
-        while self.depth > depth:
+        """Undo the last steps, until so many are left that have begun and were not kept."""
+        while self._nodes.depth > depth:
             self.undo()
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:

@@ -152,8 +152,8 @@ def test_changes_of_several_documents_count_once_the_last_is_there(
     with dataclasses.replace(PACE, part_bytes=300).kept():
         log = LearnedLog(forest, execute(es, read_learned(forest)))
         log.boilerplate.begin()
-        for passages, ids in FINGERPRINTER.passages_and_pages([each["text"] for each in PAGES[30:45]]):
-            log.boilerplate.filter(passages, ids)
+        for parsed in FINGERPRINTER.parsed([each["text"] for each in PAGES[30:45]]):
+            log.boilerplate.filter(parsed.passages, parsed.pages)
         *parts, last, end = log.add(log.boilerplate.changes())
         log.boilerplate.keep()
     assert len(parts) > 4

@@ -17,7 +17,8 @@ from esdedup.text.parsed import Passages
 from tests.support.learned import contents
 from tests.support.pages import pages
 
-PAGES = next(Fingerprinter(VERIFIED).passages_and_pages([page["text"] for page in pages(200)]))
+PARSED = next(Fingerprinter(VERIFIED).parsed([page["text"] for page in pages(200)]))
+PAGES = PARSED.passages, PARSED.pages
 
 
 class Documents:

@@ -78,7 +78,9 @@ def test_threads_wait_for_each_other() -> None:
 TEXTS = [page["text"] for page in pages(40)]
 # In which blocks and periods end.
 BATCHES = [
-    next(Fingerprinter(VERIFIED).passages_and_pages(TEXTS[start : start + 10])) for start in range(0, 40, 10)
+    (parsed.passages, parsed.pages)
+    for start in range(0, 40, 10)
+    for parsed in Fingerprinter(VERIFIED).parsed(TEXTS[start : start + 10])
 ]
 
 
@@ -151,8 +153,8 @@ def changes_of_batches(*, size: int) -> list[Changes]:
     boilerplate, found = new_boilerplate(), []
     for start in range(0, len(MORE_TEXTS), size):
         boilerplate.begin()
-        for passages, ids in FINGERPRINTER.passages_and_pages(MORE_TEXTS[start : start + size]):
-            boilerplate.filter(passages, ids)
+        for parsed in FINGERPRINTER.parsed(MORE_TEXTS[start : start + size]):
+            boilerplate.filter(parsed.passages, parsed.pages)
         found.append(boilerplate.changes())
         boilerplate.keep()
     assert boilerplate.window.former_from > 1
@@ -236,7 +238,8 @@ def test_passages_are_the_golden_vectors() -> None:
         "It was said on 5 May 2026. \u201cNobody came.\u201d",
         "\u4e91\u9675\u5730\u94c1\u5f00\u901a\u3002 Read more...",
     )
-    ((passages, _),) = FINGERPRINTER.passages_and_pages(["\n".join(lines)])
+    (parsed,) = FINGERPRINTER.parsed(["\n".join(lines)])
+    passages = parsed.passages
     found = list(
         zip(
             passages.hashes.tolist(),

@@ -127,7 +127,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
         shorter = dataclasses.replace(batch, **{name: getattr(batch, name)[:1]})
         with pytest.raises(ValueError, match="differ in length"):
             nodes.assign(shorter, State(), now_ms=0)
-        assert nodes.depth == 0
+        assert nodes._nodes.depth == 0
 
 
 def test_of_two_roots_that_resemble_it_equally_an_arrival_joins_the_earlier_one() -> None:

@@ -37,14 +37,6 @@ _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try
 MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
 """The longest text however it is written: a character takes at most 6 bytes as JSON (``\\u4e2d``). Only those
 beyond the common ones take 12; they must be written as UTF-8."""
-_MAX_STRUCTURE_BYTES = 1_000
-"""What a large body may have outside its strings. Parsing takes up to 50 times as long for brackets and
-numbers as for the characters of a string, and nothing else runs meanwhile."""
-_MAX_SMALL_BYTES = 64_000
-"""Up to this size a body may hold anything, such as the ids of 1,000 articles that are merged."""
-FORM_TYPE = "application/x-www-form-urlencoded"
-# The field's name and the text are two.
-_MAX_STRINGS = 16
 UNKEPT = "no-store"
 """Of errors, of answers to POST, and of exports."""
 REVALIDATED = "private, no-cache"
@@ -167,24 +159,14 @@ async def _collected(app: ASGIApp, scope: Scope, receive: Receive) -> list[Messa
 
 
 async def read_body(request: Request) -> bytes:
-    """Read the body of a request whole, unless it is too large, no UTF-8, or has too many values."""
+    """Read the body of a request whole, unless it is too large, or not UTF-8."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY_BYTES:
             too_large = f"the request is larger than {MAX_BODY_BYTES:,} bytes"
             raise Refused(too_large, status=413, kind="body_too_large")
-    # UTF-16 and UTF-32, which JSON parsers also take, have zeros; there a quote is no single byte.
+    # UTF-16 and UTF-32, which JSON parsers also take, have zeros.
     if b"\0" in body:
         raise Refused("the request is not UTF-8")
-    is_form = request.headers.get("content-type", "").startswith(FORM_TYPE)
-    # Of a form nothing is parsed as JSON.
-    if not is_form and len(body) > _MAX_SMALL_BYTES and _structure_bytes(body) > _MAX_STRUCTURE_BYTES:
-        raise Refused('the request has too many values; send {"text": "…"}')
     return bytes(body)
-
-
-def _structure_bytes(body: bytearray) -> int:
-    """Return how many bytes of JSON stand outside its strings, and in strings beyond the first 16."""
-    without_escapes = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    return sum(map(len, without_escapes.split(b'"', 2 * _MAX_STRINGS)[::2]))

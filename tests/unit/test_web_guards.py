@@ -304,29 +304,19 @@ LISTS = b"[]," * 300_000
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b'{"x":[' + LISTS + b'[]],"text":"abc"}', "too many values"),
-        (b'{"x":"\\"\\\\",' + b'"y":[' + LISTS + b'[]],"text":"abc"}', "too many values"),
-        (b'{"x":["' + b'","' * 300_000 + b'"],"text":"abc"}', "too many values"),
-        (b"[" * 100_000, "too many values"),
-        (b'{"text":' + b"9" * 100_000 + b"}", "too many values"),
+        (b'{"x":[' + LISTS + b'[]],"text":"abc"}', "x: Extra inputs are not permitted"),
+        (b'{"x":["' + b'","' * 300_000 + b'"],"text":"abc"}', "x: Extra inputs are not permitted"),
+        (b"[" * 100_000, "error parsing the body"),
+        (b'{"text":' + b"9" * 100_000 + b"}", "error parsing the body"),
         (('{"x":"\u0122","y":[' + "[]," * 100_000 + '[]],"text":"abc"}').encode("utf-16-le"), "not UTF-8"),
         (b'{"x":1,"text":"abc"}', "x: Extra inputs are not permitted"),
         (b'{"' + b"x" * 10_000 + b'":1,"text":"abc"}', "xxx…"),
+        (b"{" + b",".join(b'"%d":1' % each for each in range(90_000)) + b"}", "Extra inputs"),
     ],
-    ids=["lists", "after escapes", "strings", "depth", "digits", "another encoding", "field", "name"],
+    ids=["lists", "strings", "depth", "digits", "another encoding", "field", "name", "fields"],
 )
-def test_a_body_is_no_more_than_a_text(monkeypatch: pytest.MonkeyPatch, body: bytes, message: str) -> None:
-    parsed: list[bytes] = []
-
-    def loads(given: bytes, **_: Any) -> Any:
-        parsed.append(given)
-        return json.JSONDecoder().decode(given.decode())
-
-    with monkeypatch.context() as patched:
-        patched.setattr(json, "loads", loads)
-        (answer,) = post(body)
-    # Only what is quickly parsed is parsed.
-    assert bool(parsed) is ("xxx" in message or "Extra" in message)
+def test_a_body_is_no_more_than_a_text(body: bytes, message: str) -> None:
+    (answer,) = post(body)
     assert answer.status == 400
     assert message in answer.json["detail"]
     assert len(answer.body) < 2 * MAX_VALUE
@@ -334,10 +324,10 @@ def test_a_body_is_no_more_than_a_text(monkeypatch: pytest.MonkeyPatch, body: by
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"text":' + b"9" * 5_000 + b"}", b"[" * 60_000, b"[" + LISTS[:60_000] + b"0]", b'{"x":' * 9_000],
+    [b'{"text":' + b"9" * 5_000 + b"}", b"[" * 100_000, b"[" + LISTS + b"0]", b'{"x":' * 100_000],
     ids=["digits", "depth", "lists", "objects"],
 )
-def test_small_odd_bodies_are_refused_after_parsing(body: bytes) -> None:
+def test_odd_bodies_are_refused_after_parsing(body: bytes) -> None:
     paths = ("/api/v1/similar", "/api/v1/edits")
     for answer in (answer for path in paths for answer in post(body, path=path)):
         assert answer.status in {400, 403}, answer.body

@@ -7,7 +7,7 @@ always accepted.
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
 from esdedup.errors import SettingError
@@ -25,17 +25,17 @@ def is_known_host(host: str, names: Collection[str] = ()) -> bool:
     return name == "localhost" or name.endswith(".localhost") or name in names or _address(name) is not None
 
 
-def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, goal: str | None) -> bool:
+def is_foreign(method: str, header: Callable[[str], str | None]) -> bool:
     """Return whether a page of another site sends a request, other than by a link to us.
 
-    `site` and `goal` are the headers `Sec-Fetch-Site` and `Sec-Fetch-Dest`; older browsers send only
-    `Origin`, programs none of them.
+    `header` returns the value of a header of the request. Older browsers send only `Origin`, programs none.
     """
+    site, origin = header("Sec-Fetch-Site"), header("Origin")
     if method in {"GET", "HEAD"}:
-        return site == "cross-site" and goal != "document"
+        return site == "cross-site" and header("Sec-Fetch-Dest") != "document"
     if site is not None:
         return site not in {"same-origin", "none"}
-    return origin is not None and urlsplit(origin).netloc != host
+    return origin is not None and urlsplit(origin).netloc != (header("Host") or "")
 
 
 def origin_of(given: str) -> str:

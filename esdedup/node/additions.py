@@ -66,14 +66,7 @@ def _intercept(request: Any, channel: Any, _: Any, is_accepted: Any) -> None:
         value = request.header(name)
         return None if value is None else str(value)
 
-    host = header("Host") or ""
-    is_ours = is_known_host(host) and not is_foreign(
-        str(request.method()),
-        host=host,
-        origin=header("Origin"),
-        site=header("Sec-Fetch-Site"),
-        goal=header("Sec-Fetch-Dest"),
-    )
+    is_ours = is_known_host(header("Host") or "") and not is_foreign(str(request.method()), header)
     if not is_ours:
         forbidden = jpype.JClass("org.elasticsearch.rest.RestStatus").FORBIDDEN
         message = "this node answers neither unknown hosts nor pages of other sites"

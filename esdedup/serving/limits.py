@@ -195,12 +195,11 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host = headers.get("host", "")
         if not is_known_host(host, self.hosts):
             return Problem.of(421, "host", f"this server is not known as {host!r}; {self.naming}")
-        if scope["path"].startswith(self.readable) and is_allowed(origin, self.origins):
+        if scope["path"].startswith(self.readable) and is_allowed(headers.get("origin"), self.origins):
             return None
-        site, goal = headers.get("sec-fetch-site"), headers.get("sec-fetch-dest")
-        if is_foreign(scope["method"], host=host, origin=origin, site=site, goal=goal):
+        if is_foreign(scope["method"], headers.get):
             return Problem.of(403, "foreign_page", self.foreign)
         return None

@@ -44,15 +44,8 @@ async def _editing(request: Request, site: CurrentSite) -> _Editing:
             status=403,
             kind="not_an_editor",
         )
-    headers = request.headers
     # Also those of origins that may read: an editor's browser would send its log-in with their forms.
-    if is_foreign(
-        request.method,
-        host=headers.get("host", ""),
-        origin=headers.get("origin"),
-        site=headers.get("sec-fetch-site"),
-        goal=headers.get("sec-fetch-dest"),
-    ):
+    if is_foreign(request.method, request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
     return _Editing(editor=site.editing.editor, by=by)
 

@@ -30,10 +30,6 @@ Counting = Literal["similar", "matching"]
 Only = Literal["similar", "single"]
 """Only rows with similar articles, or only rows without."""
 
-HEADS: tuple[Head, ...] = get_args(Head)
-COUNTINGS: tuple[Counting, ...] = get_args(Counting)
-ONLY: tuple[Only, ...] = get_args(Only)
-
 _ORDER_OF_HEAD: dict[Head, Order] = {
     "best": "relevance",
     "newest": "newest",
@@ -96,9 +92,9 @@ class ListRequest:
 
     def __post_init__(self) -> None:
         _check("sort", self.sort, SORTS)
-        _check("head", self.head, (None, *HEADS))
-        _check("counting", self.counting, COUNTINGS)
-        _check("only", self.only, (None, *ONLY))
+        _check("head", self.head, (None, *get_args(Head)))
+        _check("counting", self.counting, get_args(Counting))
+        _check("only", self.only, (None, *get_args(Only)))
         _check_query(self.query)
         if self.min_similar < 0 or not 0 <= self.min_sources <= MOST_SOURCES:
             raise SettingError(
@@ -283,43 +279,34 @@ def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]
         return set(roots)
     # Single ones are those that are not larger.
     least = 2 if request.only == "single" else request.min_articles
-    counted: Query = {}
-    if request.min_sources:
-        counted = {"aggs": count_sources_of_each(request, most=request.min_sources)}
-    most = limits.MAX_BUCKETS // (1 + request.min_sources)
-    parts = (roots[at : at + most] for at in range(0, len(roots), most))
-    answers = yield from search(
-        request.searched,
-        *(_clusters_beyond(request, part, counted, least=least) for part in parts),
-    )
-    larger = {
-        bucket["key"]
-        for answer in answers
-        for bucket in answer["aggregations"]["roots"]["buckets"]
-        if not request.min_sources or bucket["sources"]["count"] >= request.min_sources
-    }
+    most = request.min_sources
+    counted = {"aggs": count_sources_of_each(request, most=most)} if most else {}
+    at_once = limits.MAX_BUCKETS // (1 + most)
+    clusters = yield from _clusters_of(request, roots, counted, least=least, at_once=at_once)
+    larger = {each["key"] for each in clusters if not most or each["sources"]["count"] >= most}
     return set(roots) - larger if request.only == "single" else larger
-
-
-def _clusters_beyond(request: ListRequest, roots: Sequence[str], counted: Query, *, least: int) -> Query:
-    terms = {"field": request.fields.cluster, "size": len(roots), "min_doc_count": least}
-    return aggregation(with_roots(roots, request.fields), {"roots": {"terms": terms} | counted})
 
 
 def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str, tuple[int, int]]]:
     """Return how many articles and sources each of `roots` has."""
     if not roots:
         return {}
-    counted: Query = {"aggs": count_sources_of_each(request)}
-    parts = [roots[at : at + ROOTS_IN_A_SEARCH] for at in range(0, len(roots), ROOTS_IN_A_SEARCH)]
-    answers = yield from search(
-        request.searched, *(_clusters_beyond(request, part, counted, least=1) for part in parts)
-    )
-    return {
-        bucket["key"]: (bucket["doc_count"], int(bucket["sources"]["count"]))
-        for answer in answers
-        for bucket in answer["aggregations"]["roots"]["buckets"]
-    }
+    counted = {"aggs": count_sources_of_each(request)}
+    clusters = yield from _clusters_of(request, roots, counted, at_once=ROOTS_IN_A_SEARCH)
+    return {each["key"]: (each["doc_count"], int(each["sources"]["count"])) for each in clusters}
+
+
+def _clusters_of(
+    request: ListRequest, roots: Sequence[str], counted: Query, *, at_once: int, least: int = 1
+) -> Requests[list[Any]]:
+    """Return the buckets of those of `roots` that have at least so many articles, all of which count."""
+    searches = []
+    for part in (roots[at : at + at_once] for at in range(0, len(roots), at_once)):
+        terms = {"field": request.fields.cluster, "size": len(part), "min_doc_count": least}
+        of_each = {"terms": terms} | counted
+        searches.append(aggregation(with_roots(part, request.fields), {"roots": of_each}))
+    answers = yield from search(request.searched, *searches)
+    return [bucket for answer in answers for bucket in answer["aggregations"]["roots"]["buckets"]]
 
 
 def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> Query:

@@ -11,7 +11,7 @@ from esdedup.reading.queries import aggregation, first_and_last, within
 from esdedup.reading.results import Result, Timeline, example
 from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import Choices, SearchForm, Values
-from esdedup.reading.timeline import timeline_of_search
+from esdedup.reading.timeline import timeline_of
 from esdedup.times import zone_named
 
 _MAX_FIELDS = 8
@@ -150,7 +150,8 @@ def overview(
         for at, field in enumerate(counted)
     ]
     sources = facets.pop(0) if ready.source_field else None
-    timeline = timeline_of_search(form.query(ready, choices), ready, found["matching"], form.zone)
+    chosen = within(form.query(ready, choices), ready.fields)
+    timeline = timeline_of(chosen, ready, found["matching"], zone=form.zone)
     return Overview(
         total_articles=found["matching"]["doc_count"],
         timeline=(yield from timeline),

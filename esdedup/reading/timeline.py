@@ -15,11 +15,10 @@ from esdedup.reading.queries import (
     order,
     over_time,
     values_of,
-    within,
 )
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.times import iso, time_ms
+from esdedup.times import DAY_MS, iso, time_ms
 
 _MAX_STEPS = 48
 # Of what a search finds: narrow enough for a page, and with room for a click on each.
@@ -28,14 +27,13 @@ _MAX_STEPS_OF_A_SEARCH = 36
 _SOURCES_OF_A_SHARD = 10_000
 _FIRST_DAY_MS = time_ms("0001-01-02") or 0
 _MINUTE_MS = 60_000
-_DAY_MS = 1_440 * _MINUTE_MS
 # From a minute to half a day.
 _PARTS_OF_A_DAY_MS = [minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720)]
 # From a day to four weeks.
-_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *(days * _DAY_MS for days in (1, 2, 7, 28))]
+_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *(days * DAY_MS for days in (1, 2, 7, 28))]
 # By the calendar; those after the day about so long.
 _CALENDAR = {
-    days * _DAY_MS: unit
+    days * DAY_MS: unit
     for days, unit in ((1, "day"), (7, "week"), (30, "month"), (91, "quarter"), (365, "year"))
 }
 # Of a search: a day may have 23 hours, and a month 31 days.
@@ -57,7 +55,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     (answer,) = yield from search(ready.index, spread(root, source_field=source_field, fields=fields))
     found = answer["aggregations"]
     cluster = {"term": {fields.cluster: root}}
-    steps = yield from _timeline(cluster, ready, found, source_field=source_field)
+    steps = yield from timeline_of(cluster, ready, found, source_field=source_field)
     earliest = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
     return steps.model_copy(
@@ -69,14 +67,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     )
 
 
-def timeline_of_search(
-    query: Query | None, ready: ReadyIndex, matching: dict[str, Any], zone: ZoneInfo
-) -> Requests[Timeline]:
-    """Return when the articles that match were published, between the times in the aggregation `matching`."""
-    return _timeline(within(query, ready.fields), ready, matching, zone=zone)
-
-
-def _timeline(
+def timeline_of(
     query: Query,
     ready: ReadyIndex,
     times: dict[str, Any],
@@ -84,7 +75,10 @@ def _timeline(
     zone: ZoneInfo | None = None,
     source_field: str | None = None,
 ) -> Requests[Timeline]:
-    """Count the articles that match, and their sources, in steps from the first one, or by a zone's clock."""
+    """Count the articles that match, and their sources, in steps from the first one, or by a zone's clock.
+
+    `times` are the aggregations for the times of the first and the last of them.
+    """
     first, last = (times[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
         return Timeline(interval_ms=SHORTEST_MS, steps=())

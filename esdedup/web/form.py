@@ -11,14 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from esdedup.errors import SettingError
 from esdedup.reading.articles import MAX_INCLUDED
-from esdedup.reading.list_request import (
-    MOST_SOURCES,
-    SORTS_BY_COUNT,
-    Counting,
-    Head,
-    Only,
-    Sort,
-)
+from esdedup.reading.list_request import MOST_SOURCES, SORTS_BY_COUNT, Counting, Head, Only, Sort
 from esdedup.reading.search_form import values_by_field
 from esdedup.times import zone_named
 from esdedup.web.site import Site
@@ -170,11 +163,6 @@ class Form(BaseModel):
         }
 
     @property
-    def size_if_given(self) -> int | None:
-        """The rows on a page, if these are not as many as usual."""
-        return self.size if self.size != type(self).model_fields["size"].default else None
-
-    @property
     def is_narrowed(self) -> bool:
         """Whether anything but words is asked for."""
         return bool(self.parameters.keys() - {"q", "page", "after"})
@@ -208,10 +196,7 @@ class PageForm(Form):
     def _resolve(self) -> "PageForm":
         if not self.dedup:
             self.head = self.only = None
-            self.min_similar = self.min_sources = 0
-            if self.sort in SORTS_BY_COUNT:
-                self.sort = None
-        if self.only == "single":
+        if not self.dedup or self.only == "single":
             self.min_similar = self.min_sources = 0
             if self.sort in SORTS_BY_COUNT:
                 self.sort = None
@@ -221,7 +206,8 @@ class PageForm(Form):
 
     def changed(self, **changes: object) -> Parameters:
         """Return the parameters of the first page of a list that differs from this one."""
-        return self.parameters | {"size": self.size_if_given, "page": "", "after": ""} | changes
+        size = self.model_dump(exclude_defaults=True, include={"size"})
+        return self.parameters | size | {"page": "", "after": ""} | changes
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":

@@ -128,13 +128,10 @@ def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
     """Return the language that a visitor has chosen, else the one that the browser wishes for."""
     code = cookies.get(COOKIE)
     if code not in NAMES:
-        wishes = [tag for tag, _ in sorted(_wishes(headers.get("accept-language", "")), key=_by_quality)]
-        code = babel.negotiate_locale(wishes, list(NAMES), sep="-") or next(iter(NAMES))
+        wishes = sorted(_wishes(headers.get("accept-language", "")), key=lambda wish: -wish[1])
+        tags = [tag for tag, _ in wishes]
+        code = babel.negotiate_locale(tags, list(NAMES), sep="-") or next(iter(NAMES))
     return code
-
-
-def _by_quality(wish: tuple[str, float]) -> float:
-    return -wish[1]
 
 
 def _wishes(header: str) -> Iterator[tuple[str, float]]:

@@ -200,8 +200,7 @@ class ArticleBulk:
         # An update would make an index that was deleted, an empty one.
         with translated(self._task, index=self._index):
             if updated and not self._patient.indices.exists(index=updated):
-                names = ", ".join(updated)
-                raise IndexNotReady(f"one of these indices was deleted meanwhile: {names}", status=404)
+                raise IndexNotReady(f"one was deleted meanwhile: {', '.join(updated)}", status=404)
         try:
             return send_bulk(
                 self._client,

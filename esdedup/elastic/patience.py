@@ -63,18 +63,16 @@ class _PatientTransport:
             if is_told or waited_s < _UNREMARKABLE_S:
                 return
             is_told = True
+            late.cancel()
             assert state.outcome is not None
             why = "does not answer"
             if state.outcome.exception() is None:
                 why = f"is busy (status {state.outcome.result().meta.status})"
-            at = addresses_of(self.impatient)
             log.warning("Elasticsearch at %s %s: it is asked again for up to %g s", at, why, self._patience_s)
 
+        at = addresses_of(self.impatient)
         # A server that takes the first request and never answers is named before that has timed out.
-        late = threading.Timer(
-            _LATE_S,
-            lambda: log.warning("Elasticsearch at %s has not answered yet", addresses_of(self.impatient)),
-        )
+        late = threading.Timer(_LATE_S, log.warning, ("Elasticsearch at %s has not answered yet", at))
         late.daemon = True
         if not self._has_answered:
             late.start()
@@ -91,9 +89,6 @@ class _PatientTransport:
         if is_told:
             log.warning("Elasticsearch answers again, after %.0f s", waited_s)
         return answer
-
-    def _say_late(self) -> None:
-        log.warning("Elasticsearch at %s has not answered yet", addresses_of(self.impatient))
 
 
 def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elasticsearch:

@@ -13,7 +13,6 @@ from starlette.types import ASGIApp
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.execute import AskedAsync
-from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.maintenance.editor import AsyncEditor
@@ -43,7 +42,7 @@ def create_app(
     index: str,
     *,
     fields: Fields | None = None,
-    forest: str = DEFAULT_FOREST,
+    forest: str | None = None,
     profile: Profile = DEFAULT,
     overrides: Overrides = NO_OVERRIDES,
     hosts: Collection[str] = (),
@@ -59,7 +58,7 @@ def create_app(
         client: Closed when the application ends.
         index: An index, alias or pattern.
         fields: The names of the articles' fields; None: those that the index keeps.
-        forest: The forest's index, to look up texts, and to mark boilerplate in those of articles.
+        forest: As for `AsyncReader`: to look up texts, and to mark boilerplate in those of articles.
         profile: The profile that the forest was made with.
         overrides: The overrides that the forest is fed with.
         hosts: The names under which the application is reached, besides localhost and addresses.

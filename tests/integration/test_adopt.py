@@ -496,7 +496,7 @@ def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: N
 def test_an_update_does_not_make_an_index_that_was_deleted(es: Elasticsearch, index_name: Names) -> None:
     gone = index_name("gone")
     update = {"_op_type": "update", "_index": gone, "_id": "1", "_source": {"doc": {}}}
-    with pytest.raises(IndexNotReady, match=f"deleted meanwhile: {gone}"):
+    with pytest.raises(IndexNotReady, match=f"one was deleted meanwhile: {gone}"):
         list(ArticleBulk(es, index=gone).write([update | {"if_seq_no": 0, "if_primary_term": 1}]))
     assert not es.indices.exists(index=gone)
 

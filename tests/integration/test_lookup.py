@@ -13,8 +13,8 @@ from esdedup import (
     ArticleRejected,
     AsyncReader,
     Dedup,
-    ForestError,
     ForestMismatch,
+    IndexNotReady,
     Reader,
     ServerError,
     SettingError,
@@ -141,10 +141,8 @@ def test_pages_of_it_end(es: Elasticsearch, unchanged: tuple[str, str], read: Re
 
 def test_what_is_refused(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
     index, forest = unchanged
-    with pytest.raises(ForestError, match=r"there is no forest .* rebuild it from them"):
+    with pytest.raises(IndexNotReady, match=f"belongs to the forest '{forest}'"):
         read("similar_to_text", index, "some text", of={"forest": "test-none"})
-    with pytest.raises(ForestMismatch, match="not a forest"):
-        read("similar_to_text", index, "some text", of={"forest": index})
     with pytest.raises(ForestMismatch, match="made with profile"):
         read("similar_to_text", index, "some text", of={"forest": forest, "profile": CLASSIC})
     with pytest.raises(SettingError, match="not a string"):

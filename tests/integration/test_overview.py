@@ -278,9 +278,12 @@ def test_a_new_forest_beside_articles_with_roots_is_warned_of(
     with Dedup(es, forest=forest) as dedup:
         list(dedup.enrich([action]))
     assert not caplog.messages
+    kept = es.indices.get_mapping(index=index)[index]["mappings"]["_meta"]
+    es.indices.put_mapping(index=index, meta={})  # from before indices kept their forest
     with Dedup(es, forest=index_name("other")) as dedup:
         list(dedup.enrich([action]))
         list(dedup.enrich([action]))
+    es.indices.put_mapping(index=index, meta=kept)
     (warning,) = caplog.messages
     assert f"but articles in '{index}' have roots already" in warning
     assert "unless the forest is rebuilt" in warning

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Article, ArticleNotFound, Dedup, Maintenance, Reader, Row, SettingError
+from esdedup import Article, ArticleNotFound, Dedup, IndexNotReady, Maintenance, Reader, Row, SettingError
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.versions import TimeOrder
 from esdedup.times import time_ms
@@ -104,8 +104,13 @@ def test_readers_explain_as_maintenance_does(es: Elasticsearch, versions_of: lis
         found = reader.explain(INDEX, own, other, in_index=INDEX)
         assert found == maintenance.explain(INDEX, own, other)
         assert found.same_cluster is (other != elsewhere)
+    with pytest.raises(IndexNotReady, match=f"belongs to the forest '{FOREST}'"):
+        Reader(es, forest="test-versions-none").explain(INDEX, own, versions_of[-1]["_id"])
     # Without a forest the index alone tells.
+    kept = es.indices.get_mapping(index=INDEX)[INDEX]["mappings"]["_meta"]
+    es.indices.put_mapping(index=INDEX, meta={})
     alone = Reader(es, forest="test-versions-none").explain(INDEX, own, versions_of[-1]["_id"])
+    es.indices.put_mapping(index=INDEX, meta=kept)
     assert alone.same_cluster
     assert alone.forest_missing is not None
     with pytest.raises(ArticleNotFound):

@@ -19,9 +19,10 @@ _zone_names = functools.cache(zoneinfo.available_timezones)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-# As in mails and RSS: "Sat, 21 Nov 2026 08:00:00 GMT". The library reads much else as a date.
+# As in mails and RSS: "Sat, 21 Nov 2026 08:00:00 GMT". The library reads much else as a date, and other names
+# of zones, some of which stand for several, as UTC.
 _RFC_822 = re.compile(
-    r"([A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d(:\d\d)?( ([A-Z]{1,5}|[+-]\d{4}))?"
+    r"([A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d(:\d\d)?( (GMT|UTC?|Z|[ECMP][DS]T|[+-]\d{4}))?"
 )
 
 
@@ -56,6 +57,9 @@ _PART = re.compile(r"(([A-Za-z])\2*)|'([^']*)'|(.)", re.DOTALL)
 # What a run or its letter is called in `strptime`.
 _DIRECTIVES = dict(zip("yuMLdHhmsSaEXxZz", "YYmmdHIMSfpazzzz", strict=True))
 _DIRECTIVES |= {"yy": "y", "uu": "y", "MMM": "b", "MMMM": "B", "EEEE": "A"}
+# Each doubles the number of patterns that are tried.
+_MOST_OPTIONAL = 6
+_MOST_BITS = 64
 
 
 @functools.lru_cache
@@ -69,6 +73,8 @@ def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
                 return min((found for each in value if (found := read(each)) is not None), default=None)
             # As a client of Elasticsearch writes dates, also those of pandas and numpy.
             value = getattr(value, "isoformat", value.__str__)()
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            return None
         text = value if time_format is None or isinstance(value, str) else str(value)
         for each in readers:
             if (found := each(text)) is not None:
@@ -86,16 +92,21 @@ def _reader(name: str) -> Callable[[str], int | None]:
     if name.removeprefix("strict_").startswith(("date", "year", "iso")):
         # Dates as in mails are as clear.
         short_ms = _reader("yyyy[-MM]")
-        return lambda text: short_ms(text) if len(text) == 7 or text.isdigit() else time_ms(text)
+        is_short = re.compile(r"-?\d+|.{7}").fullmatch
+        return lambda text: short_ms(text) if is_short(text) else time_ms(text)
     patterns = ["yyyyMMdd['T'HHmmss[.SSS]X]" if name.startswith("basic_date") else name]
-    while _OPTIONAL.search(patterns[0]):
+    if name.count("[") > _MOST_OPTIONAL:
+        patterns = []
+    while patterns and _OPTIONAL.search(patterns[0]):
         patterns = [_OPTIONAL.sub(kept, each, count=1) for kept in (r"\1", "") for each in patterns]
 
     def directive(part: re.Match[str]) -> str:
         known = _DIRECTIVES.get(part[1]) or _DIRECTIVES.get(part[2], "?")
-        return f"%{known}" if part[1] else part[3] or part[4]
+        return f"%{known}" if part[1] else (part[3] or part[4] or "").replace("%", "%%")
 
     lengths = {_PART.sub(directive, each): len(each) for each in patterns}
+    # A part that comes twice cannot be read, and without a year there is no date.
+    lengths = {each: length for each, length in lengths.items() if _is_readable(re.findall("%[^%]", each))}
 
     def read(text: str) -> int | None:
         for each, length in lengths.items():
@@ -103,10 +114,16 @@ def _reader(name: str) -> Callable[[str], int | None]:
             if not text.isdigit() or len(text) == length:
                 with contextlib.suppress(ValueError):
                     utc = re.sub("(GMT|UTC?)$", "+0000", text) if each.endswith("%z") else text
-                    return time_ms(datetime.strptime(utc, each))
+                    found = datetime.strptime(utc, each)
+                    is_of_century = "%y" in each
+                    return time_ms(found.replace(year=2_000 + found.year % 100) if is_of_century else found)
         return None
 
     return read
+
+
+def _is_readable(directives: list[str]) -> bool:
+    return len(directives) == len(set(directives)) and not {"%Y", "%y"}.isdisjoint(directives)
 
 
 def iso(milliseconds: int, zone: tzinfo = UTC) -> str:

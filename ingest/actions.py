@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -331,7 +332,11 @@ def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
 
 def _dated(document: Mapping[str, Any], fields: Fields, known_ms: Any = None) -> tuple[int | None, str]:
     value = value_of(document, fields.time)
-    return judged(value, time_reader(fields.time_format)(value) if known_ms is None else int(known_ms))
+    if known_ms is None:
+        return judged(value, time_reader(fields.time_format)(value))
+    # From another process.
+    is_number = re.fullmatch(r"-?\d{1,15}", str(known_ms))
+    return judged(value, int(known_ms) if is_number else None)
 
 
 def _has_text(part: object, fields: Fields) -> bool:

@@ -12,15 +12,16 @@ from esdedup.times import DAY_MS
 _MAX_AHEAD_MS = DAY_MS
 # Old files are fed without `backfill` too, and most archives are younger.
 MAX_AGE_MS = 3_653 * DAY_MS
-# Seconds since 1970 that are taken for milliseconds lie in it, until the year 2054.
-_JANUARY_1970_MS = range(31 * DAY_MS)
+# Seconds since 1970 that are taken for milliseconds lie in it, from 1885 until the year 2054.
+_NEAR_1970_MS = range(-31 * DAY_MS, 31 * DAY_MS)
 # By days since 1970: until the first day of Windows, before newspapers; then the first days of SQL Server, of
 # OLE, spreadsheets and other databases, of Mac OS, and of Unix.
-_UNSET_DAYS = ((-(10**9), -134_774), (-79_257, -79_257), (-25_569, -25_567), (-24_107, -24_107), (0, 0))
+_UNSET_DAYS = ((-(10**9), -134_774), (-79_257, -79_257), (-25_569, -25_567), (-24_107, -24_107), (-1, 0))
 UNSET_MS = [range(first * DAY_MS, (last + 1) * DAY_MS) for first, last in _UNSET_DAYS]
 """The dates of clocks and fields that nobody has set."""
 _NUMBER = re.compile(r"\W*\d+(\.\d*)?\W*")
 _LONGEST_FORM = 40
+_MOST_BITS = 64
 UNDERSTOOD = (
     "ISO 8601, dates as in mails and feeds (Sat, 21 Nov 2026 08:00:00 GMT) and milliseconds since 1970 are "
     "understood, or what the field's mapping has as its format, such as epoch_second; with other dates, "
@@ -32,13 +33,14 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
     """Return the time that a value was read as, if it can be right; else why not, "" for no value."""
     if milliseconds in {None, NO_TIME}:
         wrong = "cannot be read"
-    elif milliseconds in _JANUARY_1970_MS and _NUMBER.fullmatch(str(value)):
-        wrong = "lies in January 1970 (are these seconds?)"
+    elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):
+        wrong = "lies near January 1970 (are these seconds?)"
     elif any(milliseconds in each for each in UNSET_MS):
         wrong = "is that of a clock that was not set"
     else:
         return milliseconds, ""
-    return None, f"of the form {_form(value)}, {wrong}" if value else ""
+    has_value = value is not None and not (isinstance(value, str | list) and not value)
+    return None, f"of the form {_form(value)}, {wrong}" if has_value else ""
 
 
 def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> int | None:
@@ -56,6 +58,7 @@ def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> in
 
 def _form(value: object) -> str:
     """Return what a value looks like, without quoting it."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    is_huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
+    if isinstance(value, bool) or is_huge or not isinstance(value, str | int | float):
         return type(value).__name__
     return re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", str(value)[:_LONGEST_FORM]))

@@ -23,6 +23,7 @@ from esdedup.ingest.in_place import Hit, InPlace, Place, place_of
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
+from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease, LeaseTerms
 from esdedup.elastic.mappings import (
@@ -146,7 +147,7 @@ class Migration(InPlace):
     ) -> None:
         """Change the indices and their templates over to the other forest, with all that was fed until then.
 
-        After `run`. Nobody can feed the present forest meanwhile, nor these indices with it afterwards.
+        After `run`. Nobody can feed or edit the present forest meanwhile, nor these indices with it later.
         Readers see the old roots, and ten seconds later at most the new ones.
 
         Args:
@@ -240,7 +241,7 @@ class Migration(InPlace):
 
     @contextlib.contextmanager
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
-        """Hold the lease on the present forest, if there still is one."""
+        """Hold the lease on the present forest, if there is one; it takes no edits, unless this fails."""
         client = patient(self._client)
         with translated(f"look for the forest {self.forest!r}", index=self.forest):
             if not client.indices.exists(index=self.forest):
@@ -249,7 +250,11 @@ class Migration(InPlace):
         lease = Lease(client, forest=self.forest, terms=LeaseTerms(wait_s=wait_s))
         lease.acquire()
         try:
+            Fence(client, forest=self.forest).let_edit("remove")
             yield
+        except BaseException:
+            Fence(client, forest=self.forest).let_edit("add")
+            raise
         finally:
             lease.release()
 

@@ -16,6 +16,7 @@ from esdedup.elastic.mappings import (
     check_mappings,
     code_of,
     fields_of,
+    is_mapped,
     is_routed_by_root,
     is_set_up,
     kept_fields,
@@ -82,6 +83,8 @@ class Articles:
                     fields = editorial(fields, is_editorial=True)
                     if route_by_root or any(map(is_routed_by_root, mappings.values())):
                         raise SettingError("an index routed by root cannot have stories: they cross shards")
+                    if any(next_object(one) and not is_mapped(one, fields.cluster) for one in known.values()):
+                        raise IndexNotReady(f"{index!r} is being migrated: set it up after the swap")
                 refuse_unusable(known, fields)
                 if mappings:
                     break

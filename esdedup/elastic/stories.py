@@ -80,8 +80,8 @@ def write_document(forest: str, verb: Literal["create", "index"], document: Docu
     (status,) = yield Write(index=forest, operations=[{verb: target}, document[1]])
     if status == HTTPStatus.NOT_FOUND:
         raise ForestIncomplete(
-            f"the forest {forest!r} takes no edits: it is being rebuilt, or was deleted; if a rebuild was "
-            "interrupted, run it again, or let a feeder open the forest",
+            f"the forest {forest!r} takes no edits: it is being rebuilt or migrated, or was deleted; if "
+            "that was interrupted, run it again, or let a feeder open the forest",
             forest=forest,
         )
     if status not in (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.CONFLICT):
@@ -225,5 +225,6 @@ def story_values(story: str) -> dict[str, Any]:
 def refuse_unwritable(indices: Sequence[str]) -> Requests[None]:
     """Make sure that articles of these indices may be changed, by an update of one that there is not."""
     for index in indices:
-        operations: list[Query] = [{"update": {"_index": index, "_id": "~none"}}, {"doc": {}}]
+        none = {"_index": index, "_id": "~none", "routing": "~required, perhaps"}
+        operations: list[Query] = [{"update": none}, {"doc": {}}]
         yield from _update(index, operations)

@@ -6,7 +6,6 @@ Both adopt the roots that articles have: a rebuild into an empty forest, a repai
 import collections
 import dataclasses
 import logging
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -24,8 +23,8 @@ from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
-from esdedup.elastic.forest.writer import GRACE_S, ForestWriter
-from esdedup.elastic.mappings import kept_forest, kept_retention_ms
+from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.mappings import forest_of, kept_forest, kept_retention_ms, next_object
 from esdedup.elastic.requests import Query
 from esdedup.elastic.stories import edit_document, read_edits, story_values
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
@@ -224,7 +223,7 @@ class Rebuild:
                 )
             writer.lease.renew()
             writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
-            writer.index.let_edit("add")
+            Fence(self.client, forest=self.name).let_edit("add")
             nodes = writer.index.run(writer.index.nodes.count_nodes())
         self._kept(writer.index.meta).drop()
         if invalid:
@@ -239,7 +238,10 @@ class Rebuild:
 
     def _emptied(self) -> ForestWriter:
         """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
-        meta = self._meta()
+        # A forest that gets another name takes its edits with it, but one that a migration fills.
+        following = {each.forest for each in map(next_object, self.indices.values()) if each}
+        edited = self.name if self.name in following else forest_of(self.indices, given=None, usual=self.name)
+        meta, said = self._meta(), execute(self.client, read_edits(edited)).edits
         index, kept = ForestIndex.make(self.client, self.name, meta=meta), self._kept(meta)
         latest_ms = Clock(index).latest_ms()
         if index.meta != meta:
@@ -285,7 +287,7 @@ class Rebuild:
             writer.write([], state=state)
             if is_kept:
                 _write_learned(writer, _learned(kept))
-                writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits)])
+            writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits or said)])
             # An article that was indexed twice has the number of its second arrival: the order is unreliable.
             _mark_order(writer)
         return writer
@@ -322,9 +324,7 @@ class Rebuild:
             copy.write([], state=status.state)
             _write_learned(copy, _learned(index))
             # None may be made after they were read, nor be on its way then.
-            index.let_edit("remove")
-            if not Fence(self.client, forest=self.name).drain():
-                time.sleep(GRACE_S)
+            Fence(self.client, forest=self.name).let_edit("remove")
             copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
 
     def _kept(self, meta: Meta) -> ForestIndex:

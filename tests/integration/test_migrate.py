@@ -22,6 +22,7 @@ from esdedup import (
     EditRequest,
     Fields,
     ForestBusy,
+    ForestIncomplete,
     ForestMismatch,
     IndexNotReady,
     Maintenance,
@@ -427,9 +428,20 @@ def test_a_swap_drops_edits_only_when_told(es: Elasticsearch, old: Old) -> None:
     )
     with pytest.raises(SettingError, match=r"1 edits .* --drop-edits"):
         old.migrate(es, swap=True)
-    migration = old.migration(es)
+    editor, migration = Editor(es), old.migration(es)
+    again = EditRequest(kind="undo", undoes=1)
+    # Editors take the forest whose roots are read, and again after a refusal.
+    with pytest.raises(IndexNotReady, match="and not to"):
+        Editor(es, forest=old.to).edit(old.alias, again, by="A. Chen")
+    editor.edit(old.alias, again, by="A. Chen")
+
+    def edit_meanwhile(_: int) -> None:
+        with pytest.raises(ForestIncomplete, match="migrated"):
+            editor.edit(old.alias, EditRequest(kind="undo", undoes=2), by="A. Chen")
+
     with old.dedup(es, migration) as dedup:
-        migration.swap(dedup, drop_edits=True)
+        old.feed(es, ARTICLES[60:61])
+        migration.swap(dedup, drop_edits=True, on_read=edit_meanwhile)
     # The indices are still for editors, of the other forest, each root a story.
     assert not Editor(es, forest=old.to).history(old.alias).edits
     found = [hit["_source"]["dedup_2"] for hit in helpers.scan(es, index=old.alias)]
@@ -450,3 +462,6 @@ def test_what_cannot_migrate_is_refused(es: Elasticsearch, old: Old, index_name:
     old.migrate(es)
     with pytest.raises(IndexNotReady, match="is being migrated to the forest"):
         Migration(es, old.alias, forest=old.forest, to="another")
+    # The new objects would get no stories.
+    with pytest.raises(IndexNotReady, match="after the swap"):
+        Dedup(es, forest=old.forest).setup(old.days[0], editorial=True)

@@ -5,12 +5,16 @@ then waits until all writes that the old alias admitted have ended.
 """
 
 import time
-from typing import Any
+from typing import Any, Literal
 
 from elasticsearch import AuthorizationException, Elasticsearch
 
+from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.documents import EDITS_SUFFIX
 from esdedup.errors import ServerUnavailable
 
+# The grace period for the previous owner's writes when the task API is unavailable.
+GRACE_S = 2.0
 _POLL_S = 0.05
 # One attempt, and one more for each process that takes the forest at the same time.
 _MOVES = 20
@@ -94,6 +98,14 @@ class Fence:
                     index=self._forest,
                 )
             time.sleep(_POLL_S)
+
+    def let_edit(self, verb: Literal["add", "remove"]) -> None:
+        """Add or remove the alias through which editors write; once it is removed, no edit is on its way."""
+        alias = {"index": self._forest, "alias": f"{self._forest}{EDITS_SUFFIX}"}
+        with translated(f"{verb} an alias of the forest {self._forest!r}", index=self._forest):
+            self._client.options(ignore_status=404).indices.update_aliases(actions=[{verb: alias}])
+        if verb == "remove" and not self.drain():
+            time.sleep(GRACE_S)
 
     def _writes_here(self, description: str) -> bool:
         # Descriptions read "requests[5], indices[forest-w-1]", and "index[forest][0]" for a shard.

@@ -4,14 +4,14 @@ import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import tenacity
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.forest.documents import EDITS_SUFFIX, search_body
+from esdedup.elastic.forest.documents import search_body
 from esdedup.elastic.forest.log import EVERY_LOG, log_body
 from esdedup.elastic.forest.log_nodes import LogNodes
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomplete, refuse_others
@@ -178,12 +178,6 @@ class ForestIndex:
         with translated(f"complete the forest {self.name!r}", index=self.name):
             self.client.indices.put_mapping(index=self.name, meta={"esdedup": dataclasses.asdict(meta)})
         self.meta = meta
-
-    def let_edit(self, verb: Literal["add", "remove"]) -> None:
-        """Add or remove the alias through which editors write, which goes when the index is deleted."""
-        alias = {"index": self.name, "alias": f"{self.name}{EDITS_SUFFIX}"}
-        with translated(f"{verb} an alias of the forest {self.name!r}", index=self.name):
-            self.client.options(ignore_status=404).indices.update_aliases(actions=[{verb: alias}])
 
     def drop(self) -> None:
         """Delete the index, with everything in it."""

@@ -12,6 +12,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired, expire, expiring, refuse_shorter
+from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, read_learned
@@ -106,7 +107,7 @@ class ElasticStore(Closing):
         self._loading: BackgroundLoader | None = None
         self.writer = ForestWriter(self._index, terms=terms)
         with self.writer.released_on_error():
-            self._index.let_edit("add")
+            Fence(self._index.client, forest=self._index.name).let_edit("add")
             status = self._index.status()
             self._clock.check(status.state)
             self._state = status.state

@@ -12,6 +12,7 @@ from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents, unchanged
+from esdedup.elastic.forest.fence import GRACE_S
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
@@ -21,8 +22,6 @@ from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
-# The grace period for the previous owner's writes when the task API is unavailable.
-GRACE_S = 2.0
 # Documents of up to a megabyte in one request.
 _LEARNED_AT_ONCE = 8
 # Shorter than the client's patience, so that a write on which the client has given up cannot take effect

@@ -1,7 +1,7 @@
 """`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for it."""
 
 import secrets
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pydantic
 from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -19,6 +19,7 @@ from esdedup.elastic.stories import (
     settle,
     write_document,
 )
+from esdedup.elastic.writable_index import other_forest
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
@@ -56,6 +57,17 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     request_id: _Id = pydantic.Field(default_factory=secrets.token_hex)
     """Made up for each request. One that is sent again with the same, since its answer was lost, is the same
     edit."""
+
+    if not TYPE_CHECKING:  # The types of the fields stay known.
+
+        def __init__(self, **values: object) -> None:
+            """Raise `SettingError`, which names what is wrong."""
+            try:
+                super().__init__(**values)
+            except pydantic.ValidationError as error:
+                flaw = error.errors()[0]
+                parts = [*map(str, flaw["loc"][:1]), flaw["msg"].removeprefix("Value error, ")]
+                raise SettingError(": ".join(parts)) from error
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "EditRequest":
@@ -106,12 +118,12 @@ def make_edit(desk: ForestScope, index: str, request: EditRequest, *, by: str) -
 
     Errors are those of `Editor.edit`.
     """
-    if not 0 < len(by) <= _LONGEST_NAME:
-        raise SettingError(f"the editor's name has {len(by):,} characters; it must have 1 to {_LONGEST_NAME}")
+    if not by.strip() or len(by) > _LONGEST_NAME or by.encode(errors="ignore").decode() != by:
+        raise SettingError(f"the editor's name must be 1 to {_LONGEST_NAME} characters in UTF-8: {by!r:.50}")
     forest, ready = yield from _ready(desk, index)
     yield from refuse_unwritable(tuple(ready.mappings))
     edits, changed = yield from settle(forest, [*ready.mappings], ready.fields)
-    while (edit := _made(edits, request)) is None:
+    while (edit := _made(edits, request, by=by)) is None:
         wanted = yield from _edit_of(ready, edits, request, by=by)
         yield from write_document(forest, "create", edit_document(wanted))
         edits = yield from read_edits(forest, edits)
@@ -136,49 +148,51 @@ def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
             index=index,
         )
     forest = forest_of(ready.mappings, given=desk.given_forest)
-    if not any(map(kept_forest, ready.mappings.values())):
-        raise IndexNotReady(
-            f"the index {index!r} belongs to no forest, so edits might go to another's: set it up with its "
-            "own (`esdedup setup --forest`, or `Dedup.setup(forest=…)`)",
-            index=index,
-        )
+    for name, each in ready.mappings.items():
+        # Nobody reads the roots of one that a migration fills.
+        if (kept := kept_forest(each)) != forest:
+            why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
+            how = "name its own, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
+            raise IndexNotReady(f"{why}: {how}", index=name)
     if (meta := (yield from read_meta(forest))) is None:
         raise ForestMissing.of(forest)
     refuse_incomplete(forest, meta)
     return forest, ready
 
 
-def _made(edits: Edits, request: EditRequest) -> Edit | None:
+def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
     """Return the edit that a request has made, perhaps when it was sent before."""
-    return next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
+    made = next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
+    wanted = {"by": by, **request.model_dump(include={"kind", "undoes", "why"})}
+    if made and made.model_dump(include={*wanted}) != wanted:
+        raise SettingError(f"edit {made.number} has that request_id, and is another: give each its own")
+    return made
 
 
 def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
     number, at_ms = len(edits.edits) + 1, (yield ReadClock())
-    said = {"number": number, "kind": request.kind, "by": by, "at_ms": at_ms, "why": request.why}
-    said |= {"request_id": request.request_id}
+    said = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
             raise SettingError(f"there is no edit {request.undoes} that could be undone")
         return Edit(**said, undoes=request.undoes)
-    # By text, the story that articles of it have.
-    story_of: dict[str, str] = {}
+    into = None if request.to is None else (yield from _text_and_story(ready, edits, request.to))[1]
+    # With their stories: a text has several if it came again after it had expired.
+    named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
-        text, story = yield from _text_and_story(ready, edits, each)
-        story_of[text] = story
-    if request.to is None:
-        if len(stories := {*story_of.values()}) > 1:
-            raise SettingError("the articles to split off are of several stories: split them one by one")
-        if not (yield from _leaves_some(ready, *stories, texts=tuple(story_of))):
-            raise SettingError("nothing would be left of the story: all of its articles are to be split off")
-        return Edit(**said, into=new_story(number, at_ms=at_ms), texts=tuple(story_of))
-    _, into = yield from _text_and_story(ready, edits, request.to)
-    others = {text: story for text, story in story_of.items() if story != into}
-    if not others:
+        named[(yield from _text_and_story(ready, edits, each))] = None
+    if not (others := [(text, story) for text, story in named if story != into]):
         raise SettingError("the articles are of that story already")
+    texts, stories = (tuple(dict.fromkeys(each)) for each in zip(*others, strict=True))
     if request.kind == "merge":
-        return Edit(**said, into=into, stories=tuple(dict.fromkeys(others.values())))
-    return Edit(**said, into=into, texts=tuple(others))
+        return Edit(**said, into=into, stories=stories)
+    if request.kind == "move":
+        return Edit(**said, into=into, texts=texts)
+    if len(stories) > 1:
+        raise SettingError("the articles to split off are of several stories: split them one by one")
+    if not (yield from _leaves_some(ready, *stories, texts=texts)):
+        raise SettingError("nothing would be left of the story: all of its articles are to be split off")
+    return Edit(**said, into=new_story(number, at_ms=at_ms), texts=texts)
 
 
 def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) -> Requests[tuple[str, str]]:
@@ -215,6 +229,7 @@ class Editor:
         self._client = client
         self._desk = ForestScope(fields=fields, given_forest=forest)
 
+    @checked
     def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
         """Do what an editor wants, whose name is kept with it.
 
@@ -249,6 +264,7 @@ class AsyncEditor:
         self._client = client
         self._desk = ForestScope(fields=fields, given_forest=forest)
 
+    @checked
     async def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
         """Do what an editor wants; see `Editor.edit`."""
         return await execute_async(self._client, make_edit(self._desk, index, request, by=by))

@@ -89,9 +89,11 @@ def find_article(
     body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
     (hit,) = yield from _named(ready.index, article_id, body)
     if not term_of(hit["_source"], fields.cluster):
+        flaw = "no root: it was not indexed through esdedup; index it again"
+        if term_of(hit["_source"], fields.root):
+            flaw = "no story: let `esdedup setup --editorial` end, or run it again"
         raise ArticleNotFound(
-            f"the article {article_id!r} in {ready.name!r} has no root: it was not indexed through esdedup; "
-            "index it again",
+            f"the article {article_id!r} in {ready.name!r} has {flaw}",
             article=article_id,
             index=ready.name,
         )

@@ -1,9 +1,7 @@
 """Editing stories over HTTP, for those whom a proxy names: by forms on the pages, and as JSON."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
-import pydantic
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
@@ -97,8 +95,8 @@ async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) ->
     """Do what a form says, and lead back to the article or the list, or to what editors said."""
     sent = await sent_form(request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
-    kind, wanted = given.get("kind"), dict[str, Any]()
-    if kind == "undo":
+    wanted: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
+    if wanted["kind"] == "undo":
         wanted["undoes"], back = given.get("number"), "/edits"
     elif "id" not in given:
         # Rows of the list.
@@ -109,11 +107,10 @@ async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) ->
         back = f"/?{given.get('listed', '')}"
     else:
         article = await site.article(given["id"], in_index=given.get("index") or None)
-        wanted["to"] = await _other(site, given.get("to", "").strip()) if kind != "split" else None
+        wanted["to"] = await _other(site, given.get("to", "").strip()) if wanted["kind"] != "split" else None
         wanted["ids"] = [_place(article)]
         back = f"{article_address(site.index, article, listed=given.get('listed', ''))}#similar"
-    checked = _checked(wanted | {"kind": kind, "why": given.get("why", "").strip()})
-    await editing.editor.edit(site.index, checked, by=editing.by)
+    await editing.editor.edit(site.index, EditRequest(**wanted), by=editing.by)
     return RedirectResponse(f"{request.scope.get('root_path', '')}{back}", status_code=303)
 
 
@@ -125,10 +122,3 @@ async def _other(site: Site, place: str) -> ArticlePlace:
 
 def _place(article: FullArticle) -> ArticlePlace:
     return ArticlePlace(index=article.index, id=article.id)
-
-
-def _checked(values: Mapping[str, Any]) -> EditRequest:
-    try:
-        return EditRequest.model_validate(values)
-    except pydantic.ValidationError as error:
-        raise SettingError(f"the form cannot be read: {error.errors()[0]['msg']}") from error

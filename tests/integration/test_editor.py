@@ -8,7 +8,6 @@ from datetime import timedelta
 from random import Random
 from typing import Any, Literal
 
-import pydantic
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
 
@@ -264,6 +263,25 @@ def test_a_sidecar_knows_what_was_said_without_being_told(newsroom: Newsroom, el
     assert not newsroom.violations()
 
 
+def test_a_text_that_came_again_has_several_stories(es: Elasticsearch) -> None:
+    with new_names(es) as name, Dedup(es, forest=name("again-forest"), retention=timedelta(days=3)) as dedup:
+        newsroom = Newsroom(es, name("again"), "", dedup, Editor(es))
+        dedup.setup(newsroom.index, editorial=True)
+        first, other = list(articles(60))[:8:7]
+        # The root of the copy's tree is the copy itself, since what it was a leaf of has expired.
+        leaf = first | {"text": f"{first['text']} So it was said."}
+        for key, each, day in (("root", first, 1), ("old", leaf, 1), ("tick", other, 20), ("new", leaf, 25)):
+            newsroom.feed([each | {"id": key, "published_at": f"2024-01-{day:02}T00:00:00Z"}])
+        assert len({*newsroom.stories().values()}) == 3
+        newsroom.edit("merge", "old", "new", to="tick")
+        assert len({*newsroom.stories().values()}) == 1
+        newsroom.edit("undo", undoes=1)
+        with pytest.raises(SettingError, match="several"):
+            newsroom.edit("split", "old", "new")
+        newsroom.edit("move", "old", to="new")
+        assert newsroom.stories()["old"] == newsroom.stories()["new"]
+
+
 def test_roots_never_change(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     roots = {name: each["dedup"]["root"] for name, each in newsroom.documents().items()}
@@ -301,8 +319,20 @@ def test_what_would_change_nothing_or_leave_nothing_is_refused(newsroom: Newsroo
         newsroom.edit("undo", undoes=1)
     with pytest.raises(ArticleNotFound):
         newsroom.edit("split", "none")
-    with pytest.raises(pydantic.ValidationError, match="takes ids and to"):
-        EditRequest(kind="merge", ids=("1",))
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"kind": "merge", "ids": ("1",)}, "takes ids and to"),
+        ({"kind": "split", "ids": ("",)}, "ids: .*at least 1"),
+        ({"kind": "split", "ids": ("1",) * 1_001}, "ids: .*at most 1000"),
+        ({"kind": "split", "ids": ("\udcff",)}, "ids: .*unicode"),
+        ({"kind": "split", "ids": ("1",), "why": "1" * 1_001}, "why: .*at most 1000"),
+    ]
+    for request, words in wrong:
+        with pytest.raises(SettingError, match=words):
+            EditRequest(**request)
+    by: Any
+    for by in ("\udcff", " \n", "", 5):
+        with pytest.raises(SettingError, match=r"name must be|by is an int"):
+            newsroom.editor.edit(newsroom.index, EditRequest(kind="split", ids=(one,)), by=by)
     assert not newsroom.violations()
 
 

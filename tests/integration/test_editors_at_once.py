@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, Editor, EditRequest, EsdedupError, ForestIncomplete, IndexNotReady, Maintenance
+from esdedup import (
+    Dedup,
+    Editor,
+    EditRequest,
+    EsdedupError,
+    ForestIncomplete,
+    IndexNotReady,
+    Maintenance,
+    SettingError,
+)
 from esdedup.elastic.execute import execute
 from esdedup.elastic.requests import ReadClock, ReadDocument, ReadMappings, Request, Requests, Write
 from esdedup.elastic.stories import read_edits, story_values
@@ -148,6 +157,29 @@ def test_an_edit_that_is_sent_again_is_made_once(newsroom: Newsroom) -> None:
     assert made.articles
     assert newsroom.editor.edit(newsroom.index, request, by=BY).edit == made.edit
     assert len(newsroom.editor.history(newsroom.index).edits) == 1
+    others: list[tuple[str, dict[str, Any]]] = [("B. Li", {}), (BY, {"why": "other"}), (BY, {"kind": "move"})]
+    for by, changes in others:
+        with pytest.raises(SettingError, match="edit 1 has that request_id"):
+            newsroom.editor.edit(newsroom.index, request.model_copy(update=changes), by=by)
+
+
+def test_edits_go_with_a_forest_that_is_renamed(newsroom: Newsroom) -> None:
+    one, other, _ = three_stories(newsroom)
+    newsroom.edit("merge", other, to=one)
+    with new_names(newsroom.es) as name:
+        forest = name("renamed")
+        Maintenance(newsroom.es, forest=forest).rebuild([newsroom.index])
+        newsroom.dedup.setup(newsroom.index, forest=forest)
+        renamed = Editor(newsroom.es)
+        assert (
+            renamed.history(newsroom.index).edits == execute(newsroom.es, read_edits(newsroom.forest)).edits
+        )
+        assert not [*Maintenance(newsroom.es, forest=forest).verify([newsroom.index])]
+        # With an index that keeps no forest: its articles may be another's.
+        other_index = name("unkept")
+        newsroom.dedup.setup(other_index, editorial=True)
+        with pytest.raises(IndexNotReady, match=f"{other_index}' belongs to no forest"):
+            renamed.edit(f"{newsroom.index},{other_index}", EditRequest(kind="split", ids=(other,)), by=BY)
 
 
 def test_no_edit_is_lost_by_a_rebuild_or_makes_an_index(newsroom: Newsroom) -> None:
@@ -186,7 +218,8 @@ def test_no_edit_is_lost_by_a_rebuild_or_makes_an_index(newsroom: Newsroom) -> N
 def test_articles_with_a_routing_of_their_own_get_stories(es: Elasticsearch) -> None:
     with new_names(es) as name:
         index, forest = name("routed"), name("routed-forest")
-        es.indices.create(index=index, settings={"number_of_shards": 3})
+        required = {"_routing": {"required": True}}
+        es.indices.create(index=index, settings={"number_of_shards": 3}, mappings=required)
         with Dedup(es, forest=forest) as dedup:
             dedup.setup(index)
             actions = [

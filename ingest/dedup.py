@@ -189,6 +189,11 @@ class Dedup(Closing):
         if not is_inherited(self._client):
             self._owner.close()
 
+    def open(self) -> None:
+        """Take the forest now, rather than with the first article. Errors are those of `enrich`."""
+        if isinstance(self._owner, Owner):
+            self._owner.open()
+
     def setup(
         self,
         index: str,

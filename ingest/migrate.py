@@ -97,12 +97,17 @@ class Migration(InPlace):
             raise SettingError(f"both forests have the name {to!r}: the articles migrate to another one")
         if not present:
             raise SettingError(f"the indices of {index!r} belong to the forest {to!r} already")
-        self._refuse_others(present)
+        begun = {name: following for name, each in present.items() if (following := next_object(each))}
+        for name, following in begun.items():
+            if following.forest != to:
+                told = f"the index {name!r} is being migrated to the forest {following.forest!r}"
+                raise IndexNotReady(f"{told}: go on with that", index=name)
         self._present = fields_of(present, given=None)
-        begun = next(filter(None, map(next_object, present.values())), None)
-        self._next = begun or NextObject(
-            dedup=_free_name(self._present.dedup, mappings.values()), forest=to, since_seq=self._latest_seq()
-        )
+        latest = {"latest": {"max": {"field": self._present.seq}}}
+        found = execute(patient(client), aggregate(index, {"match_all": {}}, latest))["latest"]["value"]
+        free = _free_name(self._present.dedup, mappings.values())
+        new = NextObject(dedup=free, forest=to, since_seq=int(found or 0))
+        self._next = next(iter(begun.values()), new)
         self.fields = dataclasses.replace(self._present, dedup=self._next.dedup)
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
@@ -134,6 +139,7 @@ class Migration(InPlace):
             most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
             on_read: Called with the number of articles after each request.
         """
+        dedup.open()  # before an index keeps it as the one that follows
         while self._pass(dedup, since_seq=None, most_per_s=most_per_s, on_read=on_read) > _FEW:
             pass
 
@@ -224,20 +230,6 @@ class Migration(InPlace):
         if not found:
             raise IndexNotReady(f"no index {self._index!r} was set up: there is nothing to migrate")
         return found
-
-    def _refuse_others(self, mappings: dict[str, dict[str, Any]]) -> None:
-        """Make sure that indices migrate to no other forest."""
-        for name, mapping in mappings.items():
-            if (begun := next_object(mapping)) is not None and begun.forest != self._to:
-                raise IndexNotReady(
-                    f"the index {name!r} is being migrated to the forest {begun.forest!r}: go on with that",
-                    index=name,
-                )
-
-    def _latest_seq(self) -> int:
-        latest = {"latest": {"max": {"field": self._present.seq}}}
-        found = execute(patient(self._client), aggregate(self._index, {"match_all": {}}, latest))
-        return int(found["latest"]["value"] or 0)
 
     @contextlib.contextmanager
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:

@@ -93,13 +93,15 @@ class NextObject:
 
 def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
     """Return what a copy keeps of its index, as `AdoptionIntoCopies` writes it; empty if it is no copy."""
-    return _kept(mapping).get("copy_of") or {}
+    found = _kept(mapping).get("copy_of")
+    return found if isinstance(found, dict) else {}
 
 
 def next_object(mapping: dict[str, Any]) -> NextObject | None:
     """Return the object that a migration fills; None if there is no migration."""
-    kept = _kept(mapping).get("next")
-    return NextObject(**kept) if isinstance(kept, dict) else None
+    kept, types = _kept(mapping).get("next", {}), {"dedup": str, "forest": str, "since_seq": int}
+    is_read = isinstance(kept, dict) and {name: type(each) for name, each in kept.items()} == types
+    return NextObject(**kept) if is_read else None
 
 
 def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
 
 def objects_of(mapping: dict[str, Any]) -> list[str]:
     """Return the objects that esdedup writes into articles: the one that is read, the next, former ones."""
-    names = [(kept_fields(mapping) or Fields()).dedup, (_kept(mapping).get("next") or {}).get("dedup", "")]
+    names = [(kept_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
     return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
 
 

@@ -465,3 +465,23 @@ def test_what_cannot_migrate_is_refused(es: Elasticsearch, old: Old, index_name:
     # The new objects would get no stories.
     with pytest.raises(IndexNotReady, match="after the swap"):
         Dedup(es, forest=old.forest).setup(old.days[0], editorial=True)
+
+
+def test_an_unusable_target_leaves_indices_as_they_were(
+    es: Elasticsearch, old: Old, index_name: Names
+) -> None:
+    old.feed(es, ARTICLES[:3])
+    es.indices.create(index=(other := index_name("other")))
+    with Dedup(es, forest=(classic := index_name("of-classic")), profile=CLASSIC) as dedup:
+        dedup.open()
+    before = es.indices.get_mapping(index=old.alias)
+    for to in (other, old.alias, old.days[0], classic):
+        migration = Migration(es, old.alias, to=to)
+        with Dedup(es, forest=to, fields=migration.fields) as dedup, pytest.raises(ForestMismatch):
+            migration.run(dedup)
+    assert es.indices.get_mapping(index=old.alias) == before
+    # What others have noted under the same name is none of a migration's.
+    for name, each in before.items():
+        kept = each["mappings"]["_meta"]["esdedup"] | {"next": {"dedup": 1}, "copy_of": "x"}
+        es.indices.put_mapping(index=name, meta={"esdedup": kept})
+    old.migrate(es, swap=True)

@@ -11,7 +11,7 @@ from esdedup.ingest.dates import UNSET_MS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.in_place import Hit, InPlace
+from esdedup.ingest.in_place import Hit, InPlace, place_of
 from esdedup.ingest.learn import first_look, looks
 
 from esdedup.elastic.article_indices import check_names
@@ -153,7 +153,13 @@ class Adoption(InPlace):
         for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):
             for hit in self._hits(query, {self.fields.time: by_time}):
                 if is_unset == any(hit["sort"][0] in each for each in UNSET_MS):
-                    yield hit
+                    own = hit["_source"].get(self.fields.dedup)
+                    if own is None or (isinstance(own, dict) and {"root", "seq", "profile"} <= own.keys()):
+                        yield hit
+                        continue
+                    self._counts["read"] += 1
+                    why = f"has a field {self.fields.dedup!r} of its own"
+                    self._reject(place_of(hit), ArticleRejected(hit["_id"], why))
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         """Return an article's action, with the time by which Elasticsearch has sorted it."""

@@ -1,5 +1,7 @@
 """Adopts what lies in read-only indices: copies of them have the articles with their roots."""
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +21,12 @@ from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 
 # What a copy takes over; others are private to an index, or tell of its life so far.
-_COPIED_SETTINGS = (
+_COPIED = (
     *("number_of_shards", "number_of_replicas", "routing", "analysis", "similarity", "mapping", "sort"),
-    *("codec", "refresh_interval", "max_result_window", "hidden"),
+    *("codec", "refresh_interval", "hidden", "query", "routing_partition_size", "gc_deletes", "highlight"),
 )
 _COPIED_AT_ONCE = 500
-_PART = {"filter", "search_routing"}
+_VECTOR = re.compile(r'"([^"]+)": {"type": "(dense_vector|rank_vectors|sparse_vector|semantic_text)"')
 
 
 class AdoptionIntoCopies(Adoption):
@@ -73,6 +75,8 @@ class AdoptionIntoCopies(Adoption):
                 if here != there:
                     counts = f"the index {name!r} has {here:,} articles and its copy {there:,}"
                     raise IndexNotReady(f"{counts}: adopt it again", index=name)
+                put = {it: each["settings"]["index"].get(it) for it in ("default_pipeline", "final_pipeline")}
+                client.indices.put_settings(index=copy, settings=put)
                 for alias, options in each["aliases"].items():
                     actions.append({"add": {"index": copy, "alias": alias, **options}})
                     actions.append({"remove": {"index": name, "alias": alias, "must_exist": True}})
@@ -108,8 +112,8 @@ class AdoptionIntoCopies(Adoption):
             flaw = f"does not let go of its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
         elif is_set_up(index["mappings"], given=None):
             flaw = "was set up already: leave it out"
-        elif shown := [each for each in self._index.split(",") if _PART & aliases.get(each, {}).keys()]:
-            flaw = f"is copied whole, and the alias {shown[0]!r} shows a part of it: name the index"
+        elif vector := _VECTOR.search(json.dumps(index["mappings"])):
+            flaw = f"has vectors ({vector[1]}), which Elasticsearch may not give out: adopt it where it is"
         if flaw is not None:
             raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
         self._mapping_of_copy(name, index)
@@ -129,7 +133,7 @@ class AdoptionIntoCopies(Adoption):
         indices = self._client.indices
         for name, each in self._sources.items():
             own, copy = each["settings"]["index"], name + self._suffix
-            settings = {key: value for key, value in own.items() if key in _COPIED_SETTINGS}
+            settings = {key: value for key, value in own.items() if key in _COPIED or key[:4] == "max_"}
             with translated(f"copy the index {name!r}", index=name):
                 if not (mapping := self._mapping_of_copy(name, each)):
                     # Has names of fields when it is prepared, even if a template keeps some.
@@ -166,11 +170,8 @@ class AdoptionIntoCopies(Adoption):
             docs = [dict(zip(("_index", "_id", "routing"), each, strict=True)) for each in places]
             with translated(f"read {self._index!r}", index=self._index):
                 found = patient(self._client).mget(docs=docs)["docs"]
-            for _ in self._bulk.write(map(self._copied, self._not_done(found))):
-                pass
-
-    def _copied(self, hit: Hit) -> dict[str, Any]:
-        return self._written_as(self._in_copy(hit) | {"_source": hit["_source"]})
+            copied = (self._in_copy(hit) | {"_source": hit["_source"]} for hit in self._not_done(found))
+            list(self._bulk.write(map(self._written_as, copied)))
 
 
 def _kept_by_copy(name: str, index: dict[str, Any]) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """Enriches articles in the indices where they are, whatever others write meanwhile."""
 
 import collections
+import fnmatch
 import json
 import logging
+import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
@@ -41,6 +43,7 @@ _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
 # Of an update: the article was written or deleted since it was read.
 _CHANGED_STATUSES = frozenset({404, CONFLICT})
+_PART = {"filter", "search_routing"}
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
 
 
@@ -98,7 +101,7 @@ class InPlace:
         self._client = client
         self._index = index
         self._on_rejected = on_rejected
-        self._bulk = ArticleBulk(client, index=index)
+        self._bulk = ArticleBulk(client, index=index, only_existing=True)
         self._counts: collections.Counter[str] = collections.Counter()
         self._under_way: collections.deque[Place] = collections.deque()
         self._failed: set[Place] = set()
@@ -130,6 +133,16 @@ class InPlace:
         refuse_forests({name: each["mappings"] for name, each in found.items()})
         for name, each in found.items():
             refuse_closed(name, each)
+            patterns, own = self._index.split(","), each["aliases"]
+            seen = [it for it in (name, *own) if any(fnmatch.fnmatchcase(it, every) for every in patterns)]
+            if seen and all(_PART & own.get(it, {}).keys() for it in seen):
+                flaw = f"is taken whole, and the alias {seen[0]!r} shows a part of it: name the index"
+                raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
+            if cut := {"includes", "excludes"} & each["mappings"].get("_source", {}).keys():
+                flaw = (
+                    f"keeps articles cut (`_source` has `{min(cut)}`): written again, they would lose fields"
+                )
+                raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
         return found
 
     def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:
@@ -191,7 +204,7 @@ class InPlace:
                 put = {key: each for key, each in body.items() if "_date" not in key}
                 put |= {"index_patterns": sorted(patterns), "priority": body.get("priority", 0) + 1}
                 quoted = json.dumps(put).replace("'", r"\u0027")
-                own = "".join(f" --{role}-field {it}" for role, it in vars(self.fields).items() if it)
+                own = "".join(f" --{k}-field {shlex.quote(v)}" for k, v in self.fields.names.items() if v)
                 log.warning(_TOO_WIDE, name, min(others), name, quoted, name, own)
         return tuple(found)
 

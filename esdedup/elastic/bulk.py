@@ -116,7 +116,6 @@ class Written:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Article:
     target: dict[str, Any]
-    is_update: bool
     lines: tuple[bytes, bytes]
 
     @property
@@ -135,7 +134,9 @@ class _Article:
 class ArticleBulk:
     """Writes articles, so that one which Elasticsearch cannot take fails alone."""
 
-    def __init__(self, client: Elasticsearch, *, index: str) -> None:
+    def __init__(self, client: Elasticsearch, *, index: str, only_existing: bool = False) -> None:
+        # Whatever is written would make an index that was deleted, an empty one.
+        self._only_existing = only_existing
         # For messages: each action names its own.
         self._index = index
         self._task = f"index into {index!r}"
@@ -196,11 +197,10 @@ class ArticleBulk:
 
         Raises if nothing can be written, or no server answers for a minute.
         """
-        updated = sorted({article.target["index"] for article in articles if article.is_update})
-        # An update would make an index that was deleted, an empty one.
+        names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
-            if updated and not self._patient.indices.exists(index=updated):
-                raise IndexNotReady(f"one was deleted meanwhile: {', '.join(updated)}", status=404)
+            if self._only_existing and not self._patient.indices.exists(index=names):
+                raise IndexNotReady(f"one was deleted meanwhile: {', '.join(names)}", status=404)
         try:
             return send_bulk(
                 self._client,
@@ -230,7 +230,7 @@ class ArticleBulk:
         with translated(self._task, index=self._index):
             line, source = map(self._serializer.dumps, (operation, action["_source"]))
         written = {"index": action["_index"], "id": action["_id"], "routing": action.get("routing")}
-        return _Article(target=written, is_update="update" in operation, lines=(line, source))
+        return _Article(target=written, lines=(line, source))
 
 
 def _is_about_article(result: Result) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.adopt import Adoption
+from esdedup.ingest.migrate import Migration
 
 from esdedup import (
     AdoptionIntoCopies,
@@ -172,6 +173,7 @@ def test_a_template_of_other_indices_stays_as_it_is(
         setting_up = command[command.index("&&") + 1 :]
         assert setting_up[:4] == ["esdedup", "setup", f"{name}-esdedup", "--template"]
         assert setting_up[setting_up.index("--text-field") + 1] == "body"
+        assert not any("format" in each for each in setting_up)
         assert Adoption(es, index, fields=OWN).templates == (f"{name}-esdedup",)
         Dedup(es, fields=OWN).setup_template(f"{name}-esdedup")
         assert Dedup(es).require_ready(later) == OWN
@@ -442,6 +444,7 @@ def test_what_cannot_be_copied_is_said_at_the_start(es: Elasticsearch, index_nam
         (f"{day}*", "-2", "name of a copy"),
         (day, "-3", "name of a copy"),
         (part, "-4", f"the alias '{part}' shows a part of it"),
+        (f"{day}-p*", "-4", f"the alias '{part}' shows a part of it"),
         (day, "-X", "cannot name one index"),
         (day, "-" + "x" * 255, "cannot name one index"),
     ):
@@ -495,10 +498,61 @@ def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: N
 
 def test_an_update_does_not_make_an_index_that_was_deleted(es: Elasticsearch, index_name: Names) -> None:
     gone = index_name("gone")
-    update = {"_op_type": "update", "_index": gone, "_id": "1", "_source": {"doc": {}}}
-    with pytest.raises(IndexNotReady, match=f"one was deleted meanwhile: {gone}"):
-        list(ArticleBulk(es, index=gone).write([update | {"if_seq_no": 0, "if_primary_term": 1}]))
-    assert not es.indices.exists(index=gone)
+    update = {"_op_type": "update", "_source": {"doc": {}}, "if_seq_no": 0, "if_primary_term": 1}
+    for action in (update, {"_op_type": "create", "_source": {}}):
+        written = ArticleBulk(es, index=gone, only_existing=True).write(
+            [{"_index": gone, "_id": "1", **action}]
+        )
+        with pytest.raises(IndexNotReady, match=f"one was deleted meanwhile: {gone}"):
+            list(written)
+        assert not es.indices.exists(index=gone)
+
+
+def test_what_would_be_lost_is_refused_at_the_start(es: Elasticsearch, index_name: Names) -> None:
+    cut, part, vectors = index_name("cut"), index_name("part"), index_name("vectors")
+    read_only(es, cut, ARTICLES[:2], mappings={"_source": {"excludes": ["summary"]}})
+    es.indices.create(index=part, aliases={f"{part}-seen": {"search_routing": "1"}})
+    deep = {"parts": {"type": "nested", "properties": {"meaning": {"type": "dense_vector", "dims": 2}}}}
+    read_only(es, vectors, ARTICLES[:2], mappings={"properties": deep})
+    for refused in (lambda: Adoption(es, cut, fields=OWN), lambda: Migration(es, cut, to="other")):
+        with pytest.raises(IndexNotReady, match="`_source` has `excludes`"):
+            refused()
+    for refused in (
+        lambda: Adoption(es, f"{part}-s*", fields=OWN),
+        lambda: Migration(es, f"{part}-seen", to="x"),
+    ):
+        with pytest.raises(IndexNotReady, match=f"the alias '{part}-seen' shows a part of it"):
+            refused()
+    with pytest.raises(IndexNotReady, match=r"has vectors \(meaning\)"):
+        AdoptionIntoCopies(es, vectors, suffix="-2", fields=OWN)
+
+
+def test_an_own_object_beyond_the_sample_is_kept(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("own")
+    helpers.bulk(es, ({"_index": index, **each} for each in ARTICLES[:20]), refresh=True)
+    rejected: list[ArticleRejected] = []
+    with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
+        dedup.setup(index)
+        late = {"body": ARTICLES[20]["body"], "dedup": {"hash": "x"}}
+        es.index(index=index, id="late", document=late, refresh=True)
+        adoption = Adoption(es, index, fields=OWN, on_rejected=rejected.append)
+        adoption.run(dedup)
+    assert (adoption.summary.enriched, adoption.summary.failed) == (20, 1)
+    assert "late" in str(rejected[0])
+    assert "has a field 'dedup' of its own" in str(rejected[0])
+    assert sources(es, index)["late"] == late
+
+
+def test_copies_keep_limits_and_get_pipelines_last(es: Elasticsearch, index_name: Names) -> None:
+    day, forest = index_name("day"), index_name("forest")
+    limits = {"max_terms_count": "70000", "max_ngram_diff": "3", "gc_deletes": "30s"}
+    read_only(es, day, ARTICLES[:3], settings={**limits, "query": {"default_field": ["body"]}})
+    es.indices.put_settings(index=day, settings={"final_pipeline": "of-theirs"})
+    adopted_into_copies(es, day, forest)
+    found = es.indices.get_settings(index=f"{day}-2")[f"{day}-2"]["settings"]["index"]
+    assert {name: found[name] for name in limits} == limits
+    assert (found["query"], found["final_pipeline"]) == ({"default_field": ["body"]}, "of-theirs")
+    es.indices.delete(index=f"{day}-2")
 
 
 def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: Names) -> None:

@@ -153,11 +153,7 @@ class Dedup(Closing):
         self._owner: Owner | RemoteOwner
         if sidecar is None:
             self._owner = Owner(
-                client,
-                settings,
-                forest=forest,
-                profile=profile,
-                check_process=self._check_process,
+                client, settings, forest=forest, profile=profile, check_process=self._check_process
             )
             self.reader = asking_owner(self.reader, self._owner.look_up)
         else:

@@ -192,12 +192,7 @@ class Migration(InPlace):
                         client.indices.put_mapping(index=some, meta=json.loads(kept))
 
     def _pass(
-        self,
-        dedup: Dedup,
-        *,
-        since_seq: int | None,
-        most_per_s: float | None,
-        on_read: Callable[[int], None],
+        self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
         """Enrich what has no root of the other forest, and again what has changed since; return how many.
 

@@ -31,12 +31,7 @@ _MOST_DELETED = 0.2
 # More would be a mistake, and take long to find.
 _MOST_FORESTS = 100_000
 
-Why = Literal[
-    "one owner is enough",
-    "decisions a second",
-    "memory of an owner",
-    "rows in memory",
-]
+Why = Literal["one owner is enough", "decisions a second", "memory of an owner", "rows in memory"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -93,9 +93,7 @@ def find_article(
         if term_of(hit["_source"], fields.root):
             flaw = "no story: let `esdedup setup --editorial` end, or run it again"
         raise ArticleNotFound(
-            f"the article {article_id!r} in {ready.name!r} has {flaw}",
-            article=article_id,
-            index=ready.name,
+            f"the article {article_id!r} in {ready.name!r} has {flaw}", article=article_id, index=ready.name
         )
     return hit
 

@@ -325,10 +325,7 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
         aggs |= count_sources_of_each(request)
     # By default it would make room for a count of every root of the index.
     terms = {"field": fields.cluster, "size": len(roots), "execution_hint": "map"}
-    return aggregation(
-        with_roots(roots, fields),
-        {"roots": {"terms": terms, "aggs": aggs}},
-    )
+    return aggregation(with_roots(roots, fields), {"roots": {"terms": terms, "aggs": aggs}})
 
 
 def _count_of_few(request: ListRequest, tuning: Tuning, *, is_apart: bool) -> Query:

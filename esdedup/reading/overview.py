@@ -60,7 +60,7 @@ class Overview(Result, frozen=True):
                     "end": "2026-09-07T00:00:00+00:00",
                     "articles": 331,
                     "sources": None,
-                },
+                }
             ],
             "last": "2026-09-07T21:32:00+00:00",
         },

@@ -105,10 +105,9 @@ class Form(BaseModel):
             max_length=MAX_VALUES,
         ),
     ] = []
-    sort: Annotated[
-        Sort | None,
-        Field(description="Default: relevance if there are words, else newest."),
-    ] = None
+    sort: Annotated[Sort | None, Field(description="Default: relevance if there are words, else newest.")] = (
+        None
+    )
     head: Annotated[
         Head | None,
         Field(description="Which matching article a row shows. Default: the one that decides its position."),

@@ -12,6 +12,7 @@ from esdedup.cli.files import refused_file
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
+from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
 from esdedup.errors import SettingError
@@ -123,6 +124,7 @@ def index(
                 "they arrived. Index an archive with --backfill, which believes such dates"
             )
 
+    check_index_name(index)
     with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
         fields, name = field_names.fields_of(client, index), forest.of(client, index)

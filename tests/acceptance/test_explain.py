@@ -167,7 +167,9 @@ def test_nothing_in_a_text_steers_the_terminal(run: Run, tmp_path: Path) -> None
     assert (found.code, "\x1b" in found.out, "[bold]text" in found.out) == (0, False, True)
 
 
-def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain: Any) -> None:
+def test_together_and_apart(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, feed: Any, explain: Any
+) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "copy": FIRST, "other": SAMPLE[0], "empty": ""})
     found = explain("a", "b", index, forest)
     assert (found["outcome"], found["same_cluster"]) == ("together", True)
@@ -184,6 +186,9 @@ def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain
     people = run("explain", "a", "b", "--index", index, "--forest", forest, url=elasticsearch_url)
     assert (people.code, "One cluster, as the comparison says." in people.out) == (0, True)
     assert f"6 In the index: B is b in {index}" in people.out
+    refused = run("explain", "a", "b", "--index", index, "--forest", "none", url=elasticsearch_url)
+    assert (refused.code, f"belongs to the forest '{forest}'" in refused.err) == (3, True)
+    es.indices.put_mapping(index=index, meta={})
     without = run("explain", "a", "b", "--index", index, "--forest", "none", url=elasticsearch_url)
     assert (without.code, "there is no forest 'none'" in without.out) == (0, True)
 
@@ -255,6 +260,7 @@ def test_an_id_in_several_indices(es: Elasticsearch, feed: Any, explain: Any, in
     new, _ = feed({"x": SAMPLE[0], "y": SAMPLE[1], "a": FIRST}, profile=CLASSIC)
     for index in (old, new):
         es.indices.put_alias(index=index, name=alias)
+    es.indices.put_mapping(index=new, meta={})  # from before indices kept their forest
     found = explain("a", "b", alias, forest)
     assert found["outcome"] == "other_profiles"
     assert (found["one"]["index"], found["one"]["also_in"]) == (new, [old])

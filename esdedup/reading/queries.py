@@ -183,7 +183,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         # A title of nothing but white space is none.
         "title": ", ".join(filter(None, titles)) or None,
         # As ISO 8601 if only its index can read it.
-        "published_at": dated if dated_ms in {None, time_ms(dated)} else iso(dated_ms or 0),
+        "published_at": dated if dated_ms in {None, time_reader(None)(dated)} else iso(dated_ms or 0),
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),
         "url": term_of(source, fields.link),

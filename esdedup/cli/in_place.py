@@ -172,7 +172,7 @@ def migrate(
             if swap:
                 migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
     if swap:
-        say(f"{index} belongs to the forest {to}: feed that; only other indices may need {migration.forest}")
+        say(f"{index} belongs to the forest {to} now: feed it; only other indices may use {migration.forest}")
     else:
         say(f"readers see no change yet: stop what feeds {migration.forest}, and run this again with --swap")
     if migration.summary.failed:

@@ -279,9 +279,11 @@ def test_an_articles_page_without_its_source_keeps_to_that(
         assert sum("other_sources=true" in each for each in views) >= (3 if other_sources else 1)
 
 
-@pytest.mark.parametrize("of", [{"forest": "test-no-such-forest"}, {"profile": CLASSIC}])
+@pytest.mark.parametrize(
+    ("of", "status"), [({"forest": "test-no-such-forest"}, 409), ({"profile": CLASSIC}, 503)]
+)
 def test_a_forest_that_does_not_fit_cannot_be_used(
-    elasticsearch_url: str, fed: Fed, of: dict[str, Any]
+    elasticsearch_url: str, fed: Fed, of: dict[str, Any], status: int
 ) -> None:
     index, forest = fed
     got = request(
@@ -291,7 +293,7 @@ def test_a_forest_that_does_not_fit_cannot_be_used(
         post={"text": ARTICLES[0]["text"]},
         of={"forest": forest} | of,
     )
-    assert got.status == 503
+    assert got.status == status
     assert "forest" in got.json["detail"]
 
 

@@ -184,7 +184,7 @@ MUTANTS = [
     Mutant(
         "in a backfill, a date of 0 is believed",
         "ingest/dates.py",
-        "(-24_107, -24_107), (0, 0))",
+        "(-24_107, -24_107), (-1, 0))",
         "(-24_107, -24_107), (1, 1))",
         ("unit/test_actions.py",),
     ),

@@ -62,7 +62,7 @@ def _articles() -> Iterator[dict[str, Any]]:
         else:
             # Most reprints come soon.
             root = roots[-min(len(roots), 1 + int(chance.expovariate(1 / 2_000)))]
-        dedup = {"root": root, "fingerprint": root, "profile": "verified-4", "seq": seq}
+        dedup = {"root": root, "fingerprint": root, "profile": "verified-5", "seq": seq}
         yield {
             "_index": _INDEX,
             "published_at": at.isoformat(),

@@ -98,7 +98,7 @@ def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
         at_ms = start_ms + int(number * step_s * 1000)
         title = " ".join(chance.choices(words, k=6))
         dedup = (
-            f'{{"root":"{root}","fingerprint":"{root}","profile":"verified-4","seq":{number + 1},'
+            f'{{"root":"{root}","fingerprint":"{root}","profile":"verified-5","seq":{number + 1},'
             f'"seen":{at_ms},"published":{at_ms},"length":900,"partition":{partition_of(root)}}}'
         )
         index = names[number * len(names) // count]

@@ -10,6 +10,7 @@ import functools
 import html
 import html.entities
 import itertools
+import re
 import unicodedata as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,9 +51,30 @@ IGNORABLE = (
     *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065),
     *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000), 0xFFFC),
 )
+# Of a name: the letter with something added, such as a stroke (a letter with an accent decomposes).
+_PLAIN_LATIN = re.compile(r"LATIN SMALL LETTER (?:DOTLESS )?(?P<letter>[A-Z])(?: WITH .*)?")
 # They look like spaces without being any: the Braille pattern without dots, and the Hangul fillers that stand
-# for no part of a syllable (ignorable by default, but fonts and browsers leave room for them).
-BLANKS = (0x2800, 0x3164, 0xFFA0)
+# for no part of a syllable (ignorable by default, but fonts and browsers leave room for them). The zero-width
+# non-joiner parts the stems of Persian words, which others write with a space.
+BLANKS = (0x200C, 0x2800, 0x3164, 0xFFA0)
+
+# Marks that texts write or leave out: accents of Latin, Greek and Cyrillic letters, and the vowel signs of
+# Arabic and Hebrew. Marks of other scripts tell letters apart.
+OPTIONAL_MARKS = (
+    *(range(0x0300, 0x0370), range(0x0483, 0x0488), range(0x1AB0, 0x1B00), range(0x1DC0, 0x1E00)),
+    *(range(0x2DE0, 0x2E00), range(0xA66F, 0xA67E), range(0xFE20, 0xFE30)),
+    *(range(0x0591, 0x05C8), range(0x0610, 0x061B), range(0x064B, 0x0660), range(0x0670, 0x0671)),
+    *(range(0x06D6, 0x06EE), range(0x08CA, 0x0900)),
+)
+# Spellings of one Arabic letter, as in Lucene's ArabicNormalizer and PersianNormalizer, and the wasla. The
+# tatweel only stretches a word.
+ARABIC_LETTERS = {
+    **dict.fromkeys("\u0649\u06cc\u06d2", "\u064a"),
+    **dict.fromkeys("\u0629\u06c1\u06d5\u06c3", "\u0647"),
+    "\u06a9": "\u0643",
+    "\u0671": "\u0627",
+    "\u0640": "",
+}
 
 
 def characters() -> str:
@@ -67,7 +89,7 @@ def characters() -> str:
         each
         for each, form in forms.items()
         if len(form) > 1
-        or unicodedata.combining(each)
+        or (unicodedata.combining(each) and form)
         or (form and (form in composing or unicodedata.combining(form) > 0))
         or (each in composing and form != "")
     }
@@ -171,12 +193,32 @@ def _invisible() -> dict[int, str]:
 
 @functools.cache
 def _replacements() -> dict[int, str]:
-    """Return what case folding leaves to do: simplified characters, and no control characters but two."""
+    """Return what case folding leaves to do: spellings, and no control characters but two."""
     table = _simplified()
     for each in CHARACTERS:
+        if (spelled := _spelled(each)) != each:
+            table[ord(each)] = spelled
         if unicodedata.category(each) in {"Cc", "Cs", "Zl", "Zp"} and each not in "\n\t":
             table[ord(each)] = "\n" if each in "\v\f\x85\u2028\u2029" else " "
     return table
+
+
+def _spelled(character: str) -> str:
+    """Return a character of NFKC without what spellings of a word differ in: marks, strokes, digits."""
+    if _is_decimal(character):
+        return str(unicodedata.decimal(character))
+    decomposed = unicodedata.normalize("NFD", character)
+    kept = "".join(each for each in decomposed if not _is_optional(each))
+    if kept == decomposed:
+        kept = character
+    letter = _PLAIN_LATIN.fullmatch(unicodedata.name(kept, "")) if len(kept) == 1 else None
+    plain = letter["letter"].lower() if letter else unicodedata.normalize("NFC", kept)
+    return ARABIC_LETTERS.get(plain, plain)
+
+
+def _is_optional(character: str) -> bool:
+    is_mark = unicodedata.category(character) == "Mn"
+    return is_mark and any(ord(character) in each for each in OPTIONAL_MARKS)
 
 
 def _simplified() -> dict[int, str]:

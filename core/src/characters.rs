@@ -284,7 +284,8 @@ mod tests {
         );
         assert!(matches!(tables.form(0x200b), Form::Dropped));
         assert!(matches!(tables.form(0xe0100), Form::Dropped));
-        assert!(matches!(tables.form(0x301), Form::Contextual));
+        assert!(matches!(tables.form(0x301), Form::Dropped));
+        assert!(matches!(tables.form(0x3099), Form::Contextual));
         assert_eq!(tables.length(0xfdfa), 18);
         assert_eq!((tables.digit(0x0663), tables.digit('x'.into())), (Some(3), None));
         assert!(tables.has('.'.into(), FINAL) && tables.has('”'.into(), TRAILING));

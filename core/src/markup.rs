@@ -1,40 +1,43 @@
 //! What readers see of a raw text: the text without its markup.
 //!
 //! What a browser would show must not be lost here: an advertisement that only readers see would pass for the article
-//! around it. So tokens of HTML are cut out where a browser cuts them, and what remains in doubt is kept.
+//! around it. So the tokens of HTML are cut out where a browser cuts them, and what a browser does not show goes, unless it
+//! is most of the prose. A text without tags of blocks is taken for plain: its line breaks stay, and so does what only looks
+//! like a tag.
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr3, memmem};
+use memchr::{memchr, memchr3};
 
+use crate::elements::{BLOCK, CELL, Element, Elements, HIDDEN, RAW};
 use crate::normal_form::is_override;
 use crate::references;
-use crate::tags::{Token, end_of_tag, find_closing, shown_of_tag, without_simple_tags};
+use crate::tags::{Tag, Token, end_of_content, end_of_name, is_plainly_markup, is_space};
 
-// The content of these is no markup; it is shown, or it is not.
-const SHOWN: [&str; 3] = ["textarea", "title", "xmp"];
-const HIDDEN: [&str; 5] = ["script", "style", "iframe", "noembed", "noframes"];
-// In these, and perhaps after them, the elements above have markup, are shown, or end at `/>`.
-const DOUBTFUL: [&str; 4] = ["svg", "math", "select", "frameset"];
+const COMMENT: &str = "<!--";
+const CDATA: &str = "<![CDATA[";
+// A shorter piece of text between two tags is no prose, but an item of a menu.
+const PROSE_BYTES: usize = 64;
+const MOST_BYTES_A_CHARACTER: usize = 4;
 
 /// Returns what is visible of a raw text, or its beginning: if that is longer than `max_length` characters, so is
-/// the result. So nobody has to wait for the rest of a text of which only the beginning is wanted.
+/// the result. So nobody has to wait for the rest of a text of which only the beginning is wanted, unless something is
+/// hidden in that.
 ///
 /// Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
-    let mut most = max_length.saturating_add(1);
+    let most = max_length.saturating_add(1);
     if !may_have_markup(raw) && !raw.contains(is_override) {
-        return Cow::Borrowed(beginning(raw, most).0);
+        return Cow::Borrowed(beginning(raw, most));
     }
-    loop {
-        let (text, is_whole) = without_markup(raw, most);
-        let shown = unescaped(if is_whole { &text } else { references::without_unfinished(&text) });
-        if is_whole || shown.chars().count() > max_length {
-            return Cow::Owned(shown);
-        }
-        // Much of it was character references.
-        most = most.saturating_mul(2);
+    let mut reader = Reader::of(raw, most, true);
+    reader.read();
+    if reader.hidden_prose > reader.prose {
+        reader = Reader::of(raw, most, false);
+        reader.read();
     }
+    reader.shown.truncate(beginning(&reader.shown, most).len());
+    Cow::Owned(reader.shown)
 }
 
 /// Whether a text may have tags, references, or line breaks to unify: most texts have none.
@@ -42,112 +45,192 @@ pub fn may_have_markup(raw: &str) -> bool {
     memchr3(b'<', b'&', b'\r', raw.as_bytes()).is_some()
 }
 
-fn unescaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(found) = memchr(b'&', &text.as_bytes()[at..]) {
-        shown.push_str(&text[at..at + found]);
-        at += found;
-        at += references::unescape(&text[at..], &mut shown);
-    }
-    shown.push_str(&text[at..]);
-    if memchr(b'\r', shown.as_bytes()).is_some() || shown.contains(is_override) {
-        shown.retain(|each| !is_override(each));
-        shown = shown.replace("\r\n", "\n").replace('\r', "\n");
-    }
-    shown
-}
-
-/// Returns a text without tags, comments, and elements that are not shown, and whether it is the whole one.
-///
-/// If not, it is its beginning, of at least `most` characters. Where it depends on the browser, or on the elements
-/// around, what is markup, the rest of the text stays as it is. Takes time in proportion to the length of the text.
-fn without_markup(text: &str, most: usize) -> (String, bool) {
-    let mut kept = String::with_capacity(text.len());
-    let (mut at, mut length) = (0, 0);
-    // Which elements have been opened that make others doubtful.
-    let mut doubtful: Vec<&'static str> = Vec::new();
-    // Where the last <noscript> ends for browsers with scripts; for others, its content is markup.
-    let mut noscript_end = 0;
-    while length < most {
-        let Some(token) = Token::find(text, at) else { break };
-        let Some((shown, end)) = read(text, &token, &doubtful) else { break };
-        if token.start < noscript_end && noscript_end < end {
-            break;
-        }
-        for part in [&text[at..token.start], &shown] {
-            kept.push_str(part);
-            length += part.chars().count();
-        }
-        at = end;
-        let name = token.opened();
-        if let Some(known) = DOUBTFUL.iter().find(|&&each| each == name && !doubtful.contains(&each)) {
-            doubtful.push(known);
-        }
-        if name == "noscript" && end > noscript_end {
-            noscript_end = find_closing(text, &name, end).map_or(text.len(), |closing| closing.0);
-        }
-    }
-    let (rest, is_whole) = beginning(&text[at..], most.saturating_sub(length));
-    kept.push_str(rest);
-    (kept, is_whole)
-}
-
-/// Returns what is shown of the token or element that begins here, and its end; None if that is in doubt.
-///
-/// Browsers show nothing from a token on that never ends. Such a text may not be meant as HTML, so only the simple tags
-/// in it are removed.
-fn read<'a>(text: &'a str, token: &Token, doubtful: &[&str]) -> Option<(Cow<'a, str>, usize)> {
-    let without_end = || (without_simple_tags(&text[token.start..]), text.len());
-    let Some(end) = token.end(text) else { return Some(without_end()) };
-    if token.is_comment() {
-        return Some((Cow::Borrowed(""), end));
-    }
-    let name = token.opened();
-    if name == "plaintext" || (!doubtful.is_empty() && text[token.start..].starts_with("<![")) {
-        return None;
-    }
-    let is_shown = SHOWN.contains(&name.as_str());
-    let is_hidden = HIDDEN.contains(&name.as_str());
-    if !is_shown && !is_hidden {
-        return Some((shown_of_tag(&text[token.start..end]), end));
-    }
-    let closing = find_closing(text, &name, end);
-    let after = closing.and_then(|(_, name_end)| end_of_tag(text.as_bytes(), name_end));
-    let (Some((content_end, _)), Some(after)) = (closing, after) else {
-        return if is_shown { None } else { Some(without_end()) };
-    };
-    let content = &text[end..content_end];
-    let may_be_markup = !doubtful.is_empty()
-        && (text[..end].ends_with("/>")
-            || Token::find(content, 0).is_some()
-            || (is_hidden && doubtful != ["svg"]));
-    if may_be_markup || (name == "script" && has_script_in_comment(content)) {
-        return None;
-    }
-    Some((Cow::Borrowed(if is_shown { content } else { "" }), after))
-}
-
-/// Whether `</script>` may end another script: one in a comment of the script.
-fn has_script_in_comment(content: &str) -> bool {
-    let opening = b"<script";
-    let last =
-        || content.as_bytes().windows(opening.len()).rposition(|each| each.eq_ignore_ascii_case(opening));
-    let Some(comment) = memmem::find(content.as_bytes(), b"<!--") else { return false };
-    let Some(script) = last() else { return false };
-    // The place of the script is that in small letters, of which this one has two.
-    let more = content[..script].matches('\u{130}').count();
-    content[..comment].chars().count() < content[..script].chars().count() + more
-}
-
-/// Returns at most so many characters of a text, and whether they are all.
-fn beginning(text: &str, most: usize) -> (&str, bool) {
+/// Returns so many characters of a text at most.
+fn beginning(text: &str, most: usize) -> &str {
     if text.len() <= most {
-        return (text, true);
+        return text;
     }
-    match text.char_indices().nth(most) {
-        Some((end, _)) => (&text[..end], false),
-        None => (text, true),
+    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    raw: &'a str,
+    // So many bytes of `shown` are enough.
+    enough: usize,
+    may_hide: bool,
+    // Whether blanks and line breaks are those of HTML.
+    is_html: bool,
+    has_overrides: bool,
+    shown: String,
+    elements: Elements,
+    // The bytes of prose that are shown, and of those that are not.
+    prose: usize,
+    hidden_prose: usize,
+    has_hidden: bool,
+    // What does not end in the rest of the text: elements without markup, and comments.
+    endless: Vec<&'static str>,
+}
+
+impl<'a> Reader<'a> {
+    fn of(raw: &'a str, most: usize, may_hide: bool) -> Reader<'a> {
+        let begins_block = |rest: &str| {
+            let name = rest.strip_prefix('/').unwrap_or(rest);
+            Element::of(&name[..end_of_name(name.as_bytes(), 0)]).has(BLOCK)
+        };
+        Reader {
+            raw,
+            enough: most.saturating_add(1).saturating_mul(MOST_BYTES_A_CHARACTER),
+            may_hide,
+            is_html: raw.split('<').skip(1).any(begins_block),
+            has_overrides: ["\u{202d}", "\u{202e}"].iter().any(|each| raw.contains(each)),
+            ..Reader::default()
+        }
+    }
+
+    /// Reads what is enough, and all if something is hidden in that: it may be most of the prose.
+    fn read(&mut self) {
+        let mut at = 0;
+        while at < self.raw.len() && (self.shown.len() < self.enough || self.has_hidden) {
+            let rest = &self.raw[at..];
+            let length = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
+            self.text(&rest[..length]);
+            at += length;
+            if length < rest.len() {
+                at = self.token(at);
+            }
+        }
+    }
+
+    /// Reads the token that begins at a place, and returns where reading goes on.
+    fn token(&mut self, start: usize) -> usize {
+        let rest = &self.raw[start..];
+        if let Some(content) = rest.strip_prefix(CDATA).filter(|_| self.elements.are_foreign()) {
+            let length = content.find("]]>").unwrap_or(content.len());
+            self.text(&content[..length]);
+            return self.raw.len().min(start + CDATA.len() + length + "]]>".len());
+        }
+        let is_endless = rest.starts_with(COMMENT) && self.endless.contains(&COMMENT);
+        let (token, length) = match if is_endless { None } else { Token::of(rest) } {
+            Some((_, length)) if length > 1 && !self.is_html && !is_plainly_markup(&rest[..length]) => {
+                (Token::Text, length)
+            }
+            Some(found) => found,
+            None if self.is_html && self.may_hide => {
+                self.hidden_prose += rest.len();
+                return self.raw.len();
+            }
+            None if rest.starts_with(COMMENT) => {
+                self.endless.push(COMMENT);
+                (Token::Text, 1)
+            }
+            None => (Token::Text, rest.len()),
+        };
+        match token {
+            Token::Opening(tag) => return self.open(&tag, start + length),
+            Token::Closing(tag) => {
+                let was_hidden = self.elements.are_hidden();
+                self.elements.close(tag.element);
+                if tag.element.has(BLOCK) && !(was_hidden && self.elements.are_hidden()) {
+                    self.line_break();
+                }
+            }
+            Token::Comment => {}
+            Token::Text => self.text(&rest[..length]),
+        }
+        start + length
+    }
+
+    fn open(&mut self, tag: &Tag, end: usize) -> usize {
+        let was_hidden = self.elements.are_hidden();
+        let element = self.elements.open(tag, self.may_hide);
+        let is_hidden = was_hidden && self.elements.are_hidden();
+        if element.has(BLOCK) && !is_hidden {
+            self.line_break();
+        } else if element.has(CELL) && !is_hidden && !self.ends_with_space() {
+            self.shown.push(' ');
+        }
+        if !element.has(RAW) || self.endless.contains(&element.name) {
+            return end;
+        }
+        let rest = &self.raw[end..];
+        let found = end_of_content(rest, element.name).filter(|_| element.name != "plaintext");
+        if found.is_none() && !self.is_html && element.has(HIDDEN) {
+            self.endless.push(element.name);
+            return end;
+        }
+        let (length, closing_end) = found.unwrap_or((rest.len(), rest.len()));
+        if !element.has(HIDDEN) && !is_hidden {
+            self.characters(&rest[..length], true);
+            self.line_break();
+        }
+        end + closing_end
+    }
+
+    /// Shows text, if readers see it here.
+    fn text(&mut self, text: &str) {
+        let prose = if text.len() < PROSE_BYTES { 0 } else { text.len() };
+        if self.elements.are_hidden() {
+            self.has_hidden = true;
+            self.hidden_prose += prose;
+            return;
+        }
+        self.prose += prose;
+        let is_preformatted = self.elements.are_preformatted();
+        let mut rest = text;
+        while let Some(length) = memchr(b'&', rest.as_bytes()).filter(|_| self.shown.len() < self.enough) {
+            self.characters(&rest[..length], is_preformatted);
+            let mut decoded = String::new();
+            rest = &rest[length + references::unescape(&rest[length..], &mut decoded)..];
+            decoded.retain(|each| !is_override(each));
+            self.characters(&decoded, is_preformatted);
+        }
+        self.characters(rest, is_preformatted);
+    }
+
+    /// Shows characters. In running text of HTML, the spaces between two words are one blank.
+    fn characters(&mut self, text: &str, is_preformatted: bool) {
+        if !self.is_html || is_preformatted {
+            let text =
+                if text.contains('\r') { &text.replace("\r\n", "\n").replace('\r', "\n") } else { text };
+            return self.push(text);
+        }
+        let mut start = 0;
+        let mut after_space = self.ends_with_space();
+        for (at, byte) in text.bytes().enumerate() {
+            if !is_space(byte) {
+                after_space = false;
+                continue;
+            }
+            if after_space || byte != b' ' {
+                self.push(&text[start..at]);
+                self.push(if after_space { "" } else { " " });
+                start = at + 1;
+            }
+            after_space = true;
+        }
+        self.push(&text[start..]);
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.has_overrides {
+            self.shown.extend(text.chars().filter(|&each| !is_override(each)));
+        } else {
+            self.shown.push_str(text);
+        }
+    }
+
+    fn ends_with_space(&self) -> bool {
+        self.shown.as_bytes().last().is_none_or(|&each| is_space(each))
+    }
+
+    fn line_break(&mut self) {
+        if self.shown.ends_with(' ') {
+            self.shown.pop();
+        }
+        if !self.shown.ends_with("\n\n") {
+            self.shown.push('\n');
+        }
     }
 }
 
@@ -162,10 +245,10 @@ mod tests {
             ("a<!-- x -- > - -> <!-- y -->b-->", "ab-->"),
             ("<p title=\"<script>\">a<p title='</script>'>b", "\na\nb"),
             ("a<b title=x'>b<b title='c>d'>e", "abe"),
-            ("<textarea><!--</textarea>a<b alt='-->'>b", "<!--ab"),
+            ("<textarea><!--</textarea>a<b alt='-->'>b", "ab"),
             ("a<script></script x='>'>b<script></scripty></script\n>c", "abc"),
-            ("<svg><style><p>a</style>b", "<style><p>a</style>b"),
-            ("a<noscript><b>b</b></noscript>c<noscript><!--</noscript>d-->", "abc<!--</noscript>d-->"),
+            ("<svg><style><p>a</style>b", "\nab"),
+            ("a<noscript><b>b</b></noscript>c<noscript><!--</noscript>d-->", "acd-->"),
             ("3 < 5 and 7 > 6 &lt;3\r\n\u{202e}x", "3 < 5 and 7 > 6 <3\nx"),
             ("a<SCRIPT>never closed", "anever closed"),
         ] {
@@ -176,6 +259,6 @@ mod tests {
     #[test]
     fn of_a_long_text_the_beginning_is_enough() {
         assert_eq!(visible_beginning("中文中文", 2), "中文中");
-        assert_eq!(visible_beginning(&"<p>&amp;".repeat(1_000), 3), "\n&\n&\n");
+        assert_eq!(visible_beginning(&"<p>&amp;".repeat(1_000), 3), "\n&\n&");
     }
 }

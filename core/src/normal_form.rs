@@ -1,5 +1,6 @@
 //! From visible text to normal text: Unicode NFKC (which also unifies full and half width), case folded, with
-//! traditional Chinese characters simplified; and where in a visible text the points of its normal form come from.
+//! traditional Chinese characters simplified, digits of all scripts as ASCII's, and without the marks and strokes that
+//! one spelling of a word has and another has not; and where in a visible text the points of its normal form come from.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -195,8 +196,8 @@ mod tests {
             ("臺灣開放、乾杯", "台湾开放、干杯"),
             ("STRASSE Straße", "strasse strasse"),
             ("co\u{ad}op\u{200b}erate a\u{0}b", "cooperate a b"),
-            ("one\u{2028}cafe\u{200b}\u{301}\nx…\u{fdfa}", "one\ncafé\nx...صلى الله عليه وسلم"),
-            ("\u{2800}e\u{301}\u{3164}", " é "),
+            ("one\u{2028}cafe\u{200b}\u{301}\nx…\u{fdfa}", "one\ncafe\nx...صلي الله عليه وسلم"),
+            ("\u{2800}e\u{301}\u{200c}", " e "),
         ] {
             assert_eq!(normal(text, usize::MAX), (expected.to_owned(), false));
         }
@@ -207,14 +208,14 @@ mod tests {
         assert_eq!(normal("abc", 3), ("abc".to_owned(), false));
         assert_eq!(normal("abcd", 3), ("abc".to_owned(), true));
         assert_eq!(normal("ab…", 4), ("ab..".to_owned(), true));
-        assert_eq!(normal("e\u{301}…", 4), ("é..".to_owned(), true));
+        assert_eq!(normal("e\u{301}…", 4), ("e..".to_owned(), true));
         assert_eq!(normal("a\u{fdfa}", 18), ("a".to_owned(), true));
         assert_eq!(normal("a\u{202e}b", 2), ("ab".to_owned(), false));
     }
 
     #[test]
     fn what_came_with_unicode_16_is_composed_and_what_is_unassigned_stays_as_it_is() {
-        assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105c9}\u{105c9}");
+        assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105d2}\u{105d2}");
         assert_eq!(normal("\u{378}", usize::MAX).0, "\u{378}");
     }
 

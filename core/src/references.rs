@@ -1,12 +1,8 @@
-//! Character references of HTML, such as `&amp;` and `&#20013;`, as Python's `html.unescape` reads them.
+//! Character references of HTML, such as `&amp;` and `&#20013;`.
 
 use std::sync::LazyLock;
 
-use crate::characters::{NUMBER, SPACE, tables};
-
 const DATA: &str = include_str!("../data/references.txt");
-// Numbers with so many digits are no code points, and stand for a space.
-const LONG_NUMBER: usize = 9;
 const LONGEST_NAME: usize = 32;
 // Of those that need no semicolon, and so may have text after them without a space.
 const LONGEST_OPEN_NAME: usize = 6;
@@ -24,57 +20,31 @@ const WINDOWS: [char; 32] = [
 /// Returns the number of bytes read; what is no reference stays as it is.
 pub fn unescape(text: &str, shown: &mut String) -> usize {
     let rest = &text[1..];
-    if let Some(number) = rest.strip_prefix('#') {
-        if let Some(read) = unescape_number(number, shown) {
-            return 2 + read;
-        }
-    } else if let Some(read) = unescape_name(rest, shown) {
-        return 1 + read;
+    let read = match rest.strip_prefix('#') {
+        Some(number) => unescape_number(number, shown).map(|read| 1 + read),
+        None => unescape_name(rest, shown),
+    };
+    if read.is_none() {
+        shown.push('&');
     }
-    shown.push('&');
-    1
-}
-
-/// Returns a text without a reference that has no end yet: what follows may decide what it stands for.
-pub fn without_unfinished(text: &str) -> &str {
-    if let Some(before) = text.strip_suffix('\r') {
-        return before;
-    }
-    let ends = |each: char| matches!(each, ';' | '<') || tables().point(each.into()).has(SPACE);
-    match text.rfind('&') {
-        Some(at) if !text[at..].contains(ends) => &text[..at],
-        _ => text,
-    }
+    1 + read.unwrap_or(0)
 }
 
 fn unescape_number(text: &str, shown: &mut String) -> Option<usize> {
-    let all_digits = text.chars().take_while(|&each| tables().point(each.into()).role() == NUMBER);
-    let (count, length) =
-        all_digits.fold((0, 0), |(count, length), each| (count + 1, length + each.len_utf8()));
-    if count >= LONG_NUMBER {
-        shown.push(' ');
-        return Some(length + usize::from(text[length..].starts_with(';')));
-    }
     let (prefix, radix) = if text.starts_with(['x', 'X']) { (1, 16) } else { (0, 10) };
     let digits = text[prefix..].bytes().take_while(|each| (*each as char).is_digit(radix)).count();
+    let end = prefix + digits;
+    // Too many digits are too large a number.
+    let number = u32::from_str_radix(&text[prefix..end], radix).unwrap_or(u32::MAX);
     if digits == 0 {
         return None;
     }
-    let end = prefix + digits;
-    // Too many digits are too large a number.
-    shown.extend(numbered(u32::from_str_radix(&text[prefix..end], radix).unwrap_or(u32::MAX)));
+    shown.push(match number {
+        0 => REPLACEMENT,
+        0x80..=0x9f => WINDOWS[number as usize - 0x80],
+        _ => char::from_u32(number).unwrap_or(REPLACEMENT),
+    });
     Some(end + usize::from(text[end..].starts_with(';')))
-}
-
-fn numbered(number: u32) -> Option<char> {
-    match number {
-        0 => Some(REPLACEMENT),
-        0x0d => Some('\r'),
-        0x80..=0x9f => Some(WINDOWS[number as usize - 0x80]),
-        0x01..=0x08 | 0x0b | 0x0e..=0x1f | 0x7f | 0xfdd0..=0xfdef => None,
-        _ if number <= 0x10_ffff && number & 0xfffe == 0xfffe => None,
-        _ => Some(char::from_u32(number).unwrap_or(REPLACEMENT)),
-    }
 }
 
 fn unescape_name(text: &str, shown: &mut String) -> Option<usize> {
@@ -126,8 +96,8 @@ mod tests {
             ("&#150;", "–"),
             ("&#xd800;", "\u{fffd}"),
             ("&#xfffffffffffffffff;", "\u{fffd}"),
-            ("&#123456789;", " "),
-            ("&#1;", ""),
+            ("&#123456789;", "\u{fffd}"),
+            ("&#1;", "\u{1}"),
             ("&x", "&"),
             ("&#;", "&"),
             ("&", "&"),

@@ -1,135 +1,177 @@
-//! Where the tokens of HTML begin and end (html.spec.whatwg.org, "Tokenization"), and which tags are cut out, and which
-//! read as text: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`).
+//! Where the tokens of HTML begin and end (html.spec.whatwg.org, "Tokenization"), and which tags of a plain text read as
+//! text: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`).
 //!
-//! Everything is found by ASCII signs, so places are those of bytes. The name of a tag is followed by nothing, by one
-//! word, or by attributes, where the first or second has a value or a hyphen.
+//! Everything is found by ASCII signs, so places are those of bytes.
 
-use std::borrow::Cow;
+use memchr::{memchr, memchr_iter, memchr2_iter};
 
-use memchr::{memchr, memchr_iter, memchr2};
+use crate::elements::Element;
 
-/// A token of HTML.
-#[derive(Clone, Copy)]
-pub struct Token<'a> {
-    /// Where its `<` is.
-    pub start: usize,
-    // The end of its beginning: the name of a tag, or the signs before other content.
-    head: usize,
-    kind: Kind<'a>,
+/// A tag.
+pub struct Tag {
+    /// What it opens or closes.
+    pub element: Element,
+    /// Whether its attributes hide the element.
+    pub hides: bool,
+    /// Whether it ends with `/>`.
+    pub is_closed: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Kind<'a> {
+/// What begins with `<`.
+pub enum Token {
+    /// A tag that opens an element.
+    Opening(Tag),
+    /// A tag that closes one.
+    Closing(Tag),
+    /// A comment, or what browsers treat as one.
     Comment,
-    Opening(&'a str),
-    Closing,
-    // What browsers treat as a comment that ends at the first `>`.
-    Other,
+    /// This sign alone.
+    Text,
 }
 
-impl<'a> Token<'a> {
-    /// Returns the first token of `text` from a place on.
-    pub fn find(text: &'a str, from: usize) -> Option<Token<'a>> {
-        memchr_iter(b'<', &text.as_bytes()[from..]).find_map(|at| Token::at(text, from + at))
-    }
-
-    fn at(text: &'a str, start: usize) -> Option<Token<'a>> {
+impl Token {
+    /// Reads the token that begins here, and returns its length; None if it does not end.
+    pub fn of(text: &str) -> Option<(Token, usize)> {
         let bytes = text.as_bytes();
-        let found = |head, kind| Some(Token { start, head, kind });
-        let is_letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
-        match bytes.get(start + 1)? {
-            b'!' if bytes[start..].starts_with(b"<!--") => found(start + 4, Kind::Comment),
-            b'!' | b'?' => found(start + 2, Kind::Other),
-            b'/' if !is_letter(start + 2) => found(start + 2, Kind::Other),
-            b'/' => found(end_of_name(bytes, start + 2), Kind::Closing),
-            _ if is_letter(start + 1) => {
-                let head = end_of_name(bytes, start + 1);
-                found(head, Kind::Opening(&text[start + 1..head]))
+        match bytes[1..] {
+            [b'!', b'-', b'-', ..] => Some((Token::Comment, end_of_comment(bytes)?)),
+            [letter, ..] if letter.is_ascii_alphabetic() => {
+                tag(text, 1).map(|(tag, end)| (Token::Opening(tag), end))
             }
-            _ => None,
-        }
-    }
-
-    /// Whether it is a comment.
-    pub fn is_comment(&self) -> bool {
-        matches!(self.kind, Kind::Comment)
-    }
-
-    /// The name of the element that it opens, in small letters; empty for everything else.
-    pub fn opened(&self) -> String {
-        if let Kind::Opening(name) = self.kind { name.to_ascii_lowercase() } else { String::new() }
-    }
-
-    /// Returns where it ends, if it does.
-    pub fn end(&self, text: &str) -> Option<usize> {
-        let bytes = text.as_bytes();
-        match self.kind {
-            Kind::Comment => end_of_comment(bytes, self.head),
-            Kind::Opening(_) | Kind::Closing => end_of_tag(bytes, self.head),
-            Kind::Other => memchr(b'>', &bytes[self.head..]).map(|at| self.head + at + 1),
+            [b'/', letter, ..] if letter.is_ascii_alphabetic() => {
+                tag(text, 2).map(|(tag, end)| (Token::Closing(tag), end))
+            }
+            [b'!' | b'?' | b'/', ..] => Some((Token::Comment, 2 + memchr(b'>', &bytes[2..])? + 1)),
+            _ => Some((Token::Text, 1)),
         }
     }
 }
 
-/// Returns where the closing tag of an element begins, and where the name in it ends.
-pub fn find_closing(text: &str, name: &str, from: usize) -> Option<(usize, usize)> {
+fn tag(text: &str, start: usize) -> Option<(Tag, usize)> {
+    let (mut hides, mut is_open) = (false, false);
+    let name_end = end_of_name(text.as_bytes(), start);
+    let end = end_of_tag(text, name_end, |name, value| match name.len() {
+        4 => is_open |= name.eq_ignore_ascii_case("open"),
+        5 if name.eq_ignore_ascii_case("style") => hides |= is_hiding(value),
+        6 | 7 => hides |= name.eq_ignore_ascii_case("hidden") || name.eq_ignore_ascii_case("popover"),
+        _ => {}
+    })?;
+    let element = Element::of(&text[start..name_end]);
+    let hides = hides || (element.name == "dialog" && !is_open);
+    Some((Tag { element, hides, is_closed: text[..end].ends_with("/>") }, end))
+}
+
+/// Whether the last declarations of a style hide its element.
+fn is_hiding(style: &str) -> bool {
+    let style: String = style.chars().filter(|each| !each.is_ascii_whitespace()).collect();
+    let style = style.to_ascii_lowercase();
+    let last = |property| style.rsplit(';').find_map(|each| each.strip_prefix(property)).unwrap_or("");
+    last("display:").trim_end_matches("!important") == "none"
+        || last("visibility:").trim_end_matches("!important") == "hidden"
+}
+
+/// Returns where the content of an element without markup ends, and where its closing tag does.
+pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
-    memchr_iter(b'<', &bytes[from..]).map(|at| from + at).find_map(|start| {
-        let end = start + 2 + name.len();
-        let is_closing = bytes.get(start + 1) == Some(&b'/')
-            && bytes.get(start + 2..end).is_some_and(|each| each.eq_ignore_ascii_case(name.as_bytes()))
-            && bytes.get(end).is_some_and(|&each| is_gap(each) || each == b'>');
-        is_closing.then_some((start, end))
-    })
+    let is_name = |rest: &[u8]| {
+        rest.len() > name.len()
+            && rest[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+            && (is_gap(rest[name.len()]) || rest[name.len()] == b'>')
+    };
+    // Within a comment of a script, scripts may be nested.
+    let (mut in_comment, mut is_nested) = (false, false);
+    for at in memchr2_iter(b'<', b'>', bytes) {
+        let rest = &bytes[at + 1..];
+        if bytes[at] == b'>' {
+            let still = !bytes[..at].ends_with(b"--");
+            (in_comment, is_nested) = (in_comment && still, is_nested && still);
+        } else if rest.first() == Some(&b'/') && is_name(&rest[1..]) {
+            if !is_nested {
+                return Some((at, end_of_tag(text, at + 2 + name.len(), |_, _| ())?));
+            }
+            is_nested = false;
+        } else if name == "script" {
+            in_comment |= rest.starts_with(b"!--");
+            is_nested |= in_comment && is_name(rest);
+        }
+    }
+    None
 }
 
-/// Returns where a tag ends: after the first `>` outside quoted values. `at` is the end of its name.
-pub fn end_of_tag(bytes: &[u8], mut at: usize) -> Option<usize> {
+/// Returns where a tag ends: after the first `>` outside quoted values. `at` is the end of its name; `attribute` gets the
+/// names and values of the attributes.
+fn end_of_tag(text: &str, mut at: usize, mut attribute: impl FnMut(&str, &str)) -> Option<usize> {
+    let bytes = text.as_bytes();
     loop {
-        at = skip(bytes, at, is_gap);
-        match bytes.get(at)? {
-            b'>' => return Some(at + 1),
+        let start = skip(bytes, at, is_gap);
+        match bytes.get(start)? {
+            b'>' => return Some(start + 1),
             // Here it begins a name.
-            b'=' => at += 1,
-            _ => {}
+            b'=' => at = start + 1,
+            _ => at = start,
         }
         at = skip(bytes, at, |each| !is_gap(each) && !matches!(each, b'>' | b'='));
-        at = end_of_value(bytes, at).unwrap_or(at);
+        let (value, end) = value(bytes, at).unwrap_or((at..at, at));
+        attribute(&text[start..at], &text[value]);
+        at = end;
     }
 }
 
-/// Returns where the value ends that may follow the name of an attribute.
-fn end_of_value(bytes: &[u8], mut at: usize) -> Option<usize> {
-    at = skip(bytes, at, is_space);
-    if bytes.get(at) != Some(&b'=') {
+/// Returns the value that may follow the name of an attribute, and where it ends.
+fn value(bytes: &[u8], at: usize) -> Option<(std::ops::Range<usize>, usize)> {
+    let sign = skip(bytes, at, is_space);
+    if bytes.get(sign) != Some(&b'=') {
         return None;
     }
-    at += 1;
-    at = skip(bytes, at, is_space);
-    match bytes.get(at)? {
-        &quote @ (b'"' | b'\'') => memchr(quote, &bytes[at + 1..]).map(|length| at + 1 + length + 1),
-        _ => Some(skip(bytes, at, |each| !is_space(each) && each != b'>')),
+    let start = skip(bytes, sign + 1, is_space);
+    if let &quote @ (b'"' | b'\'') = bytes.get(start)? {
+        let end = start + 1 + memchr(quote, &bytes[start + 1..])?;
+        return Some((start + 1..end, end + 1));
+    }
+    let end = skip(bytes, start, |each| !is_space(each) && each != b'>');
+    Some((start..end, end))
+}
+
+fn end_of_comment(bytes: &[u8]) -> Option<usize> {
+    let signs = bytes[2..].iter().take(4).take_while(|&&each| each == b'-').count();
+    let mut ends = memchr_iter(b'>', &bytes[4..]).map(|at| at + 4);
+    let is_end = |&at: &usize| {
+        (signs > 1 && at == 4)
+            || (signs > 2 && at == 5)
+            || bytes[4..at].ends_with(b"--")
+            || bytes[4..at].ends_with(b"--!")
+    };
+    Some(ends.find(is_end)? + 1)
+}
+
+/// Whether a token of a plain text does not read as text: in tags, nothing follows the name, or an attribute with a value.
+pub fn is_plainly_markup(token: &str) -> bool {
+    let bytes = token.as_bytes();
+    let start = 1 + usize::from(bytes[1] == b'/');
+    let name_end = skip(bytes, start, |each| each.is_ascii_alphanumeric() || b"_:.-".contains(&each));
+    let attribute = skip(bytes, name_end, is_space);
+    let end = skip(bytes, attribute, |each| each.is_ascii_alphanumeric() || b"_:.@-".contains(&each));
+    match bytes[1] {
+        b'?' => true,
+        b'!' => bytes[2].is_ascii_alphabetic() || matches!(bytes[2], b'-' | b'['),
+        _ if bytes[attribute] == b'/' => bytes[skip(bytes, attribute + 1, is_space)] == b'>',
+        _ if bytes[attribute] == b'>' => name_end > start,
+        _ => {
+            name_end > start
+                && end > attribute
+                && attribute > name_end
+                && bytes[skip(bytes, end, is_space)] == b'='
+        }
     }
 }
 
-fn end_of_comment(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = &bytes[from..];
-    if rest.starts_with(b">") {
-        return Some(from + 1);
-    }
-    if rest.starts_with(b"->") {
-        return Some(from + 2);
-    }
-    memchr_iter(b'>', rest)
-        .find(|&at| rest[..at].ends_with(b"--") || rest[..at].ends_with(b"--!"))
-        .map(|at| from + at + 1)
-}
-
-fn end_of_name(bytes: &[u8], from: usize) -> usize {
+/// Returns where the name ends that begins at a place.
+pub fn end_of_name(bytes: &[u8], from: usize) -> usize {
     skip(bytes, from, |each| !is_gap(each) && each != b'>')
 }
 
-const fn is_space(byte: u8) -> bool {
+/// What HTML takes for a space.
+pub const fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
 
@@ -140,120 +182,4 @@ const fn is_gap(byte: u8) -> bool {
 /// Returns the place after those bytes from a place on that are skipped.
 fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
     from + bytes[from..].iter().take_while(|&&each| is_skipped(each)).count()
-}
-
-const BLOCKS: [&str; 20] = [
-    "p",
-    "div",
-    "br",
-    "hr",
-    "li",
-    "ul",
-    "ol",
-    "dd",
-    "dt",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "tr",
-    "table",
-    "blockquote",
-    "section",
-    "article",
-];
-
-// What stands for a tag, and the number of bytes that it has.
-type Tag = (&'static str, usize);
-
-/// Returns what stands for a token: nothing, a line break, or the token itself if it reads as text.
-pub fn shown_of_tag(token: &str) -> Cow<'_, str> {
-    match match_tag(token.as_bytes(), &|_| Some(token.len())) {
-        Some((shown, length)) if length == token.len() => Cow::Borrowed(shown),
-        _ => without_simple_tags(token),
-    }
-}
-
-/// Returns a text without the tags whose attributes have no `<` nor `>`.
-pub fn without_simple_tags(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
-    let end_of_values = |from: usize| {
-        let at = from + memchr2(b'<', b'>', &bytes[from..])?;
-        (bytes[at] == b'>').then_some(at + 1)
-    };
-    let mut shown = String::new();
-    let mut done = 0;
-    for start in memchr_iter(b'<', bytes) {
-        // A tag has no `<` but its first character.
-        let end_of_values = |from: usize| end_of_values(start + from).map(|end| end - start);
-        if let Some((replacement, length)) = match_tag(&bytes[start..], &end_of_values) {
-            shown.push_str(&text[done..start]);
-            shown.push_str(replacement);
-            done = start + length;
-        }
-    }
-    if done == 0 {
-        return Cow::Borrowed(text);
-    }
-    shown.push_str(&text[done..]);
-    Cow::Owned(shown)
-}
-
-/// Matches a tag at the beginning of `text`. `end_of_values` returns where it ends, given where its values begin.
-fn match_tag(text: &[u8], end_of_values: &dyn Fn(usize) -> Option<usize>) -> Option<Tag> {
-    let is_letter = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphabetic);
-    match text.get(1)? {
-        b'?' => return Some(("", end_of_values(2)?)),
-        b'!' if is_letter(2) => return Some(("", end_of_values(3)?)),
-        _ => {}
-    }
-    let start = if text[1] == b'/' { 2 } else { 1 };
-    if !is_letter(start) {
-        return None;
-    }
-    let name_end = skip(text, start, |each| is_word(each) || matches!(each, b':' | b'.' | b'-'));
-    let tail =
-        |from: usize| end_without_values(text, from).or_else(|| end_of_values(start_of_values(text, from)?));
-    // One word may stand between the name and the rest.
-    let word = skip(text, name_end, is_white);
-    let word_end = skip(text, word, is_word);
-    let has_word = word > name_end && word_end > word;
-    let end = tail(name_end).or_else(|| tail(word_end).filter(|_| has_word))?;
-    let name = std::str::from_utf8(&text[start..name_end]).unwrap_or("");
-    let is_block = BLOCKS.iter().any(|each| each.eq_ignore_ascii_case(name));
-    Some((if is_block { "\n" } else { "" }, end))
-}
-
-/// Returns where a tag ends that has no attributes from here on.
-fn end_without_values(text: &[u8], from: usize) -> Option<usize> {
-    let mut at = skip(text, from, is_white);
-    if text.get(at) == Some(&b'/') {
-        at = skip(text, at + 1, is_white);
-    }
-    (text.get(at) == Some(&b'>')).then_some(at + 1)
-}
-
-/// Returns where the values of a tag begin whose next attribute has one, or a hyphen.
-fn start_of_values(text: &[u8], from: usize) -> Option<usize> {
-    let name = skip(text, from, is_white);
-    let end = skip(text, name, |each| is_word(each) || matches!(each, b':' | b'.' | b'@'));
-    if name == from || end == name {
-        return None;
-    }
-    if text.get(end) == Some(&b'-') {
-        return Some(end + 1);
-    }
-    let sign = skip(text, end, is_white);
-    (text.get(sign) == Some(&b'=')).then_some(sign + 1)
-}
-
-// With the vertical tab, which is no white space of HTML.
-const fn is_white(byte: u8) -> bool {
-    is_space(byte) || byte == 0x0b
-}
-
-const fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }

@@ -229,9 +229,9 @@ class Profile:
         )
 
 
-VERIFIED = Profile(name="verified", version=4, representation="halves", agreement=Agreement())
-CLASSIC = Profile(name="classic", version=3, representation="longest-sentence")
-KEYWORDS = Profile(name="keywords", version=3, representation="keywords")
+VERIFIED = Profile(name="verified", version=5, representation="halves", agreement=Agreement())
+CLASSIC = Profile(name="classic", version=4, representation="longest-sentence")
+KEYWORDS = Profile(name="keywords", version=4, representation="keywords")
 DEFAULT = VERIFIED
 PROFILES = {profile.name: profile for profile in (VERIFIED, CLASSIC, KEYWORDS)}
 

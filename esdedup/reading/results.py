@@ -22,7 +22,7 @@ _FULL = EXAMPLE_ARTICLE | {
     "site": "morningwire.example",
     "fingerprint": "3f676f5fd990e6630ddc77a8a72eb3c6",
     "bands": ["02bN58", "8ys8AKS"],
-    "profile": "verified-4",
+    "profile": "verified-5",
     "seq": 456,
     "part_of": None,
 }

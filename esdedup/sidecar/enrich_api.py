@@ -31,7 +31,7 @@ _DEDUP: dict[str, Any] = {
     "published": 1788816720000,
     "length": 1893,
     "partition": 17,
-    "profile": "verified-4",
+    "profile": "verified-5",
     "fingerprint": "19dfa27dbd6f2cbbb1a0a5a7a1f4ee53",
 }
 _REJECTED = Problem.of(400, "article_rejected", "action 3: has no field 'text', or it is null").body()

@@ -1,9 +1,9 @@
 """From raw text to visible text, which is without markup, and on to normal text.
 
 What a browser would show must not be lost: an advertisement that only readers see would pass for the article
-around it. So tokens of HTML are cut out where a browser cuts them, and what remains in doubt is kept:
+around it. So tokens of HTML are cut out where a browser cuts them, and what it hides goes:
 `core/src/markup.rs`. Normalising then applies Unicode NFKC (which also unifies full and half width), folds
-case, and simplifies traditional Chinese characters: `core/src/normal_form.rs`.
+case, simplifies traditional Chinese characters, and unifies spellings: `core/src/normal_form.rs`.
 """
 
 import sys
@@ -32,10 +32,12 @@ def visible_beginning(raw: str, *, max_length: int) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return `text` in NFKC, case folded, with traditional Chinese characters simplified.
+    """Return `text` in NFKC, case folded, with traditional Chinese characters simplified, in one spelling.
 
-    Invisible characters are removed, and other control characters become spaces, except for line breaks and
-    tabs. The result can always be encoded as UTF-8.
+    Digits of all scripts become ASCII's. Accents and strokes of Latin, Greek and Cyrillic letters go, and
+    vowel signs of Arabic and Hebrew; Arabic letters that are written for each other become one. Invisible
+    characters are removed, and other control characters become spaces, except for line breaks and tabs. The
+    result can always be encoded as UTF-8.
     """
     return _core.normal_form(text)
 

@@ -142,7 +142,7 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
     assert set(shown["sums"]) <= {-5, -1, 1, 5}
     signs = "".join("1" if each > 0 else "0" for each in shown["sums"])
     assert f"{int(signs, 2):016x}" == shown["fingerprint"]
-    assert shown["profile"] != "classic-3"
+    assert shown["profile"] != "classic-4"
 
 
 @pytest.mark.parametrize(
@@ -452,8 +452,8 @@ def test_the_more_texts_must_resemble_each_other_the_more_clusters(run: Run, tmp
         run("fingerprint", *how, "--json", stdin=(tmp_path / "text").read_bytes()).json["profile"]
         for how in ((), ("--resemblance", "0.66"), ("--resemblance", "0.95"))
     ]
-    assert labels[:2] == ["verified-4"] * 2
-    assert labels[2].startswith("verified-4-")
+    assert labels[:2] == ["verified-5"] * 2
+    assert labels[2].startswith("verified-5-")
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_indices_and_forests_that_do_not_fit(
     assert run(*feed, stdin=article, url=elasticsearch_url).code == 0
     other = run(*feed, "--profile", "keywords", stdin=article, url=elasticsearch_url)
     assert other.code == 3
-    assert "was made with profile 'verified-4'" in other.err
+    assert "was made with profile 'verified-5'" in other.err
     assert other.json["failed"] == 1
 
 

@@ -314,7 +314,7 @@ def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str])
     for article, change in {
         no_hex: {"fingerprint": "no hex"},
         bad_root: {"root": "what is this"},
-        other_profile: {"profile": "keywords-3"},
+        other_profile: {"profile": "keywords-4"},
         wrong_bands: {"bands": ["000000000"]},
         outdated: {"root": lone},
     }.items():

@@ -26,17 +26,17 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"verified-4.*keywords-3") as refused:
+    with pytest.raises(ForestMismatch, match=r"verified-5.*keywords-4") as refused:
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     assert refused.value.forest == forest
-    assert (refused.value.found, refused.value.supported) == ("verified-4", "keywords-3")
+    assert (refused.value.found, refused.value.supported) == ("verified-5", "keywords-4")
 
 
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
         ({}, "not a forest of esdedup"),
-        ({"esdedup": {"format": 99, "profile": "classic-3"}}, "format 99"),
+        ({"esdedup": {"format": 99, "profile": "classic-4"}}, "format 99"),
         (
             {
                 "esdedup": dataclasses.asdict(Meta.of(VERIFIED))

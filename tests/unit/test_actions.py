@@ -50,7 +50,7 @@ def enrich(
     fingerprint = of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page}
     name = action.get("_index") if isinstance(action, dict) else None
     index = dataclasses.replace(INDEX, fields=fields, name=name, is_routed_by_root=route_by_root)
-    added = LocalDecision(article, assignment, fingerprint, 5, "classic-3").addition(index)
+    added = LocalDecision(article, assignment, fingerprint, 5, "classic-4").addition(index)
     return with_addition(article.action, added, index.objects)
 
 
@@ -59,7 +59,7 @@ DEDUP = {
     "bands": ["0aa"],
     "page": "a" * 16,
     "root": "r" * 16,
-    "profile": "classic-3",
+    "profile": "classic-4",
     "seq": 7,
     "length": 5,
     "partition": partition_of("r" * 16),
@@ -155,7 +155,7 @@ def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
     for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
         article = read_action({"text": "hello", FIELDS.time: dated_ms}, INDEX, position=1, backfill=backfill)
         assert isinstance(article, ArticleAction)
-        added = LocalDecision(article, arrived, {}, 5, "classic-3").addition(INDEX)
+        added = LocalDecision(article, arrived, {}, 5, "classic-4").addition(INDEX)
         values = added.parts["source"]
         assert values is not None
         assert values["published"] == expected_ms
@@ -307,7 +307,7 @@ def test_without_a_fingerprint() -> None:
     assert dedup == {
         "page": "a" * 16,
         "root": lone_root("news", "1", nonce="n"),
-        "profile": "classic-3",
+        "profile": "classic-4",
         "seq": 9,
         "length": 5,
     } | {"partition": partition_of(lone_root("news", "1", nonce="n"))}

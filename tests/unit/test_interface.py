@@ -115,8 +115,8 @@ def test_readers_are_described_as_callers_see_them(name: str) -> None:
 
 
 def test_signatures_and_values_print_in_one_short_line() -> None:
-    assert repr(esdedup.VERIFIED) == "Profile('verified-4')"
-    assert repr(esdedup.KEYWORDS.with_changes(keyword_count=5)) == "Profile('keywords-3-4addc4c8')"
+    assert repr(esdedup.VERIFIED) == "Profile('verified-5')"
+    assert repr(esdedup.KEYWORDS.with_changes(keyword_count=5)) == "Profile('keywords-4-46a1578a')"
     assert inspect.signature(Reader).parameters["client"].annotation is Elasticsearch
     assert inspect.signature(AsyncReader).parameters["client"].annotation is AsyncElasticsearch
     for name in ("expire", "verify", "repair", "rebuild"):

@@ -172,7 +172,7 @@ def test_costs_are_those_of_the_words() -> None:
     # What is measured both ways, or decides nothing, is not told apart.
     same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
-    with pytest.raises(SettingError, match="no unit costs of keywords-3-"):
+    with pytest.raises(SettingError, match="no unit costs of keywords-4-"):
         shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
 
 

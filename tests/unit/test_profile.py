@@ -28,8 +28,8 @@ def test_labels_tell_profiles_apart() -> None:
         VERIFIED.with_changes(resemblance=0.95),
     ]
     assert len({profile.label for profile in changed}) == len(changed)
-    assert CLASSIC.label == "classic-3"
-    assert VERIFIED.with_changes(resemblance=Agreement.resemblance).label == "verified-4"
+    assert CLASSIC.label == "classic-4"
+    assert VERIFIED.with_changes(resemblance=Agreement.resemblance).label == "verified-5"
 
 
 def test_labels_do_not_change() -> None:
@@ -39,8 +39,8 @@ def test_labels_do_not_change() -> None:
     has changed: raise its `version` (CONTRIBUTING.md), or forests made before would be refused by their own
     label.
     """
-    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-3-4addc4c8"
-    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-4-91202e5a"
+    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-4-46a1578a"
+    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-5-42926a4c"
 
 
 @pytest.mark.parametrize(

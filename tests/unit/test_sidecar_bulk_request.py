@@ -74,7 +74,7 @@ def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
             Assignment(Kind.NEW_ROOT, "f" * 32, "r" * 32, 7, 1_700_000_000_000, b""),
             {"fingerprint": "f" * 32, "bands": ["b"]},
             9,
-            "verified-4",
+            "verified-5",
         )
         added = decided.addition(dataclasses.replace(INDEX, is_routed_by_root=route_by_root))
     else:

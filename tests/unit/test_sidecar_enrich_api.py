@@ -68,7 +68,7 @@ class Sidecar:
             metrics=self.metrics,
         )
         routes = enrich_routes(
-            enrichment, learn=self._learn, fields=None, profile="verified-4", max_body_bytes=max_body_bytes
+            enrichment, learn=self._learn, fields=None, profile="verified-5", max_body_bytes=max_body_bytes
         )
         answer = counting(self.metrics)
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
@@ -97,7 +97,7 @@ class Sidecar:
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
                 {"fingerprint": f"n{at}"},
                 len(each.text),
-                "verified-4",
+                "verified-5",
             )
             for at, each in enumerate(articles)
         ]
@@ -154,7 +154,7 @@ def test_each_action_gets_what_is_to_be_added_to_it() -> None:
             "published": 1_000,
             "length": 3,
             "partition": first["dedup"]["partition"],
-            "profile": "verified-4",
+            "profile": "verified-5",
             "fingerprint": "n0",
         },
     }
@@ -272,7 +272,7 @@ def test_bodies_may_be_gzip() -> None:
             "Malformed action/metadata line [1], it is not JSON",
         ),
         (ONE, "forest=other", 409, "the forest of this sidecar is own, not other"),
-        (ONE, "profile=classic-3", 409, "the profile of this sidecar is verified-4, not classic-3"),
+        (ONE, "profile=classic-4", 409, "the profile of this sidecar is verified-5, not classic-4"),
         (ONE, "backfill=perhaps", 400, "backfill: "),
     ],
 )
@@ -284,7 +284,7 @@ def test_odd_requests_are_refused_in_words(body: bytes, query: str, status: int,
 
 
 def test_a_sidecar_takes_articles_of_its_own_forest_and_profile() -> None:
-    (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-4")
+    (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-5")
     assert item["outcome"] == "new_root"
 
 

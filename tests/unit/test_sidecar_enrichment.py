@@ -79,7 +79,7 @@ class Sidecar:
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
                 {"fingerprint": f"n{at}"},
                 len(each.text),
-                "verified-4",
+                "verified-5",
             )
             for at, each in enumerate(articles)
         ]

@@ -112,7 +112,7 @@ def article(text: str) -> ArticleAction:
 
 
 def assigned(each: ArticleAction) -> LocalDecision:
-    return LocalDecision(each, ASSIGNMENT, {}, 1, "verified-4")
+    return LocalDecision(each, ASSIGNMENT, {}, 1, "verified-5")
 
 
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:

@@ -32,9 +32,9 @@ from tests.unit.test_fingerprinter import EN, ZH, names
     ("segmenter", "text", "words"),
     [
         (Jieba(), "地铁开通了 long-term", ["地铁", "开通", "了", " ", "long", "-", "term"]),
-        (Jieba(), "Äpfel", ["ä", "pfel"]),
+        (Jieba(), "Äpfel", ["apfel"]),
         (UnicodeWords(), "cat's 1,000.5 m² on 3rd st.", ["cat", "s", "1,000.5", "m2", "on", "3rd", "st"]),
-        (UnicodeWords(), "Überall: naïve ΣΊΣΥΦΟΣ!", ["überall", "naïve", "σίσυφοσ"]),
+        (UnicodeWords(), "Überall: naïve ΣΊΣΥΦΟΣ!", ["uberall", "naive", "σισυφοσ"]),
         (UnicodeWords(), "हिन्दी में", ["हिन्दी", "में"]),
         (UnicodeWords(), "地铁开通了，真好", ["地铁开通了", "真好"]),
         (UnicodeWords(), "snake_case a--b , ,", ["snake", "case", "a", "b"]),
@@ -249,14 +249,14 @@ def test_where_weights_add_up_to_zero_the_bit_is_as_the_profile_says(zero_bit: i
 
 
 def test_labels_tell_segmenters_and_hashes_apart_and_do_not_change() -> None:
-    assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-3"
+    assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-4"
     labels = {name: profile.label for name, (profile, *_) in CHANGED.items()}
     assert len(set(labels.values())) == len(labels)
-    assert labels["classic words"] == "classic-3-5b28245c"
-    assert labels["classic 2-grams"] == "classic-3-638a0a4a"
-    assert labels["classic split"] == "classic-3-2c440305"
-    assert labels["classic crc32"] == "classic-3-05cb542a"
-    assert labels["classic adler32"] == "classic-3-914147df"
+    assert labels["classic words"] == "classic-4-1a3ed58f"
+    assert labels["classic 2-grams"] == "classic-4-2162f912"
+    assert labels["classic split"] == "classic-4-92fb22da"
+    assert labels["classic crc32"] == "classic-4-e8a12b91"
+    assert labels["classic adler32"] == "classic-4-8011fd2a"
     # The same function, said to have more bits, gives others.
     longer = CLASSIC.with_changes(token_hash=TokenHash("adler32", zlib.adler32))
     assert longer.label != labels["classic adler32"]

@@ -1,0 +1,246 @@
+//! Which elements are open, and whether readers see what is in them: as much of html.spec.whatwg.org, "Tree construction",
+//! as decides that.
+//!
+//! Where tags are nested wrongly, an element ends here at the same place as in a browser, or earlier: a browser opens
+//! formatting elements again, and leaves some of the elements open in which an element that ends has begun.
+
+use std::sync::LazyLock;
+
+use crate::tags::Tag;
+
+/// What is known of an element by its name.
+type Traits = u16;
+/// It begins and ends a line.
+pub const BLOCK: Traits = 1;
+/// Its content is no markup.
+pub const RAW: Traits = 2;
+/// Readers do not see its content.
+pub const HIDDEN: Traits = 4;
+/// It is a cell of a table.
+pub const CELL: Traits = 8;
+// A row, a group of rows or of columns.
+const ROW: Traits = 16;
+const GROUP: Traits = 32;
+const IN_TABLE: Traits = CELL | ROW | GROUP;
+const VOID: Traits = 64;
+// Its line breaks are kept.
+const PREFORMATTED: Traits = 128;
+// It ends an open paragraph.
+const ENDS_PARAGRAPH: Traits = 256;
+// Tags in it close nothing outside of it; those of the parts of tables only if it is a table or a template.
+const SCOPE: Traits = 512;
+const TABLE_SCOPE: Traits = 1024;
+// An item in it ends no item outside of it.
+const LIST: Traits = 2048;
+// It ends graphics and formulas.
+const BREAKS_OUT: Traits = 4096;
+// In a graphic or formula: there is HTML in it.
+const HTML_INSIDE: Traits = 8192;
+
+const HEADING: Traits = 16384;
+const TABLE: Traits = 32768;
+
+const FLOW: Traits = BLOCK | ENDS_PARAGRAPH;
+const ELEMENTS: [(&str, Traits); 21] = [
+    ("p div center blockquote li dd dt", FLOW | BREAKS_OUT),
+    ("h1 h2 h3 h4 h5 h6", FLOW | BREAKS_OUT | HEADING),
+    ("ul ol dl menu", FLOW | BREAKS_OUT | LIST),
+    ("pre listing", FLOW | BREAKS_OUT | PREFORMATTED),
+    ("address article aside details dir fieldset figcaption figure footer form header hgroup", FLOW),
+    ("main nav search section summary dialog", FLOW),
+    ("html head body legend optgroup option frameset", BLOCK),
+    ("table", FLOW | SCOPE | TABLE_SCOPE | BREAKS_OUT | TABLE),
+    ("tbody thead tfoot caption colgroup", BLOCK | GROUP),
+    ("tr", BLOCK | ROW),
+    ("td th", SCOPE | CELL),
+    ("template", SCOPE | TABLE_SCOPE | HIDDEN),
+    ("marquee object applet button", SCOPE),
+    ("select", SCOPE | HIDDEN),
+    ("audio video datalist meter progress rp rt", HIDDEN),
+    ("br hr", FLOW | VOID | BREAKS_OUT),
+    ("area base basefont bgsound col embed frame img input keygen link meta param source track wbr", VOID),
+    ("b big code em i nobr s small strike strong tt u span sub sup var ruby", BREAKS_OUT),
+    ("script style iframe noembed noframes noscript title textarea", RAW | HIDDEN),
+    ("xmp plaintext", FLOW | RAW | PREFORMATTED),
+    ("a font rb rtc svg math text foreignobject desc metadata defs mi mo mn ms mtext annotation", 0),
+];
+// As many as browsers keep; so no closing tag is looked for in more.
+const MOST_OPEN: usize = 512;
+
+fn key(name: &str) -> u128 {
+    // A longer name has none.
+    name.bytes().fold(0, |key, each| key.saturating_mul(256) | u128::from(each.to_ascii_lowercase()))
+}
+
+/// An element of a known name; all others count as one, with an empty name.
+#[derive(Clone, Copy, Default)]
+pub struct Element {
+    /// The name in small letters.
+    pub name: &'static str,
+    traits: Traits,
+}
+
+impl Element {
+    /// Returns the element of that name.
+    pub fn of(name: &str) -> Element {
+        static KNOWN: LazyLock<Vec<(u128, Element)>> = LazyLock::new(|| {
+            let named = |&(names, traits): &(&'static str, Traits)| {
+                names.split(' ').map(move |name| (key(name), Element { name, traits }))
+            };
+            let mut known: Vec<_> = ELEMENTS.iter().flat_map(named).collect();
+            known.sort_unstable_by_key(|each| each.0);
+            known
+        });
+        let found = KNOWN.binary_search_by_key(&key(name), |each| each.0);
+        found.map_or(Element::default(), |at| KNOWN[at].1)
+    }
+
+    /// Whether it has one of some traits.
+    pub fn has(self, traits: Traits) -> bool {
+        self.traits & traits != 0
+    }
+
+    /// Whether it ends at the latest where another one begins.
+    fn ends_before(self, next: Element) -> bool {
+        match self.name {
+            "p" => next.has(ENDS_PARAGRAPH),
+            "li" | "a" | "nobr" | "button" => next.name == self.name,
+            "dd" | "dt" => matches!(next.name, "dd" | "dt"),
+            "rt" | "rp" | "rb" => next.has(BLOCK) || matches!(next.name, "rt" | "rp" | "rb" | "rtc"),
+            "select" => matches!(next.name, "select" | "input" | "textarea"),
+            _ if self.has(CELL) => next.has(IN_TABLE),
+            _ if self.has(ROW) => next.has(ROW | GROUP),
+            _ if self.has(GROUP) => next.has(GROUP),
+            _ if self.has(TABLE) => next.has(TABLE),
+            _ => self.has(HEADING) && next.has(HEADING),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Open {
+    element: Element,
+    // The name of the graphic or formula of which it is a part.
+    root: &'static str,
+    is_hidden: bool,
+    is_preformatted: bool,
+}
+
+/// The elements that are open, from the outermost on.
+#[derive(Default)]
+pub struct Elements(Vec<Open>);
+
+impl Elements {
+    fn top(&self) -> Open {
+        self.0.last().copied().unwrap_or_default()
+    }
+
+    /// Whether line breaks are kept here.
+    pub fn are_preformatted(&self) -> bool {
+        self.top().is_preformatted
+    }
+
+    /// Whether readers see no text here.
+    pub fn are_hidden(&self) -> bool {
+        self.top().is_hidden && !self.are_before_table()
+    }
+
+    // What stands in a table, but in no cell, belongs before the table.
+    fn are_before_table(&self) -> bool {
+        self.top().element.has(ROW | GROUP | TABLE)
+    }
+
+    /// Whether tags are read by the grammar of graphics or formulas here.
+    pub fn are_foreign(&self) -> bool {
+        !self.top().root.is_empty() && !self.top().element.has(HTML_INSIDE)
+    }
+
+    /// Opens an element, and closes those that end there. Returns it, as it is here.
+    pub fn open(&mut self, tag: &Tag, may_hide: bool) -> Element {
+        let mut element = tag.element;
+        if element.has(BREAKS_OUT) {
+            self.break_out();
+        }
+        let is_foreign = self.are_foreign();
+        if is_foreign {
+            element.traits = match (self.top().root, element.name) {
+                ("svg", "desc" | "title") => HTML_INSIDE | SCOPE | HIDDEN,
+                ("svg", "foreignobject") | ("math", "mi" | "mo" | "mn" | "ms" | "mtext") => {
+                    HTML_INSIDE | SCOPE
+                }
+                (_, "script" | "style" | "metadata" | "defs" | "annotation") => HIDDEN,
+                _ => 0,
+            };
+        } else {
+            let is_in_table = || self.0.iter().any(|each| each.element.has(TABLE));
+            if matches!(element.name, "html" | "head" | "body") || (element.has(IN_TABLE) && !is_in_table()) {
+                element.traits &= BLOCK;
+                return element;
+            }
+            let stops = match element.name {
+                "li" | "dd" | "dt" => SCOPE | LIST,
+                "select" => TABLE_SCOPE,
+                _ if element.has(IN_TABLE) => TABLE_SCOPE,
+                _ => SCOPE,
+            };
+            let until = self.0.iter().rposition(|each| each.element.has(stops)).unwrap_or(0);
+            let ended = self.0[until..].iter().position(|each| each.element.ends_before(element));
+            self.0.truncate(ended.map_or(self.0.len(), |at| until + at));
+            if ended.is_some() && element.name == "select" {
+                return element;
+            }
+        }
+        if self.top().is_hidden && self.are_before_table() && !element.has(IN_TABLE | RAW | VOID) {
+            let start = self.0.iter().rposition(|each| each.element.has(TABLE)).unwrap_or(0);
+            self.0[start..].iter_mut().for_each(|each| each.is_hidden = false);
+        }
+        let top = self.top();
+        if !element.has(RAW) {
+            // Browsers ignore a form in a form.
+            let is_hiding = tag.hides && !is_foreign && element.name != "form";
+            let hides = may_hide && (element.has(HIDDEN) || is_hiding);
+            element.traits = element.traits & !HIDDEN | if hides { HIDDEN } else { 0 };
+        }
+        if element.has(RAW | VOID) || self.0.len() == MOST_OPEN {
+            return element;
+        }
+        let root = match element.name {
+            "svg" | "math" => element.name,
+            _ if is_foreign => top.root,
+            _ => "",
+        };
+        if tag.is_closed && !root.is_empty() {
+            return element;
+        }
+        self.0.push(Open {
+            element,
+            root,
+            is_hidden: top.is_hidden || element.has(HIDDEN),
+            is_preformatted: top.is_preformatted || element.has(PREFORMATTED),
+        });
+        element
+    }
+
+    /// Closes an element, and those in it, if a closing tag of this name does.
+    pub fn close(&mut self, element: Element) {
+        if matches!(element.name, "p" | "br") {
+            self.break_out();
+        }
+        let stops = if element.has(IN_TABLE | TABLE_SCOPE) { TABLE_SCOPE } else { SCOPE };
+        for at in (0..self.0.len()).rev() {
+            let open = self.0[at].element;
+            if open.name == element.name || (element.has(HEADING) && open.has(HEADING)) {
+                return self.0.truncate(at);
+            }
+            if open.has(stops) {
+                return;
+            }
+        }
+    }
+
+    fn break_out(&mut self) {
+        while self.are_foreign() {
+            self.0.pop();
+        }
+    }
+}

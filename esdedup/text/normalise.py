@@ -34,10 +34,9 @@ def visible_beginning(raw: str, *, max_length: int) -> str:
 def normal_form(text: str) -> str:
     """Return `text` in NFKC, case folded, with traditional Chinese characters simplified, in one spelling.
 
-    Digits of all scripts become ASCII's. Accents and strokes of Latin, Greek and Cyrillic letters go, and
-    vowel signs of Arabic and Hebrew; Arabic letters that are written for each other become one. Invisible
-    characters are removed, and other control characters become spaces, except for line breaks and tabs. The
-    result can always be encoded as UTF-8.
+    Digits of all scripts become ASCII's. Accents of Latin, Greek and Cyrillic letters go, and vowel signs of
+    Arabic and Hebrew; interchangeable Arabic letters become one. Invisible characters are removed, and other
+    control characters become spaces, except for line breaks and tabs. The result can be encoded as UTF-8.
     """
     return _core.normal_form(text)
 

@@ -34,7 +34,7 @@ _OF_THE_SERVER = {"creation_date", "provided_name", "uuid", "version", "routing"
 _INDICES = ("news", "news-forest", "wire", "wire-forest")
 WIRE_FIELDS = Fields(text="body", title="headline", time="date", source="agency", link="link")
 # Nothing expires, whenever the fixture is read.
-_RETENTION = timedelta(days=36_500)
+RETENTION = timedelta(days=36_500)
 _BATCH = 40
 _SENTENCES = 3
 _SAMPLE = 120
@@ -51,7 +51,7 @@ def dedup_of(es: Elasticsearch, folder: Path, what: str) -> Dedup:
     forest = name_of(folder, f"{what}-forest")
     # What is kept of a forest are the documents of its nodes, which one in memory does not have.
     how: dict[str, Any] = {"fields": fields, "batch_size": _BATCH, "lookup": "search"}
-    return Dedup(es, forest=forest, retention=_RETENTION, **how)
+    return Dedup(es, forest=forest, retention=RETENTION, **how)
 
 
 def reader_of(es: Elasticsearch, folder: Path) -> Reader:
@@ -133,8 +133,6 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
     first = reader.list(news, sort="newest", size=20)
     chosen = max(first.rows, key=lambda row: row.similar)
     similar = reader.similar(news, chosen.id)
-    text = next(stored_articles(folder, "news"))["text"]
-    left_out = reader.left_out(text, site=HARBOUR)
     return {
         "cursor": first.next,
         "list": [(row.id, row.root, row.similar) for row in first.rows],
@@ -144,8 +142,6 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
         "words": sorted(row.id for row in reader.list(wire, query=reader.search_query(wire, "furnace")).rows),
         "article": chosen.id,
         "similar": [(each.id, each.resemblance) for each in similar.rows],
-        "similar_to_text": reader.similar_to_text(news, text).root,
-        "left_out": [text[span.start : span.end] for span in left_out.spans],
     }
 
 

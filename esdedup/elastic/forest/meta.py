@@ -120,7 +120,8 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
     if meta != Meta.of(profile, lookup=meta.lookup):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
-            f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest",
+            f"{profile.label!r}: fingerprints of two profiles do not compare; name another "
+            "forest, or take the articles over with `esdedup migrate`",
             forest=name,
             found=meta.profile,
             supported=profile.label,

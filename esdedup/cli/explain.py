@@ -13,6 +13,7 @@ from esdedup.cli.output import left_out_lines, passage, print_stage, printable, 
 from esdedup.ingest.records import check_readable
 from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
 from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
+from esdedup.neighbours.relation import Way
 from esdedup.reading.explanation import explain as explain_texts
 from esdedup.reading.verdict import RULES, NodeState, RootComparison, verdict
 
@@ -21,6 +22,11 @@ _NODE_STATES: dict[NodeState, str] = {
     "live": "live",
     "expired": "expired",
     "gone": "not in the forest: expired and deleted, or written since the last refresh",
+}
+
+_WAYS: dict[Way, str] = {
+    "root": "joined through it, and the root resembles it enough",
+    "member": "joined through it, to which it is all but equal, while the root still resembles it",
 }
 
 
@@ -237,7 +243,8 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
         lines.append(("with its root", _root_comparison(article.to_root)))
     if article.neighbour is not None:
         by = article.neighbour.article or f"{article.neighbour.fingerprint}, which no article has now"
-        lines.append(("neighbour", printable(by)))
+        way = article.neighbour.way
+        lines.append(("neighbour", printable(by) + ("" if way is None else f": {_WAYS[way]}")))
     if article.to_other_root is not None:
         lines.append(("with the other's root", _root_comparison(article.to_other_root)))
     return lines

@@ -33,6 +33,11 @@ class Agreement:
     short_units: int = 60
     # Joining a cluster needs this much less of each share with its root.
     root_slack: float = 0.05
+    # Or it agrees with a member that it resembles by this much (inclusive), and resembles the root by so much
+    # less than long texts need: still by more than a half, whatever the error of the estimate, so that no
+    # chain of members leads to another story.
+    member_resemblance: float = 0.95
+    member_slack: float = 0.1
     # Texts made from one template differ in their figures. Of those of the text that has fewer, so many may
     # be others (inclusive): one for so many units of the shorter text, or this share rounded to the nearest
     # number, whichever is more.
@@ -86,13 +91,17 @@ class Comparison:
     may_join: npt.NDArray[np.bool_]
     # Whether the smaller text is a part of the other.
     is_part: npt.NDArray[np.bool_]
+    # The ways, as bits (`Way`), by which one may join a cluster: that the other allows as a member, and as
+    # the root.
+    by_member: npt.NDArray[np.uint8]
+    to_root: npt.NDArray[np.uint8]
 
     @classmethod
     def of(cls, one: Signatures, other: Signatures, rules: Agreement) -> "Comparison":
         """Compare signatures, ``(n,)`` each, row by row; the order of two makes no difference."""
         # The distance is no part of this.
         columns = _core.Relation(0, rules).compare(one.tobytes(), other.tobytes())
-        dtypes = (*(float for _ in range(6)), bool, bool, bool)
+        dtypes = (*[float] * 6, *[bool] * 3, *[np.uint8] * 2)
         return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
 
 

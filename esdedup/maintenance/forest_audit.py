@@ -122,19 +122,24 @@ class ForestAudit:
         root = self._genuine([node for node in tree.nodes if node.is_root])
         if not leaves or not root:
             return
-        roots = signatures_of(root * len(leaves), self._index.relation)
-        may_join, _ = self._index.relation.joining(signatures_of(leaves, self._index.relation), roots)
-        for leaf, may in zip(leaves, may_join.tolist(), strict=True):
-            if not may:
-                detail = f"its text does not resemble that of its root {tree.root} enough"
-                yield Violation(kind=ViolationKind.UNLIKE_ROOT, subject=leaf.id, detail=detail)
-        cache = NodeCache(tree.nodes, self._index.relation)
+        relation = self._index.relation
+        cache = NodeCache(tree.nodes, relation)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
-            pairs = cache.find_pairs(signatures_of(chunk, self._index.relation))
-            with_neighbour = {at for at, node in pairs if _is_earlier(node, chunk[at])}
-            for at in sorted(set(range(len(chunk))) - with_neighbour):
-                detail = f"no earlier node of the tree of {tree.root} is its neighbour"
-                yield Violation(kind=ViolationKind.NOTHING_NEAR, subject=chunk[at].id, detail=detail)
+            found = cache.find_pairs(signatures_of(chunk, relation))
+            near = [(chunk[at], node) for at, node in found if _is_earlier(node, chunk[at])]
+            # Near or not, the root may be joined.
+            pairs = near + [(leaf, *root) for leaf in chunk]
+            texts, members = (signatures_of(each, relation) for each in zip(*pairs, strict=True))
+            ways, _ = relation.joining(texts, members, signatures_of(root * len(pairs), relation))
+            may_join = {leaf.id for (leaf, _), way in zip(pairs, ways, strict=True) if way}
+            with_neighbour = {leaf.id for leaf, _ in near}
+            for leaf in chunk:
+                if leaf.id not in may_join:
+                    detail = f"its text does not resemble that of its root {tree.root} enough"
+                    yield Violation(kind=ViolationKind.UNLIKE_ROOT, subject=leaf.id, detail=detail)
+                if leaf.id not in with_neighbour:
+                    detail = f"no earlier node of the tree of {tree.root} is its neighbour"
+                    yield Violation(kind=ViolationKind.NOTHING_NEAR, subject=leaf.id, detail=detail)
 
     def _near_roots(self, trees: list[Tree]) -> Iterator[Violation]:
         roots = self._genuine([root for tree in trees if (root := tree.root_node)])
@@ -169,10 +174,11 @@ class ForestAudit:
         pairs = [(text, node) for text, node in near if node.root in roots]
         relation = self._index.relation
         texts = signatures_of((text for text, _ in pairs), relation)
+        members = signatures_of((node for _, node in pairs), relation)
         their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
-        may_join, resemblances = relation.joining(texts, their_roots)
-        for at in may_join.nonzero()[0].tolist():
-            yield *pairs[at], float(resemblances[at])
+        for pair, way, resemblance in zip(pairs, *relation.joining(texts, members, their_roots), strict=True):
+            if way is not None:
+                yield *pair, float(resemblance)
 
     def _stray_pages(self) -> Iterator[Violation]:
         """Yield the documents of pages that name a missing node, or are damaged."""

@@ -1,6 +1,6 @@
 """The relation of a profile: which signatures are near each other, and which may share a tree."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Representatives = npt.NDArray[np.uint64]
+
+Way = Literal["root", "member"]
+"""How a text joins a tree through a member that it is near, in the order of the crate's bits: it may join the
+root, whatever the member; or it is all but equal to the member, and still resembles the root."""
 
 
 class Relation:
@@ -104,15 +108,23 @@ class Relation:
         exact, others = iter(layout.exact_terms(representatives[are_exact])), iter(bands)
         return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]
 
-    def joining(self, signatures: Signatures, roots: Signatures) -> tuple[Bools, npt.NDArray[np.float64]]:
-        """Return which texts may be in the tree of a root, row by row, and how much they resemble it.
+    def joining(
+        self, signatures: Signatures, members: Signatures, roots: Signatures
+    ) -> tuple[list[Way | None], npt.NDArray[np.float64]]:
+        """Return by which way texts may join a tree through a member near them, row by row; None: by none.
 
-        Bool ``(n,)``, and ``(n,)`` from 0 to 1. Without sketches, all may, and resemble it by 0.
+        And how much they resemble its root: ``(n,)``, from 0 to 1. Without sketches, all may join it, and
+        resemble it by 0.
         """
         if self._agreement is None:
-            return np.ones(len(signatures), bool), np.zeros(len(signatures))
+            return ["root"] * len(signatures), np.zeros(len(signatures))
+        by_member = Comparison.of(signatures, members, self._agreement).by_member
         compared = Comparison.of(signatures, roots, self._agreement)
-        return compared.may_join, compared.resemblance
+        allowed = (by_member & compared.to_root).tolist()
+        ways = [
+            next((way for at, way in enumerate(get_args(Way)) if bits >> at & 1), None) for bits in allowed
+        ]
+        return ways, compared.resemblance
 
 
 def relation_of(profile: "Profile") -> Relation:

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.article_nodes import ArticleNodes
@@ -303,28 +305,41 @@ class _IndexExplainer:
         one, other = self._signature(article), self._signature(node)
         mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
+        whole_texts = None if rules is None else compare_whole_texts(other, one, rules)
         return RootComparison(
             root=root,
             article=None,
             nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
-            whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
-            may_join=bool(self._relation.joining(one, other)[0][0]),
+            whole_texts=whole_texts,
+            may_join=whole_texts is None or whole_texts.may_join,
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
-        """Find the earliest neighbour of a leaf in its tree, one that is older than the leaf if possible."""
+        """Find the earliest neighbour through which a leaf may have joined its tree, else any.
+
+        One that is older than the leaf, if possible.
+        """
         if self._nodes is None or node is None or node.is_root:
             return None
         signature = self._signature(node)
         found = yield from self._nodes.candidates(signature, live_since_ms=NO_TIME)
         nodes = (each for each in found if isinstance(each, StoredNode))
         others = (each for each in nodes if each.root == node.root and each.id != node.id)
-        neighbours = NodeCache(others, self._relation).find_pairs(signature)
+        neighbours = [each for _, each in NodeCache(others, self._relation).find_pairs(signature)]
         if not neighbours:
             return None
-        first = min((each for _, each in neighbours), key=lambda each: (each.seq > node.seq, each.seq))
+        root = (yield from self._nodes_by_id(node.root)).get(node.root)
+        members = signatures_of(neighbours, self._relation)
+        texts = np.repeat(signature, len(members))
+        # Without its root, the best that can be said of it is said of a member.
+        roots = members if root is None else np.repeat(self._signature(root), len(members))
+        ways, _ = self._relation.joining(texts, members, roots)
+        first, way = min(
+            zip(neighbours, ways, strict=True),
+            key=lambda each: (each[0].seq > node.seq, each[1] is None, each[0].seq),
+        )
         holder = yield from self._with_fingerprint(first.id)
-        return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id)
+        return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id, way=way)
 
     def _with_fingerprint(self, fingerprint: str) -> Requests[StoredText | None]:
         """Read the first article with a fingerprint; None if there is none, or it has no text."""

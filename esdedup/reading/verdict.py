@@ -8,6 +8,7 @@ import pydantic
 
 from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule, WholeTextComparison
+from esdedup.neighbours.relation import Way
 
 NodeState = Literal["live", "expired", "gone"]
 """A node's state in the forest now."""
@@ -52,6 +53,8 @@ class Neighbour(pydantic.BaseModel, frozen=True):
     fingerprint: str
     # An article with this text; None if the index has none.
     article: str | None
+    # By which way the article joined through it; None if it did not.
+    way: Way | None
 
 
 class ArticleState(pydantic.BaseModel, frozen=True):
@@ -210,7 +213,7 @@ OUTCOMES = {
     Outcome.TOGETHER: translatable("One cluster, as the comparison says."),
     Outcome.THROUGH_OTHERS: translatable(
         "One cluster, although the comparison says two: other articles link them. Each of the two is "
-        "the root, or is a neighbour of an article of the cluster and agrees with the root."
+        "the root, or has joined it through a neighbour in the cluster."
     ),
     Outcome.APART: translatable("Two clusters, as the comparison says."),
     Outcome.COMPARED_OTHERWISE: translatable(

@@ -78,7 +78,10 @@ def _assert_verified_follows(
     model = Model(
         AGING,
         lambda one, other: bool(compare(by_id[one], by_id[other], rules).agree[0]),
-        lambda text, root: bool(compare(by_id[text], by_id[root], rules).may_join[0]),
+        lambda text, member, root: bool(
+            compare(by_id[text], by_id[member], rules).by_member[0]
+            & compare(by_id[text], by_id[root], rules).to_root[0]
+        ),
         lambda text, whole: (
             bool(compare(by_id[text], by_id[whole], rules).is_part[0])
             and bool(by_id[text]["runs"][0] < by_id[whole]["runs"][0])

@@ -45,6 +45,8 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         agreed: npt.NDArray[np.bool_] = have_figures & ((similarity >= needed - slack) | is_excerpt)
         return agreed
 
+    is_close = agree(0) & (similarity >= rules.member_resemblance)
+    has_root = have_figures & (similarity >= rules.resemblance - rules.member_slack)
     return Comparison(
         resemblance=similarity,
         needed=needed,
@@ -58,6 +60,8 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         & (contained >= rules.part_contained)
         & (share >= rules.part_share)
         & (shorter >= rules.part_units),
+        by_member=np.uint8(1) + 2 * is_close.astype(np.uint8),
+        to_root=agree(rules.root_slack) + 2 * has_root.astype(np.uint8),
     )
 
 

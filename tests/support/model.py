@@ -35,7 +35,7 @@ class Model:
         self,
         aging: Aging,
         near: Pairwise = lambda one, other: distance(one, other) <= 3,
-        may_join: Pairwise = lambda text, root: True,
+        may_join: Callable[[str, str, str], bool] = lambda text, member, root: True,
         is_part: Pairwise = lambda text, whole: False,
         resemblance: Callable[[str, str], float] | None = None,
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
@@ -86,7 +86,9 @@ class Model:
             ]
             near = [other for other in found if self.near(other.id, node_id)]
             wholes = [other for other in found if other in near or self.is_part(node_id, other.id)]
-            root = self.best(node_id, {other.root for other in near if self.may_join(node_id, other.root)})
+            root = self.best(
+                node_id, {other.root for other in near if self.may_join(node_id, other.id, other.root)}
+            )
             kind, whole = "joined", None
             if root is None:
                 kind, root = "new_root", node_id

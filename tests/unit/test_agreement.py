@@ -194,6 +194,11 @@ def roots(texts: Iterable[list[str]], profile: Profile = VERIFIED) -> list[int]:
     return [each.index(root) for root in each]
 
 
+def whole_texts(one: list[str], other: list[str]) -> Comparison:
+    found = Fingerprinter(VERIFIED).fingerprint([" ".join(one), " ".join(other)]).signatures
+    return compare(found[:1], found[1:])
+
+
 def rule(one: list[str], other: list[str], profile: Profile = VERIFIED) -> Rule:
     return Explainer(profile).explain(" ".join(one), " ".join(other)).rule
 
@@ -231,6 +236,22 @@ def test_the_next_issue_of_a_long_table_is_another_text(count: int) -> None:
         ours, theirs = (bulletin(25 * count, numbers(count, issue), seed) for issue in (seed, seed + 100))
         joined += roots([ours, theirs]) == [0, 0]
     assert joined <= 1
+
+
+def test_small_steps_lead_to_half_of_the_root_and_no_further() -> None:
+    further = 0
+    for seed in range(10):
+        # Of 400 words, eight are new in each version: a resemblance of 0.96 to the one before.
+        story = words(700, seed)
+        versions = [story[at : at + 400] for at in range(0, 200, 8)]
+        found = roots(versions)
+        last = max(at for at, root in enumerate(found) if root == 0)
+        (shared,) = whole_texts(versions[0], versions[last]).resemblance
+        assert 0.56 <= shared < 0.66
+        # Without the versions between them, they are two stories.
+        further += roots([versions[0], versions[last]]) == [0, 1]
+        assert max(found) > last
+    assert further >= 8
 
 
 @pytest.mark.parametrize("start", [0, 80, 160])

@@ -82,7 +82,7 @@ impl Relation {
         })
     }
 
-    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 9]> {
+    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 11]> {
         let no_pairs = || PyValueError::new_err("there are no pairs of texts to compare");
         let Either::Agreement(ByAgreement { agreement, .. }) = &self.0 else { return Err(no_pairs()) };
         if one.len() != other.len() {
@@ -104,6 +104,8 @@ impl Relation {
             flags(|each| each.agree),
             flags(|each| each.may_join),
             flags(|each| each.is_part),
+            compared.iter().map(|each| each.by_member).collect(),
+            compared.iter().map(|each| each.to_root).collect(),
         ])
     }
 }

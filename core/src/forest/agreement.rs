@@ -5,7 +5,7 @@
 
 use bytemuck::{Pod, Zeroable, bytes_of};
 
-use super::relation::{Id, Relation};
+use super::relation::{BY_MEMBER, BY_ROOT, Id, Relation};
 use crate::hashing::murmur128;
 use crate::signature::{Count, REPRESENTATIVES, WORDS};
 
@@ -17,6 +17,8 @@ pub struct Agreement {
     pub short_excess: f64,
     pub short_units: f64,
     pub root_slack: f64,
+    pub member_resemblance: f64,
+    pub member_slack: f64,
     pub units_a_figure: f64,
     pub figure_share: f64,
     pub few_figures: f64,
@@ -64,6 +66,10 @@ pub struct Comparison {
     pub may_join: bool,
     /// Whether the smaller one is a part of the other.
     pub is_part: bool,
+    /// The ways by which one may join a tree, as far as the other allows them as a member that is near.
+    pub by_member: u8,
+    /// The same, as far as the other allows them as the root.
+    pub to_root: u8,
 }
 
 const CODES: f64 = 3.0;
@@ -152,6 +158,9 @@ impl Agreement {
             have_figures && (resemblance >= needed - slack || is_excerpt)
         };
         let is_part = contained >= self.part_contained && share >= self.part_share;
+        let (agrees, may_join) = (agree(0.0), agree(self.root_slack));
+        let is_close = agrees && resemblance >= self.member_resemblance;
+        let has_root = have_figures && resemblance >= self.resemblance - self.member_slack;
         Comparison {
             resemblance,
             needed,
@@ -159,9 +168,11 @@ impl Agreement {
             replaceable,
             contained,
             share,
-            agree: agree(0.0),
-            may_join: agree(self.root_slack),
+            agree: agrees,
+            may_join,
             is_part: have_figures && is_part && shorter >= self.part_units,
+            by_member: BY_ROOT | if is_close { BY_MEMBER } else { 0 },
+            to_root: if may_join { BY_ROOT } else { 0 } | if has_root { BY_MEMBER } else { 0 },
         }
     }
 }
@@ -220,8 +231,12 @@ impl Relation for ByAgreement {
         (compared.agree, compared.is_part && text.runs < other.runs)
     }
 
-    fn may_join(&self, text: &Text, root: &Text) -> bool {
-        self.agreement.compare(text, root).may_join
+    fn ways_by(&self, text: &Text, member: &Text) -> u8 {
+        self.agreement.compare(text, member).by_member
+    }
+
+    fn ways_to(&self, text: &Text, root: &Text) -> u8 {
+        self.agreement.compare(text, root).to_root
     }
 
     fn resemblance(text: &Text, root: &Text) -> f64 {

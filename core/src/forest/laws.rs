@@ -3,10 +3,10 @@
 
 use std::cmp::Reverse;
 
-use super::index::Matches;
+use super::index::{Index, Matches};
 use super::nodes::{Node, Nodes};
 use super::pages::PageState;
-use super::relation::{Id, Relation};
+use super::relation::{BY_ROOT, Id, Relation};
 use super::table::NONE;
 
 /// An article on its way into the forest.
@@ -146,9 +146,17 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns the roots that the signature may join of live nodes near it.
     fn roots_to_join(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
-        let mut roots = self.live_roots(&found.near, now);
-        roots.retain(|root| self.index.relation.may_join(signature, self.index.signature(*root)));
-        roots
+        let Index { relation, .. } = &self.index;
+        let live = found.near.iter().filter(|row| self.node(**row).seen_ms >= now.live_since_ms);
+        let mut members: Vec<(u32, u32)> = live.map(|row| (self.node(*row).root, *row)).collect();
+        members.sort_unstable();
+        let may_join = |tree: &&[(u32, u32)]| {
+            let ways = relation.ways_to(signature, self.index.signature(tree[0].0));
+            let allows = |row: u32| ways & relation.ways_by(signature, self.index.signature(row)) != 0;
+            // Every member allows the first way, so none is looked at.
+            ways & BY_ROOT != 0 || ways != 0 && tree.iter().any(|(_, row)| allows(*row))
+        };
+        members.chunk_by(|one, other| one.0 == other.0).filter(may_join).map(|tree| tree[0].0).collect()
     }
 
     /// Returns the id of the root that a new root is a part of: chosen in the same way, of the roots of live nodes that it

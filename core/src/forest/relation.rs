@@ -5,6 +5,11 @@ use bytemuck::{Pod, pod_read_unaligned};
 /// The id of a node: of 8 bytes, its simhash; of 16, a hash of all that is compared.
 pub type Id = u128;
 
+/// A way by which a text joins a tree, as a bit: it is near a member, and may join the root.
+pub const BY_ROOT: u8 = 1;
+/// It is all but equal to a member, and resembles the root enough still.
+pub const BY_MEMBER: u8 = 2;
+
 /// How a profile compares, names and indexes signatures.
 pub trait Relation: Send + 'static {
     /// What is compared, and by which keys a node is found.
@@ -48,9 +53,13 @@ pub trait Relation: Send + 'static {
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, bool) {
         (true, false)
     }
-    /// Returns whether a text may be in the tree of a root.
-    fn may_join(&self, _text: &Self::Signature, _root: &Self::Signature) -> bool {
-        true
+    /// Returns the ways by which a text may join a tree through a member that it is near, ...
+    fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {
+        BY_ROOT
+    }
+    /// ... and those that the root allows: it joins if one is in both.
+    fn ways_to(&self, _text: &Self::Signature, _root: &Self::Signature) -> u8 {
+        BY_ROOT
     }
     /// Returns how much a text resembles a root, 0 to 1.
     fn resemblance(text: &Self::Signature, root: &Self::Signature) -> f64;

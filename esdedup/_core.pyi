@@ -37,6 +37,10 @@ class Parsed:
         """The letters and digits of each text: int64."""
 
     @property
+    def units(self) -> bytes:
+        """The length of each text, int64: a word or a number is 2, an East Asian character 1."""
+
+    @property
     def faults(self) -> list[str]:
         """The fault at which each text became an empty one, if any."""
 

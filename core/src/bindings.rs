@@ -71,6 +71,13 @@ impl Parsed {
     }
 
     #[getter]
+    fn units(&self) -> Column {
+        column(
+            self.texts.iter().map(|text| text.tokens.iter().map(|token| i64::from(token.units)).sum::<i64>()),
+        )
+    }
+
+    #[getter]
     fn passages(&self) -> (Column, Column, Column, Column, Column) {
         let all = || self.texts.iter().flat_map(|text| &text.passages);
         let flag = |of: fn(&Passage) -> bool| column(all().map(of));

@@ -207,7 +207,7 @@ def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Reques
 
     result = yield from answered(operation, answer)
     if answers is None:
-        answers = yield from search(index, *bodies)
+        answers = (yield from search(index, *bodies)) if bodies else []
     return result, answers
 
 

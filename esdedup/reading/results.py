@@ -113,6 +113,15 @@ class SourceCount(Result, frozen=True):
     articles: int
 
 
+class SameHeadline(Result, frozen=True):
+    """Other stories with an article under a row's headline: the event in other words, or another column."""
+
+    stories: int = 0
+    """How many, at most 100; 0 if the title has fewer than five words or ten East Asian characters."""
+    rows: tuple[Article, ...] = ()
+    """The newest article under that headline of each story, the newest of these first; at most 3."""
+
+
 class RowDetails(Result, frozen=True):
     """What a row of a list unfolds to: its text, and its cluster at a glance."""
 
@@ -131,6 +140,8 @@ class RowDetails(Result, frozen=True):
     spread: tuple[int, ...]
     """How many articles were published in each of 24 equal spans of time from `first` to `last`; empty if
     these do not differ."""
+    same_headline: SameHeadline = SameHeadline()
+    """Stories apart from this one that have its headline, matching or not."""
 
 
 class Row(Article, frozen=True):

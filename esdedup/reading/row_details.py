@@ -5,11 +5,12 @@ readers do not see.
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from esdedup.elastic.requests import Query, Requests, search
+from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.clusters import Similarity
 from esdedup.reading.list_request import ListRequest
@@ -19,22 +20,38 @@ from esdedup.reading.queries import (
     by_ids,
     fields_read,
     first_hit,
+    number_of_unread,
+    order,
     over_time,
     place_of,
     signature_read,
     values_of,
+    within,
 )
-from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
+from esdedup.reading.results import (
+    Article,
+    Row,
+    RowDetails,
+    SameHeadline,
+    SimilarArticle,
+    Snippet,
+    SourceCount,
+    TextPart,
+)
 from esdedup.text.normalise import visible_text
+from esdedup.text.parsed import are_headlines
 from esdedup.times import time_ms
 
 _STEPS = 24
-# Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
-_CLUSTERS_IN_A_SEARCH = 60
+# Times the buckets of each cluster, some 60, or of each headline, this stays far below Elasticsearch's limit
+# on buckets.
+_IN_A_SEARCH = 60
 _SOURCES = 5
 _VERSIONS = 24
 # Sources that each shard sends: the counts of the largest are exact if no shard has more.
 _SOURCES_OF_A_SHARD = 1_000
+# Stories with the same headline: those that are counted, and those that are shown.
+_NAMESAKES, _NAMESAKES_SHOWN = 100, 3
 
 # Of a snippet.
 _LENGTH = 180
@@ -58,18 +75,25 @@ def with_details(
     """Return the rows with their details."""
     fields = request.fields
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
-    parts = [
-        searches[at : at + _CLUSTERS_IN_A_SEARCH] for at in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
-    ]
+    titled = are_headlines([row.title or "" for row in rows]).tolist()
+    with_headline = list(itertools.compress(rows, titled))
+    parts, named = _in_parts(searches), _in_parts(with_headline)
     texts, *answers = yield from search(
         request.searched,
         snippets_body(rows, request.query, fields=fields) | {"_source": signature_read(fields)},
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
+        *(namesakes_body(each, fields=fields) for each in named),
     )
-    clusters = {
-        each.root: answer["aggregations"][_cluster_name(at)]
-        for answer, part in zip(answers, parts, strict=True)
+    found = [
+        (each, answer["aggregations"][_cluster_name(at)])
+        for answer, part in zip(answers, [*parts, *named], strict=True)
         for at, each in enumerate(part)
+    ]
+    clusters = {each.root: of_each for each, of_each in found[: len(searches)]}
+    stories = {
+        (row.index, row.id): number
+        for row, of_row in found[len(searches) :]
+        if (number := of_row["stories"]["count"])
     }
     hits = texts["hits"]["hits"]
     shown = {place_of(hit): hit for hit in hits}
@@ -78,14 +102,29 @@ def with_details(
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
         if hit and cluster and (other := _most_different(hit, cluster, fields)):
             different[row.index, row.id] = other
-    versions = yield from _similar_articles(different, request)
+    asked = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
+    versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *asked)
+    namesakes = {
+        place: SameHeadline(
+            stories=number, rows=tuple(Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
+        )
+        for (place, number), answer in zip(stories.items(), answers, strict=True)
+    }
     detailed = []
     for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True):
-        of_cluster = _of_cluster(row, clusters.get(row.root or ""), fields)
-        version = versions.get((row.index, row.id))
-        details = RowDetails(snippet=snippet, most_different=version, **of_cluster)
+        place, of_cluster = (row.index, row.id), _of_cluster(row, clusters.get(row.root or ""), fields)
+        details = RowDetails(
+            snippet=snippet,
+            most_different=versions.get(place),
+            same_headline=namesakes.get(place, SameHeadline()),
+            **of_cluster,
+        )
         detailed.append(row.model_copy(update={"details": details}))
     return tuple(detailed)
+
+
+def _in_parts(asked: Sequence[Any]) -> list[Sequence[Any]]:
+    return [asked[at : at + _IN_A_SEARCH] for at in range(0, len(asked), _IN_A_SEARCH)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,6 +203,43 @@ def _similar_articles(
         for of, (hit, measure) in different.items()
         # It may have been deleted meanwhile.
         if place_of(hit) in found
+    }
+
+
+def namesakes_body(rows: Sequence[Row], *, fields: Fields) -> Query:
+    """Return the search that counts, for each row, the other stories under its headline."""
+    terms = {"field": fields.cluster, "size": _NAMESAKES, "execution_hint": "map"}
+    counted: Query = {UNREAD: {"terms": terms}, "stories": number_of_unread()}
+    return aggregation(
+        within({"bool": {"should": [_titled(row, fields) for row in rows]}}, fields),
+        {
+            _cluster_name(number): {"filter": _namesakes(row, fields), "aggs": counted}
+            for number, row in enumerate(rows)
+        },
+    )
+
+
+def _titled(row: Row, fields: Fields) -> Query:
+    """Return the query for articles with a row's title in theirs, which may have more around it."""
+    # A title that was not indexed through esdedup may have a lone surrogate, which no request can have.
+    title = (row.title or "").encode(errors="replace").decode()
+    # Lenient: none is found where a field has no phrases.
+    return {"multi_match": {"query": title, "fields": [fields.title], "type": "phrase", "lenient": True}}
+
+
+def _namesakes(row: Row, fields: Fields) -> Query:
+    return {"bool": {"filter": _titled(row, fields), "must_not": {"term": {fields.cluster: row.root}}}}
+
+
+def _newest_namesakes(row: Row, fields: Fields) -> Query:
+    """Return the search for the newest article of some other stories under a row's headline."""
+    return {
+        "query": within(_namesakes(row, fields), fields),
+        "sort": order("newest", fields),
+        "size": _NAMESAKES_SHOWN,
+        "track_total_hits": False,
+        "collapse": {"field": fields.cluster},
+        "_source": fields_read(fields),
     }
 
 

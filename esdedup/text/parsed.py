@@ -17,6 +17,10 @@ from esdedup.text.left_out import LeftOut, Span
 # How characters are hashed, see `_core.parse`: benchmarks try other hashes.
 _CHARACTER_HASH: tuple[int, int] | None = None
 
+# A headline has five words, or ten East Asian characters. A shorter title may be the name of a column.
+_HEADLINE_UNITS = 10
+_LONGEST_HEADLINE = 500
+
 Bools = npt.NDArray[np.bool_]
 
 
@@ -174,6 +178,12 @@ class LocatedPassages:
             lead = len(part) - len(part.lstrip())
             spans.append(Span(start=start + lead, end=start + len(part.rstrip()), text=part.strip()))
         return spans
+
+
+def are_headlines(titles: Sequence[str]) -> Bools:
+    """Return which titles are long enough to be told from those of other stories: bool ``(n,)``."""
+    parsed = ParsedTexts.of(titles, max_length=_LONGEST_HEADLINE)
+    return np.frombuffer(parsed.core.units, np.int64) >= _HEADLINE_UNITS
 
 
 def left_out(text: str, passage_filter: PassageFilter, *, max_length: int) -> LeftOut:

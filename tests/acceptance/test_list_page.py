@@ -164,6 +164,19 @@ def test_a_row_says_what_it_is_and_unfolds(site: Site, visitor: Visitor, es: Ela
     assert page.locator("ins, del").count()
 
 
+def test_a_row_leads_to_stories_under_its_headline(site: Site, visitor: Visitor, es: Elasticsearch) -> None:
+    found = Reader(es).list(site.index_name, sort="similar-desc", size=100, details=True).rows
+    same = next(
+        row.details.same_headline for row in found if row.details and row.details.same_headline.stories
+    )
+    visitor.page.goto(f"{site.address}/?sort=similar-desc&size=100")
+    shown = visitor.page.locator(".namesakes").first
+    says = visitor.says(f"also under this headline: {same.stories} stor", f"同一标题下另有 {same.stories} 组")
+    assert shown.inner_text().startswith(says)
+    visitor.follow(".namesakes a")
+    assert visitor.parameters["id"] == [same.rows[0].id]
+
+
 @narrow
 def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -> None:
     page = visitor.page

@@ -213,6 +213,48 @@ def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) ->
         assert row.details.most_different is None
 
 
+def test_a_row_names_other_stories_under_its_headline(
+    read: Read, es: Elasticsearch, index_name: Names
+) -> None:
+    index, headline = index_name("headlines"), 'Council "votes" for a second ferry'
+    Dedup(es).setup(index)
+    titles = {
+        "a": (headline, headline),
+        "b": (f"{headline.upper()} - update", "Another view of it, by the same paper"),
+        "c": ("Council votes a second time for a ferry",),
+        "d": ("Weather", "渡轮码头"),
+        "e": ("Weather", "渡轮码头"),
+    }
+    helpers.bulk(
+        es,
+        (
+            {
+                "_index": index,
+                "_id": f"{root}{place}",
+                "title": title,
+                "dedup": {"root": root, "seq": place, "published": place},
+            }
+            for root, each in titles.items()
+            for place, title in enumerate(each)
+        ),
+        refresh=True,
+    )
+    rows = read("list", index, details=True, dedup=False).rows
+    found = {row.id: row.details.same_headline for row in rows}
+    assert {name: [each.id for each in same.rows] for name, same in found.items() if same.stories} == {
+        "a0": ["b0"],
+        "a1": ["b0"],
+    }
+    # Where an index has no phrases, none is looked for.
+    bare = index_name("no-phrases")
+    es.indices.create(
+        index=bare, mappings={"properties": {"title": {"type": "text", "index_options": "docs"}}}
+    )
+    Dedup(es).setup(bare)
+    es.index(index=bare, id="a", document={"title": headline, "dedup": {"root": "a", "seq": 1}}, refresh=True)
+    assert read("list", bare, details=True).rows[0].details.same_headline.stories == 0
+
+
 def test_in_other_profiles_bits_decide(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("bits")
     text = "The council of the harbour town voted on Monday evening to buy a second ferry for the islands"

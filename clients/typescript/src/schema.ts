@@ -981,6 +981,14 @@ export interface components {
              *     there is no other text, or if that cannot be computed.
              */
             most_different: components["schemas"]["SimilarArticle"] | null;
+            /**
+             * @description Stories apart from this one that have its headline, matching or not.
+             * @default {
+             *       "stories": 0,
+             *       "rows": []
+             *     }
+             */
+            same_headline: components["schemas"]["SameHeadline"];
             snippet: components["schemas"]["Snippet"];
             /**
              * Spread
@@ -988,6 +996,24 @@ export interface components {
              *     these do not differ.
              */
             spread: number[];
+        };
+        /**
+         * SameHeadline
+         * @description Other stories with an article under a row's headline: the event in other words, or another column.
+         */
+        SameHeadline: {
+            /**
+             * Rows
+             * @description The newest article under that headline of each story, the newest of these first; at most 3.
+             * @default []
+             */
+            rows: components["schemas"]["Article"][];
+            /**
+             * Stories
+             * @description How many, at most 100; 0 if the title has fewer than five words or ten East Asian characters.
+             * @default 0
+             */
+            stories: number;
         };
         /**
          * SimilarArticle

@@ -162,9 +162,11 @@ fn parsed_sentences(points: &[Point], tokens: &[Token]) -> (Vec<ParsedSentence>,
         .map(|sentence| ParsedSentence { sentence, first: place(sentence.start), stop: place(sentence.end) })
         .collect();
     let next_firsts = sentences.iter().skip(1).map(|next| next.first as usize).chain([tokens.len()]);
-    let passages = sentences.iter().zip(next_firsts);
-    let passages =
-        passages.map(|(each, next)| Passage::of(points, &each.sentence, &tokens[each.first as usize..next]));
-    let passages = passages.collect();
+    let with_tokens: Vec<_> = sentences
+        .iter()
+        .zip(next_firsts)
+        .map(|(each, next)| (&each.sentence, &tokens[each.first as usize..next]))
+        .collect();
+    let passages = Passage::of_all(points, &with_tokens);
     (sentences, passages)
 }

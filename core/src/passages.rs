@@ -3,8 +3,11 @@
 //! Sites put the same passages around every article. To be found again, a passage is compared by its words alone. Dates,
 //! times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) count as equal, since they change from page to page,
 //! except in long sentences. All other numbers are figures: `Net 26.0 mln vs 24.1 mln`.
+//!
+//! Rows of a label and a value that stand together state something, and count as prose: not counters and times of an
+//! update, nor headlines, of which few are numbers for the greater part.
 
-use crate::characters::{JOINER, NUMBER, Point, tables};
+use crate::characters::{HARD_END, JOINER, NUMBER, Point, SPACE, tables};
 use crate::hashing::{BASE, mixed};
 use crate::sentences::{Ending, Sentence};
 use crate::tokens::Token;
@@ -22,28 +25,117 @@ pub struct Passage {
     pub hash: u64,
     /// The number of letters and digits.
     pub letters: usize,
-    /// Whether it ends as sentences of running text do, and not as a headline, a menu item, or a teaser.
+    /// Whether it ends as sentences of running text do, and not as a headline, a menu item, or a teaser; or is one of
+    /// several rows that state something.
     pub is_prose: bool,
-    /// Whether it has a number that is not of a date or time; not asked of long sentences of prose.
+    /// Whether it has a number that is not of a date or time, or in a row any; not asked of long sentences of prose.
     pub has_figures: bool,
 }
 
 impl Passage {
-    /// Makes a passage of a sentence.
+    /// Makes passages of sentences.
     ///
-    /// `tokens` are those from its beginning on up to the next sentence: combining marks alone are tokens, but no
-    /// sentence.
-    pub fn of(points: &[Point], sentence: &Sentence, tokens: &[Token]) -> Passage {
+    /// The tokens are those from the beginning of a sentence on up to the next one: combining marks alone are tokens, but
+    /// no sentence.
+    pub fn of_all(points: &[Point], sentences: &[(&Sentence, &[Token])]) -> Vec<Passage> {
+        let each = sentences.iter();
+        let mut passages: Vec<Passage> = each.map(|(own, tokens)| Passage::of(points, own, tokens)).collect();
+        let as_row = |(passage, (_, tokens)): (&Passage, &(&Sentence, &[Token]))| {
+            if passage.is_long_prose() { None } else { row(points, tokens) }
+        };
+        let rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
+        let mut start = 0;
+        for run in rows.chunk_by(|one, next| one.is_some() == next.is_some()) {
+            let stop = start + run.len();
+            let is_long = |at: usize| passages.get(at).is_some_and(Passage::is_long_prose);
+            if are_statements(run, is_long(stop) && is_long(start.wrapping_sub(1))) {
+                for (passage, (_, tokens)) in passages[start..stop].iter_mut().zip(&sentences[start..stop]) {
+                    passage.is_prose = true;
+                    passage.has_figures = tokens.iter().any(|token| token.is_number);
+                    passage.hash = hash(tokens, false);
+                }
+            }
+            start = stop;
+        }
+        passages
+    }
+
+    fn of(points: &[Point], sentence: &Sentence, tokens: &[Token]) -> Passage {
         let ending = Ending::of(points, sentence.start, sentence.end);
         let letters = sentence.letters;
         let is_prose =
             ending.is_prose || (UNSTOPPED.contains(&ending.sign.code()) && letters >= LONG_LINE_LETTERS);
+        let mut passage = Passage { hash: 0, letters, is_prose, has_figures: false };
         // What a long sentence says may be its date.
-        let is_long = is_prose && letters >= LONG_SENTENCE_LETTERS;
-        let has_figures = !is_long && have_figures(points, tokens);
-        let numbers_alike = !is_long && !has_figures;
-        Passage { hash: hash(tokens, numbers_alike), letters, is_prose, has_figures }
+        let is_long = passage.is_long_prose();
+        passage.has_figures = !is_long && numbers(points, tokens).iter().any(|each| !each.is_date);
+        passage.hash = hash(tokens, !is_long && !passage.has_figures);
+        passage
     }
+
+    fn is_long_prose(&self) -> bool {
+        self.is_prose && self.letters >= LONG_SENTENCE_LETTERS
+    }
+}
+
+// A label has so few tokens; of what states something by numbers, one token in so many is a number at least.
+const MOST_LABEL_TOKENS: usize = 16;
+const NUMBER_SHARE: usize = 3;
+const LEAST_ROWS: usize = 2;
+const DASHES: [char; 4] = ['-', '–', '—', '−'];
+
+/// A line of a label and a value, such as `Interest rate: 0.25 %`: the hash of the label, and what the value says.
+type Row = (u64, Says);
+
+/// What a label or a value says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Says {
+    /// A counter, or a time such as that of an update.
+    Passing,
+    Words,
+    /// Days, mostly.
+    Days,
+    /// Figures, mostly.
+    Figures,
+}
+
+/// Returns the row that a sentence is, if it is one. Headlines may have a dash, so label or value must be a number then.
+fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
+    let is_space = |at: usize| points[at].has(SPACE);
+    let is_colon = |at: usize| {
+        let (before, after) = (points[at - 1].role(), points[at + 1].role());
+        points[at].is(':') && (is_space(at + 1) || after > JOINER && (before, after) != (NUMBER, NUMBER))
+    };
+    let is_dash =
+        |at: usize| DASHES.contains(&points[at].character()) && is_space(at - 1) && is_space(at + 1);
+    let last = tokens.get(MOST_LABEL_TOKENS).or(tokens.last())?.start as usize;
+    let at = (tokens[0].start as usize + 1..last).find(|&at| is_colon(at) || is_dash(at))?;
+    let (label, value) = tokens.split_at(tokens.partition_point(|token| (token.start as usize) < at));
+    let said = says(points, value);
+    let has_number = said.max(says(points, label)) > Says::Words;
+    let said = if is_colon(at) { said } else { Says::Words };
+    (is_colon(at) || has_number).then(|| (hash(label, false), said))
+}
+
+fn says(points: &[Point], tokens: &[Token]) -> Says {
+    let numbers = numbers(points, tokens);
+    let has_figures = numbers.iter().any(|each| !each.is_date);
+    let passes = |each: &Number| (each.is_bare && tokens.len() == 1) || (each.is_time && !has_figures);
+    match numbers.len() * NUMBER_SHARE >= tokens.len() {
+        _ if numbers.iter().any(passes) => Says::Passing,
+        true if has_figures => Says::Figures,
+        true => Says::Days,
+        false => Says::Words,
+    }
+}
+
+/// Whether rows that stand together state something: by numbers, or between long sentences of prose.
+fn are_statements(rows: &[Option<Row>], are_amid_prose: bool) -> bool {
+    let rows = || rows.iter().flatten();
+    let count = |least: Says| rows().filter(|(_, says)| *says >= least).count();
+    let are_labelled = || rows().zip(rows().skip(1)).all(|((label, _), (next, _))| label != next);
+    (count(Says::Days) >= LEAST_ROWS && count(Says::Figures) > 0)
+        || (are_amid_prose && count(Says::Words) >= LEAST_ROWS && are_labelled())
 }
 
 /// Returns a hash of some tokens in their order.
@@ -81,12 +173,15 @@ struct Number {
     place: usize,
     // Whether it is a date, a time or a counter.
     is_date: bool,
+    is_time: bool,
     // Whether it may be a day or a month.
     is_short: bool,
+    // Whether it is whole and has no sign, such as that of a currency.
+    is_bare: bool,
 }
 
-/// Whether the tokens of a passage have a number that is not of a date or time.
-pub fn have_figures(points: &[Point], tokens: &[Token]) -> bool {
+/// Returns the numbers among the tokens of a passage.
+fn numbers(points: &[Point], tokens: &[Token]) -> Vec<Number> {
     let numbers = tokens.iter().enumerate().filter(|(_, token)| token.is_number);
     let mut numbers: Vec<Number> =
         numbers.map(|(place, token)| number(points, token.start as usize, place)).collect();
@@ -103,7 +198,7 @@ pub fn have_figures(points: &[Point], tokens: &[Token]) -> bool {
             }
         }
     }
-    numbers.iter().any(|each| !each.is_date)
+    numbers
 }
 
 fn are_near(one: &Number, next: &Number) -> bool {
@@ -124,12 +219,16 @@ fn number(points: &[Point], start: usize, place: usize) -> Number {
     let after = signs[length];
     let is_plain = own.iter().all(|each| each.role() == NUMBER);
     let is_counter = is_plain && before.is_some_and(|each| each.is('(')) && after.is(')');
+    let is_time = is_time(own);
     let is_date = is_counter
         || (is_plain && is_year(own))
-        || is_time(own)
+        || is_time
         || own.iter().filter(|each| each.is('.')).count() == DATE_POINTS
         || UNITS_OF_TIME.contains(&after.character());
-    Number { place, is_date, is_short: is_plain && length <= MOST_DAY_DIGITS }
+    let is_bare = is_plain
+        && before.is_none_or(|each| each.has(SPACE | HARD_END) || each.is(':'))
+        && after.has(SPACE | HARD_END);
+    Number { place, is_date, is_time, is_short: is_plain && length <= MOST_DAY_DIGITS, is_bare }
 }
 
 fn is_year(digits: &[Point]) -> bool {
@@ -161,7 +260,7 @@ mod tests {
         let (mut points, mut tokens) = (Vec::new(), Vec::new());
         normalise(text, usize::MAX, &mut points);
         tokenise(&points, CharacterHash::default(), &mut tokens, &mut Vec::new());
-        have_figures(&points, &tokens)
+        numbers(&points, &tokens).iter().any(|each| !each.is_date)
     }
 
     #[test]

@@ -32,8 +32,8 @@ class Passages:
     hashes: npt.NDArray[np.uint64]
     # int64 (n,): the number of letters and digits.
     alphanumerics: npt.NDArray[np.int64]
-    # bool (n,): whether each ends as sentences of running text do, and not as a headline, a menu item, or a
-    # teaser that breaks off.
+    # bool (n,): whether each ends as sentences of running text do, not as headlines, menus and teasers do, or
+    # is one of several rows of a label and a value.
     are_prose: npt.NDArray[np.bool_]
     # bool (n,): whether each has a number that is not of a date or time; not of long sentences of prose.
     have_figures: npt.NDArray[np.bool_]

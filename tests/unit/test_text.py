@@ -414,3 +414,33 @@ def hashes(text: str) -> list[int]:
 )
 def test_figures_tell_passages_apart_and_dates_do_not(one: str, other: str, are_equal: bool) -> None:
     assert (hashes(one) == hashes(other)) is are_equal
+
+
+_LONG = "This sentence is long enough to be one of an article."
+
+
+@pytest.mark.parametrize(
+    ("rows", "alone", "amid_prose"),
+    [
+        ("Interest rate: 0.25 %\nMaturity: 26 June 2034\nSeller: the canton", True, True),
+        ("利率：0.25%\n到期日：2034年6月26日\n发行人：州财政", True, True),
+        ("سعر الفائدة: 0.25 %\nالاستحقاق: 26 يونيو 2034", True, True),
+        ("June 9 – West Haven\nJune 12 – Tamberg", False, True),
+        ("Accused: a man from Tamberg\nCourt: that of the region", False, True),
+        ("Read more: how to sleep\nRead more: how to wake", False, False),
+        ("Posted: 22 November 2026, 07:30\nUpdated: 23 November 2026, 09:10", False, False),
+        ("Views: 1523\nComments: 12", False, False),
+        ("07:30 – A headline\n08:10 – Another one", False, False),
+        ("Price: 12.50", False, False),
+    ],
+)
+def test_rows_that_state_something_are_prose(rows: str, alone: bool, amid_prose: bool) -> None:
+    """Two or more, by their numbers or by their place; but no counters, times of update and headlines."""
+    count = len(rows.splitlines())
+    assert _are_prose(f"Menu\n{rows}\nFooter") == [False, *[alone] * count, False]
+    assert _are_prose(f"{_LONG}\n{rows}\n{_LONG}") == [True, *[amid_prose] * count, True]
+
+
+def _are_prose(text: str) -> list[bool]:
+    found: list[bool] = LocatedPassages.of(text, max_length=10_000).passages.are_prose.tolist()
+    return found

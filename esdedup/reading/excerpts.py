@@ -1,10 +1,20 @@
 """Excerpts: who quotes a part of a story, too small to be in its cluster, and the story that one quotes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.fields import Fields, term_of
-from esdedup.reading.queries import Hit, fields_read, first_hit, number_of_unread, order, root_of, values_of
+from esdedup.reading.queries import (
+    Hit,
+    aggregation,
+    fields_read,
+    first_hit,
+    number_of_unread,
+    order,
+    root_of,
+    values_of,
+)
 from esdedup.reading.results import Article, Excerpt, Excerpts, QuotedStory
 from esdedup.reading.scope import ReadyIndex
 
@@ -30,7 +40,7 @@ def search_with_excerpts(
         return answer, story
     bodies = [body, excerpts_body(root, fields=fields)]
     if part_of is not None:
-        bodies.append(_first_article(part_of, fields))
+        bodies.append(first_article(part_of, fields))
     answer, excerpts, *quoted = yield from search(ready.index, *bodies)
     story["excerpts"] = _excerpts(excerpts, fields)
     if part_of is not None:
@@ -40,7 +50,7 @@ def search_with_excerpts(
 
 def quoted_story(ready: ReadyIndex, root: str) -> Requests[QuotedStory]:
     """Return a story that another one is a part of."""
-    (answer,) = yield from search(ready.index, _first_article(root, ready.fields))
+    (answer,) = yield from search(ready.index, first_article(root, ready.fields))
     return _quoted_story(root, answer, ready.fields)
 
 
@@ -77,6 +87,12 @@ def excerpts_body(root: str, *, fields: Fields) -> Query:
     }
 
 
+def excerpts_of_each(roots: Sequence[str], *, fields: Fields) -> Query:
+    """Return the search that counts the articles of the clusters that are a part of each root."""
+    terms = {"field": fields.part_of, "size": max(1, len(roots)), "execution_hint": "map"}
+    return aggregation({"terms": {fields.part_of: list(roots)}}, {"roots": {"terms": terms}})
+
+
 def _excerpts(answer: Any, fields: Fields) -> Excerpts:
     found = answer["aggregations"]
     return Excerpts(
@@ -90,7 +106,8 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
     )
 
 
-def _first_article(root: str, fields: Fields) -> Query:
+def first_article(root: str, fields: Fields) -> Query:
+    """Return the search for who had a root's story first."""
     return {
         "query": {"term": {fields.root: root}},
         "sort": order("oldest", fields),

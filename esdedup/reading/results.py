@@ -142,6 +142,10 @@ class RowDetails(Result, frozen=True):
     these do not differ."""
     same_headline: SameHeadline = SameHeadline()
     """Stories apart from this one that have its headline, matching or not."""
+    excerpts: int = 0
+    """How many articles of other clusters quote a part of the story; `similar` has them."""
+    excerpt_of: Article | None = None
+    """Who had first the story that this one quotes a part of; None if it quotes none."""
 
 
 class Row(Article, frozen=True):

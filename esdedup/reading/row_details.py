@@ -13,6 +13,7 @@ from typing import Any
 from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.clusters import Similarity
+from esdedup.reading.excerpts import excerpts_of_each, first_article, roots_of
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import (
     Hit,
@@ -78,9 +79,11 @@ def with_details(
     titled = are_headlines([row.title or "" for row in rows]).tolist()
     with_headline = list(itertools.compress(rows, titled))
     parts, named = _in_parts(searches), _in_parts(with_headline)
-    texts, *answers = yield from search(
+    texts, of_parts, *answers = yield from search(
         request.searched,
-        snippets_body(rows, request.query, fields=fields) | {"_source": signature_read(fields)},
+        snippets_body(rows, request.query, fields=fields)
+        | {"_source": [*signature_read(fields), fields.cluster, fields.part_of]},
+        excerpts_of_each([row.root for row in rows if row.root], fields=fields),
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
     )
@@ -95,21 +98,23 @@ def with_details(
         for row, of_row in found[len(searches) :]
         if (number := of_row["stories"]["count"])
     }
+    excerpts = {each["key"]: each["doc_count"] for each in of_parts["aggregations"]["roots"]["buckets"]}
     hits = texts["hits"]["hits"]
     shown = {place_of(hit): hit for hit in hits}
+    wholes = {place: whole for place, hit in shown.items() if (whole := roots_of(hit, fields)["part_of"])}
     different = {}
     for row in rows:
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
         if hit and cluster and (other := _most_different(hit, cluster, fields)):
             different[row.index, row.id] = other
     asked = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
+    asked += [first_article(whole, fields) for whole in wholes.values()]
     versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *asked)
-    namesakes = {
-        place: SameHeadline(
-            stories=number, rows=tuple(Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
-        )
-        for (place, number), answer in zip(stories.items(), answers, strict=True)
-    }
+    linked = iter(
+        [tuple(Article(**values_of(hit, fields)) for hit in each["hits"]["hits"]) for each in answers]
+    )
+    namesakes = {place: SameHeadline(stories=stories[place], rows=next(linked)) for place in stories}
+    quoted = {place: next(iter(next(linked)), None) for place in wholes}
     detailed = []
     for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True):
         place, of_cluster = (row.index, row.id), _of_cluster(row, clusters.get(row.root or ""), fields)
@@ -117,6 +122,8 @@ def with_details(
             snippet=snippet,
             most_different=versions.get(place),
             same_headline=namesakes.get(place, SameHeadline()),
+            excerpts=excerpts.get(row.root, 0),
+            excerpt_of=quoted.get(place),
             **of_cluster,
         )
         detailed.append(row.model_copy(update={"details": details}))

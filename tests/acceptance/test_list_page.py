@@ -173,6 +173,10 @@ def test_a_row_leads_to_stories_under_its_headline(site: Site, visitor: Visitor,
     shown = visitor.page.locator(".namesakes").first
     says = visitor.says(f"also under this headline: {same.stories} stor", f"同一标题下另有 {same.stories} 组")
     assert shown.inner_text().startswith(says)
+    wholes = [row.details.excerpt_of.id for row in found if row.details and row.details.excerpt_of]
+    assert wholes
+    for link, whole in zip(visitor.page.locator(".row .part a").all(), wholes, strict=True):
+        assert f"id={whole}&" in (link.get_attribute("href") or "")
     visitor.follow(".namesakes a")
     assert visitor.parameters["id"] == [same.rows[0].id]
 

@@ -213,9 +213,7 @@ def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) ->
         assert row.details.most_different is None
 
 
-def test_a_row_names_other_stories_under_its_headline(
-    read: Read, es: Elasticsearch, index_name: Names
-) -> None:
+def test_a_row_names_stories_that_it_is_linked_with(read: Read, es: Elasticsearch, index_name: Names) -> None:
     index, headline = index_name("headlines"), 'Council "votes" for a second ferry'
     Dedup(es).setup(index)
     titles = {
@@ -232,7 +230,12 @@ def test_a_row_names_other_stories_under_its_headline(
                 "_index": index,
                 "_id": f"{root}{place}",
                 "title": title,
-                "dedup": {"root": root, "seq": place, "published": place},
+                "dedup": {
+                    "root": root,
+                    "seq": place,
+                    "published": place,
+                    **({"part_of": "a"} if root in "cd" else {}),
+                },
             }
             for root, each in titles.items()
             for place, title in enumerate(each)
@@ -245,6 +248,10 @@ def test_a_row_names_other_stories_under_its_headline(
         "a0": ["b0"],
         "a1": ["b0"],
     }
+    details = {row.id: row.details for row in rows}
+    assert {name: each.excerpts for name, each in details.items() if each.excerpts} == {"a0": 3, "a1": 3}
+    quoting = {name: each.excerpt_of.id for name, each in details.items() if each.excerpt_of}
+    assert quoting == {"c0": "a0", "d0": "a0", "d1": "a0"}
     # Where an index has no phrases, none is looked for.
     bare = index_name("no-phrases")
     es.indices.create(

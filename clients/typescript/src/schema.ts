@@ -968,6 +968,14 @@ export interface components {
              *     cluster was deleted meanwhile.
              */
             earliest: components["schemas"]["Article"] | null;
+            /** @description Who had first the story that this one quotes a part of; None if it quotes none. */
+            excerpt_of?: components["schemas"]["Article"] | null;
+            /**
+             * Excerpts
+             * @description How many articles of other clusters quote a part of the story; `similar` has them.
+             * @default 0
+             */
+            excerpts: number;
             /**
              * Largest Sources
              * @description The sources with the most articles of the cluster, at most 5; empty if it has one article only, or if

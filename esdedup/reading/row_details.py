@@ -44,9 +44,11 @@ from esdedup.text.parsed import are_headlines
 from esdedup.times import time_ms
 
 _STEPS = 24
-# Times the buckets of each cluster, some 60, or of each headline, this stays far below Elasticsearch's limit
-# on buckets.
-_IN_A_SEARCH = 60
+# Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
+_CLUSTERS_IN_A_SEARCH = 60
+# Times the words in so many characters of a headline, this stays below the terms that a query may have: 1,024
+# on a small server.
+_HEADLINES_IN_A_SEARCH, _MOST_OF_A_HEADLINE = 10, 90
 _SOURCES = 5
 _VERSIONS = 24
 # Sources that each shard sends: the counts of the largest are exact if no shard has more.
@@ -78,7 +80,10 @@ def with_details(
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
     titled = are_headlines([row.title or "" for row in rows]).tolist()
     with_headline = list(itertools.compress(rows, titled))
-    parts, named = _in_parts(searches), _in_parts(with_headline)
+    parts, named = (
+        _in_parts(searches, _CLUSTERS_IN_A_SEARCH),
+        _in_parts(with_headline, _HEADLINES_IN_A_SEARCH),
+    )
     texts, of_parts, *answers = yield from search(
         request.searched,
         snippets_body(rows, request.query, fields=fields)
@@ -130,8 +135,8 @@ def with_details(
     return tuple(detailed)
 
 
-def _in_parts(asked: Sequence[Any]) -> list[Sequence[Any]]:
-    return [asked[at : at + _IN_A_SEARCH] for at in range(0, len(asked), _IN_A_SEARCH)]
+def _in_parts(asked: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [asked[at : at + size] for at in range(0, len(asked), size)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -229,7 +234,11 @@ def namesakes_body(rows: Sequence[Row], *, fields: Fields) -> Query:
 def _titled(row: Row, fields: Fields) -> Query:
     """Return the query for articles with a row's title in theirs, which may have more around it."""
     # A title that was not indexed through esdedup may have a lone surrogate, which no request can have.
-    title = (row.title or "").encode(errors="replace").decode()
+    whole = (row.title or "").encode(errors="replace").decode()
+    title = whole[:_MOST_OF_A_HEADLINE]
+    if title != whole:
+        # Not half a word, where words have spaces between them.
+        title = title.rpartition(" ")[0] or title
     # Lenient: none is found where a field has no phrases.
     return {"multi_match": {"query": title, "fields": [fields.title], "type": "phrase", "lenient": True}}
 

@@ -184,7 +184,7 @@ def test_the_spread_counts_every_article(read: Read, unchanged: tuple[str, str])
 
 
 def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("many")
+    index, long = index_name("many"), " ".join(map(str, range(2_000)))
     Dedup(es).setup(index)
     helpers.bulk(
         es,
@@ -192,7 +192,7 @@ def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) ->
             {
                 "_index": index,
                 "_id": f"{root}-{copy}",
-                "title": f"{root}",
+                "title": long,
                 "source": f"[{copy}]>",
                 "published_at": copy,
                 "dedup": {"root": f"[{root}]>", "seq": 3 * root + copy, "published": 10_000 * copy},
@@ -209,6 +209,8 @@ def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) ->
         assert row.details.earliest is not None
         assert row.details.earliest.id == row.id
         assert (row.details.spread[0], row.details.spread[-1], sum(row.details.spread)) == (1, 1, 2)
+        # At most.
+        assert row.details.same_headline.stories == 100
         # Nothing can be compared without a fingerprint.
         assert row.details.most_different is None
 

@@ -336,7 +336,7 @@ class Dedup(Closing):
 
         A page that was learned from or enriched before teaches nothing, so an interrupted call may be
         repeated. What has been learned is stored batch by batch. At the end of a call all of its pages have
-        taught; while articles are enriched, 64 pages are learned from at a time.
+        taught; while articles are enriched, 32 pages are learned from at a time.
 
         Args:
             texts: With or without markup, in their order of arrival. A `RawPage` gives the site and the

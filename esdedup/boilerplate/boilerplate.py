@@ -14,7 +14,7 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.text.parsed import Passages, SiteFilters
 
 # More pages at once take less time each, and are learned from later.
-_BLOCK_PAGES = 64
+_BLOCK_PAGES = 32
 # At the beginning and at the end of a page, where menus and footers are. Real pages have some 200 passages at
 # most. A page that is made to flood may have 66,000, and would push out what a thousand others have taught.
 _END_PASSAGES = 500

@@ -212,6 +212,18 @@ def test_changes_are_joined(
     assert filtered(copy.filter, given_pages) == filtered(boilerplate.filter, given_pages)
 
 
+def test_what_larger_blocks_have_stored_is_read() -> None:
+    """Earlier versions had blocks of 64 pages; those that wait teach with the next one."""
+    larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
+    stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
+    larger.begin()
+    filtered(larger.filter, stored)
+    smaller.apply(larger.changes())
+    assert smaller.last_learned_page == 0
+    filtered(smaller.filter, [(99, POOL[:2], None, None)])
+    assert smaller.last_learned_page == 64
+
+
 def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
     """Five contexts are learned from; the sixth page is judged by them."""
     footer = ModelPassage(99 << 32, 150, is_prose=True)

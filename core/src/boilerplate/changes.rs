@@ -155,6 +155,9 @@ impl Changes {
     }
 }
 
+// Blocks of earlier versions had so many pages.
+const MOST_BLOCK_PAGES: usize = 64;
+
 fn joined<T: Copy>(one: &[T], other: &[T]) -> Vec<T> {
     [one, other].concat()
 }
@@ -163,7 +166,8 @@ impl Learner {
     /// Makes the changes of a step that began after what is known; the first changes may come after others that are
     /// outdated by now.
     pub fn apply(&mut self, changes: &Changes) -> Result<(), Refusal> {
-        if (changes.last_page - changes.last_learned) as usize >= self.pace.block_pages {
+        let most = self.pace.block_pages.max(MOST_BLOCK_PAGES);
+        if (changes.last_page - changes.last_learned) as usize >= most {
             return Err(Refusal("its block has too many pages"));
         }
         let is_first = self.last_page() == 0;

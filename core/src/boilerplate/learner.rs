@@ -86,7 +86,7 @@ impl Learner {
         let marks = self.judge(page, &known, overrides, omitted);
         if !page.passages.is_empty() && !self.memory.is_seen(page.id) {
             self.see(page, &known, marks, omitted);
-            if self.block.pages.len() == self.pace.block_pages {
+            if self.block.pages.len() >= self.pace.block_pages {
                 self.learn_rest();
             }
         }

@@ -47,6 +47,13 @@ class Agreement:
     # certain from any number.
     few_figures: int = 3
     most_figures: int = 10
+    # Texts made from one form also differ in names. So if each text has runs that the other has not, at least
+    # so many, and this share of those of the smaller one (inclusive), while the numbers of both differ no
+    # more than by this factor, no more than this share of the figures may be others.
+    form_runs: int = 5
+    form_run_share: float = 1 / 64
+    form_balance: float = 2 / 3
+    form_figure_share: float = 0.3
     # A text is contained in another if at least this share of it (inclusive) is in the other (more, if texts
     # of one length that resemble each other enough have more in common), and it has at least so many units: a
     # greeting is contained in many texts.

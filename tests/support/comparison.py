@@ -26,11 +26,17 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     more = figures[1] - figures[0]
     replaced = np.maximum(unshared(one["figure_sketch"], other["figure_sketch"]) - more, 0) / 2
     replaceable = np.maximum(shorter / rules.units_a_figure, figures[0] * rules.figure_share + 0.5)
-    replaceable = np.minimum(replaceable, np.maximum(rules.few_figures, figures[0] / 2))
-    replaceable = np.minimum(replaceable, rules.most_figures)
     smaller, larger = np.maximum(runs, 1)
     # With J = shared / (all - shared), shared is J * all / (1 + J).
-    contained = np.minimum(similarity * (smaller + larger) / (1 + similarity) / smaller, 1)
+    shared = similarity * (smaller + larger) / (1 + similarity)
+    own, own_of_larger = smaller - shared, larger - shared
+    runs_a_word = np.clip(2 * smaller / np.maximum(shorter, 1), 1, 2)
+    enough = own >= np.maximum(rules.form_runs * runs_a_word, smaller * rules.form_run_share)
+    are_of_form = enough & (own >= rules.form_balance * own_of_larger)
+    most = np.maximum(rules.few_figures, figures[0] / 2)
+    most = np.where(are_of_form, figures[0] * rules.form_figure_share, most)
+    replaceable = np.minimum(np.minimum(replaceable, most), rules.most_figures)
+    contained = np.minimum(shared / smaller, 1)
     share = smaller / larger
     # Texts of one length with the resemblance needed have this in common, so they are no excerpts before.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))

@@ -130,6 +130,43 @@ def test_few_figures_may_be_others(figures: tuple[int, int], units: int, replace
     assert compare(one, other).may_join[0] == agree
 
 
+FORMS = {
+    "en": "{name}, {age}, of {place} has been granted a licence to draw water from the river below the mill. "
+    "The licence holds for five years and may be withdrawn if the river falls below the mark on the bridge. "
+    "Whoever objects writes to the office within a month, and says which part of the notice is meant. The "
+    "office hears {name} and the neighbours before it decides. Fees are due before the first water is drawn, "
+    "and the pump must stand on dry ground.",
+    "zh": "{name}，{age}岁，住{place}，获准从水磨下游的河中取水。"
+    "许可有效期为五年，如果河水低于桥上的标记，可以撤销许可。"
+    "任何人如有异议，应在一个月内向本局书面提出，并说明所指的是通知的哪一部分。本局在作出决定之前听取{name}和邻居的意见。"
+    "首次取水之前应缴纳费用，水泵必须放置在干燥的地面上。"
+    "本局每年检查一次河岸和水泵，并把结果告知邻居。",
+}
+FILLED_IN = {
+    "en": (["Ada Holloway", "Jorge Ibarra", "Petra Novak"], ["Eastfield", "Marrow End", "Highgate"]),
+    "zh": (["欧阳明", "林建国", "马秀英"], ["东山镇", "白沙村", "石桥乡"]),
+}
+
+
+@pytest.mark.parametrize("language", FORMS)
+def test_forms_of_others_differ_and_corrected_ones_agree(language: str) -> None:
+    names, places = FILLED_IN[language]
+    form = FORMS[language]
+
+    def agree(*filled_in: tuple[str, int, str]) -> bool:
+        texts = [form.format(name=name, age=age, place=place) for name, age, place in filled_in]
+        found = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+        return bool(compare(found[:1], found[1:]).agree[0])
+
+    persons = list(zip(names, (44, 51, 63), places, strict=True))
+    for one, other in itertools.permutations(persons, 2):
+        assert not agree(one, other)
+        # A single correction of any kind.
+        assert agree(one, (other[0], one[1], one[2]))
+        assert agree(one, (one[0], other[1], one[2]))
+        assert agree(one, (one[0], one[1], other[2]))
+
+
 signatures = st.builds(
     lambda codes, units, runs, figures, odd: np.array(
         [((0,) * 9, codes, odd, units, runs, figures, 0)], SIGNATURE

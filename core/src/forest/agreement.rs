@@ -23,6 +23,10 @@ pub struct Agreement {
     pub figure_share: f64,
     pub few_figures: f64,
     pub most_figures: f64,
+    pub form_figure_share: f64,
+    pub form_runs: f64,
+    pub form_run_share: f64,
+    pub form_balance: f64,
     pub least_contained: f64,
     pub contained_units: f64,
     pub excerpt_share: f64,
@@ -139,13 +143,24 @@ impl Agreement {
         let needed = self.resemblance + excess * f64::min(self.short_units / shorter.max(1.0), 1.0);
         let unshared = UNSHARED[(one.figure_sketch ^ other.figure_sketch).count_ones() as usize];
         let replaced = f64::max(unshared - (figures.1 - figures.0), 0.0) / 2.0;
-        // Half a figure more rounds the share.
-        let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
-            .min(f64::max(self.few_figures, figures.0 / 2.0))
-            .min(self.most_figures);
         let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
         // With J = shared / (all - shared), shared is J * all / (1 + J).
-        let contained = f64::min(resemblance * (smaller + larger) / (1.0 + resemblance) / smaller, 1.0);
+        let shared = resemblance * (smaller + larger) / (1.0 + resemblance);
+        let contained = f64::min(shared / smaller, 1.0);
+        // Other words in the same places: one form, filled in anew. A changed word is in twice as many runs of characters.
+        let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
+        let form_runs = f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
+        let are_of_form =
+            smaller - shared >= form_runs && smaller - shared >= self.form_balance * (larger - shared);
+        let most_figures = if are_of_form {
+            figures.0 * self.form_figure_share
+        } else {
+            f64::max(self.few_figures, figures.0 / 2.0)
+        };
+        // Half a figure more rounds the share.
+        let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
+            .min(most_figures)
+            .min(self.most_figures);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable;
         // As much as texts of one length with that resemblance have in common: else they would be excerpts too.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::characters::Point;
+use crate::figures::unmark_asides;
 use crate::markup::{may_have_markup, visible_beginning};
 use crate::normal_form::normalise;
 use crate::passages::Passage;
@@ -87,7 +88,7 @@ impl Parser {
         self.letters.clear();
         let is_cut = normalise(&visible, self.rules.max_length, &mut self.points);
         tokenise(&self.points, self.rules.hash, &mut self.tokens, &mut self.letters);
-        let (sentences, passages) = parsed_sentences(&self.points, &self.tokens);
+        let (sentences, passages) = parsed_sentences(&self.points, &mut self.tokens);
         ParsedText {
             points: if self.rules.keep_points { self.points.clone() } else { Vec::new() },
             tokens: self.tokens.clone(),
@@ -149,7 +150,7 @@ impl ParsedText {
     }
 }
 
-fn parsed_sentences(points: &[Point], tokens: &[Token]) -> (Vec<ParsedSentence>, Vec<Passage>) {
+fn parsed_sentences(points: &[Point], tokens: &mut [Token]) -> (Vec<ParsedSentence>, Vec<Passage>) {
     let found = sentences(points);
     // One search after the other begins where the last one ended.
     let mut at = 0;
@@ -162,11 +163,12 @@ fn parsed_sentences(points: &[Point], tokens: &[Token]) -> (Vec<ParsedSentence>,
         .map(|sentence| ParsedSentence { sentence, first: place(sentence.start), stop: place(sentence.end) })
         .collect();
     let next_firsts = sentences.iter().skip(1).map(|next| next.first as usize).chain([tokens.len()]);
-    let with_tokens: Vec<_> = sentences
-        .iter()
-        .zip(next_firsts)
-        .map(|(each, next)| (&each.sentence, &tokens[each.first as usize..next]))
-        .collect();
+    let places: Vec<Range<usize>> =
+        sentences.iter().zip(next_firsts).map(|(each, next)| each.first as usize..next).collect();
+    let with_tokens = sentences.iter().zip(&places);
+    let with_tokens: Vec<_> =
+        with_tokens.map(|(each, places)| (&each.sentence, &tokens[places.clone()])).collect();
     let passages = Passage::of_all(points, &with_tokens);
+    unmark_asides(points, tokens, &passages, &places);
     (sentences, passages)
 }

@@ -73,7 +73,8 @@ impl Passage {
         passage
     }
 
-    fn is_long_prose(&self) -> bool {
+    /// Whether it is a sentence of running text that may say a date.
+    pub fn is_long_prose(&self) -> bool {
         self.is_prose && self.letters >= LONG_SENTENCE_LETTERS
     }
 }
@@ -158,6 +159,9 @@ const DATE_POINTS: usize = 2;
 // `07:30` and `07:30:59`: so many characters from the first colon on, three for each.
 const TIME_LENGTH: usize = 3;
 const MOST_TIME_PARTS: usize = 2;
+// What follows the number of an hour, which is `03.00` or shorter.
+const HOURS: [&str; 3] = ["am", "pm", "uhr"];
+const HOUR_LENGTH: usize = 5;
 const LAST_HOUR_TENS: u32 = 2;
 const LAST_MINUTE_TENS: u32 = 5;
 // Year, month, day, hour, minute and second: in Chinese and Japanese, and in Korean.
@@ -168,14 +172,15 @@ const MOST_DAY_DIGITS: usize = 2;
 const NEAR_TOKENS: usize = 2;
 const MOST_DAY_PARTS: usize = 2;
 
-struct Number {
+/// A number among the tokens of a passage.
+pub struct Number {
     // Its place among the tokens.
     place: usize,
-    // Whether it is a date, a time or a counter.
-    is_date: bool,
+    /// Whether it is a date, a time or a counter.
+    pub is_date: bool,
     is_time: bool,
-    // Whether it may be a day or a month.
-    is_short: bool,
+    /// Whether it may be a day or a month.
+    pub is_short: bool,
     // Whether it is whole and has no sign, such as that of a currency.
     is_bare: bool,
 }
@@ -205,7 +210,27 @@ fn are_near(one: &Number, next: &Number) -> bool {
     next.place - one.place <= NEAR_TOKENS
 }
 
-fn number(points: &[Point], start: usize, place: usize) -> Number {
+/// Describes the number that begins at `start`.
+pub fn number(points: &[Point], start: usize, place: usize) -> Number {
+    let own = digits(points, start);
+    let before = start.checked_sub(1).map(|at| points[at]);
+    let after = &points[start + own.len()..];
+    let is_plain = own.iter().all(|each| each.role() == NUMBER);
+    let is_counter = is_plain && before.is_some_and(|each| each.is('(')) && after[0].is(')');
+    let is_time = is_time(own, after);
+    let is_date = is_counter
+        || (is_plain && is_year(own))
+        || is_time
+        || own.iter().filter(|each| each.is('.')).count() == DATE_POINTS
+        || UNITS_OF_TIME.contains(&after[0].character());
+    let is_bare = is_plain
+        && before.is_none_or(|each| each.has(SPACE | HARD_END) || each.is(':'))
+        && after[0].has(SPACE | HARD_END);
+    Number { place, is_date, is_time, is_short: is_plain && own.len() <= MOST_DAY_DIGITS, is_bare }
+}
+
+/// Returns a number with the signs in it, as far as it is read.
+pub fn digits(points: &[Point], start: usize) -> &[Point] {
     let signs = &points[start..];
     let is_part = |at: usize| match signs[at].role() {
         NUMBER => true,
@@ -213,30 +238,25 @@ fn number(points: &[Point], start: usize, place: usize) -> Number {
         JOINER => signs[at + 1].role() == NUMBER,
         _ => false,
     };
-    let length = (0..MOST_CHARACTERS).take_while(|&at| is_part(at)).count();
-    let own = &signs[..length];
-    let before = start.checked_sub(1).map(|at| points[at]);
-    let after = signs[length];
-    let is_plain = own.iter().all(|each| each.role() == NUMBER);
-    let is_counter = is_plain && before.is_some_and(|each| each.is('(')) && after.is(')');
-    let is_time = is_time(own);
-    let is_date = is_counter
-        || (is_plain && is_year(own))
-        || is_time
-        || own.iter().filter(|each| each.is('.')).count() == DATE_POINTS
-        || UNITS_OF_TIME.contains(&after.character());
-    let is_bare = is_plain
-        && before.is_none_or(|each| each.has(SPACE | HARD_END) || each.is(':'))
-        && after.has(SPACE | HARD_END);
-    Number { place, is_date, is_time, is_short: is_plain && length <= MOST_DAY_DIGITS, is_bare }
+    &signs[..(0..MOST_CHARACTERS).take_while(|&at| is_part(at)).count()]
 }
 
 fn is_year(digits: &[Point]) -> bool {
     digits.len() == YEAR_DIGITS && matches!(digit(digits[0]) * 10 + digit(digits[1]), 19 | 20)
 }
 
-fn is_time(number: &[Point]) -> bool {
-    let Some(colon) = number.iter().position(|each| each.is(':')) else { return false };
+/// Whether a number is a time of day, or an hour by what follows it: `3 pm`, `3.00 p.m.`, `15.30 Uhr`, `15时`.
+pub fn is_time(number: &[Point], after: &[Point]) -> bool {
+    let Some(colon) = number.iter().position(|each| each.is(':')) else {
+        let next = after.iter().skip_while(|each| each.has(SPACE)).filter(|each| !each.is('.'));
+        let mut name = next.map(|each| each.character()).take_while(|each| each.is_alphanumeric()).peekable();
+        return number.len() <= HOUR_LENGTH
+            && match name.peek() {
+                Some('时' | '시') => true,
+                Some('a' | 'p' | 'u') => HOURS.iter().any(|hour| name.clone().eq(hour.chars())),
+                _ => false,
+            };
+    };
     let rest = &number[colon..];
     let colons = rest.iter().filter(|each| each.is(':')).count();
     (colon == 1 || (colon == 2 && digit(number[0]) <= LAST_HOUR_TENS))

@@ -16,7 +16,7 @@ use crate::hashing::{BASE, majority, mixed};
 use crate::parsed::{ParsedSentence, ParsedText};
 use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
-use crate::tokens::Token;
+use crate::tokens::{Token, units};
 
 /// How many representatives a text has: simhashes of one or two sentences, which are even, then minhashes of the
 /// wording, which are odd; a text with too few words repeats the first simhash.
@@ -48,7 +48,7 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     }
     let tokens = text.remaining_tokens(omitted);
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));
-    let units = tokens.iter().map(|token| usize::from(token.units)).sum();
+    let units = units(&tokens);
     let figures = figures(&tokens);
     let odd = figures.iter().fold(0, |bits, figure| bits ^ 1 << (figure >> 58));
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();

@@ -32,8 +32,13 @@ pub struct Token {
     pub start: u32,
     /// `WORD_UNITS`, or 1 for an East Asian character.
     pub units: u8,
-    /// Whether it is a number.
+    /// Whether it is a number; once passages are known, one that the text states (`passages.rs`).
     pub is_number: bool,
+}
+
+/// Returns the length of a text in units.
+pub fn units(tokens: &[Token]) -> usize {
+    tokens.iter().map(|token| usize::from(token.units)).sum()
 }
 
 /// How characters are hashed: the hash of one is `mixed(code * factor + offset)`. A benchmark tries other hashes.
@@ -78,8 +83,13 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, tokens: &mut Vec<Token>, 
         }
         let mut sum = hash.of(points[start]);
         append_utf16(points[start], letters);
+        // `1,000`, `1.000` and `1000` are one number.
+        let mut place = 1;
         while role != WIDE && (points[at].role() == role || (role == NUMBER && joins_numbers(points, at))) {
-            sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[(at - start) % FACTORS]));
+            if points[at].role() == role {
+                sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[place % FACTORS]));
+                place += 1;
+            }
             append_utf16(points[at], letters);
             at += 1;
         }

@@ -72,6 +72,9 @@ class BoilerplateModel:
         self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
+        # By passage: the last page of a site that began or ended with it.
+        self.openings: dict[int | None, int] = {}
+        self.closings: dict[int | None, int] = {}
         # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
         self.values: dict[int, int] = {}
         self.rows: dict[int, tuple[SitePages, list[int]]] = {}
@@ -152,29 +155,46 @@ class BoilerplateModel:
                 is_list and not (is_table and each.has_figures) and self.was_elsewhere(each.hash, marks)
                 for each, is_list in zip(passages, lists, strict=True)
             ]
+        left_out = [a or b for a, b in zip(learned, listed, strict=True)]
+        hashes = [each.hash for each in passages]
+        last = next((each for each in reversed(hashes) if not self.is_learned(each)), None)
+        if site is not None:
+            for at in range(self.older_items_from(hashes, left_out, last), len(passages)):
+                left_out[at] |= overridden[at] is not False
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
-            left_out = [a or b for a, b in zip(learned, listed, strict=True)]
+            if site is not None:
+                first = next((each for each, out in zip(hashes, left_out, strict=True) if not out), None)
+                self.openings[first] = self.closings[last] = self.last_number
             taught = [
                 (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
                 for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
                 if self.learned.get(each.hash, 0) < self.present_from
                 and not self.end_passages <= at < len(passages) - self.end_passages
             ]
-            hashes = [each.hash for each in passages]
             if len(hashes) > 2 * self.end_passages:
                 hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
             own_article = article_of(article, page_id)
             self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
             if len(self.block) == self.block_pages:
                 self.learn()
-        return [a or b for a, b in zip(learned, listed, strict=True)]
+        return left_out
+
+    def older_items_from(self, hashes: list[int], left_out: list[bool], last: int | None) -> int:
+        """Return where a page goes on as an earlier one of its site began, without the end of that one."""
+        waiting = {passage for page in self.block for passage, _, _ in page.taught}
+        kept = [at for at, out in enumerate(left_out) if not out]
+        begun = [at for at in kept if self.lasts(self.openings.get(hashes[at], 0))]
+        if last is None or self.lasts(self.closings.get(last, 0)) or not begun or kept[0] in begun:
+            return len(hashes)
+        are_seen = all(self.is_seen(each) or each in waiting for each in (last, *hashes[begun[0] :]))
+        return begun[0] if are_seen else len(hashes)
 
     def learn(self) -> None:
         block, self.block = self.block, []
         last = self.last_number
-        self.records += 2 * len(block)
+        self.records += 4 * len(block)
         self.seen |= {page.number: page for page in block}
         in_block: set[int] = set()
         for page in block:

@@ -316,6 +316,28 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
     return number, [*own, *LEGAL], site, article
 
 
+@pytest.mark.parametrize("block_pages", [1, 64])
+@pytest.mark.parametrize(
+    ("site", "last_of_first", "expected"),
+    [
+        ("a.example", 5, [False, True, True, True]),
+        # No item has gone: it is a text with a new beginning.
+        ("a.example", 4, [False] * 4),
+        (None, 5, [False] * 4),
+    ],
+)
+def test_of_a_list_that_moves_on_the_older_items_are_left_out(
+    block_pages: int, site: str | None, last_of_first: int, expected: list[bool]
+) -> None:
+    first = [prose(number, 80) for number in range(2, last_of_first + 1)]
+    second = [prose(number, 80) for number in range(1, 5)]
+    stream: list[Page] = [(1, first, site, None), (2, second, site, None)]
+    overridden: ModelOverrides = {(second[2].hash, None): False}
+    for overrides, left_out in (({}, expected), (overridden, [*expected[:2], False, expected[3]])):
+        learning = filter_of(Boilerplate(block_pages=block_pages), stream, overrides)
+        assert [filtered(learning, [page]) for page in stream] == [[False] * len(first), left_out]
+
+
 def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
     """All of its pages share their marks, so no page is another context."""
     articles = names(30)

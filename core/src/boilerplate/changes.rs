@@ -132,7 +132,11 @@ impl Changes {
         self.hashes.len() == self.letters.len()
             && passages == self.hashes.len() as u64
             && self.counts.len() == self.pages.len().min(waiting)
-            && numbers.rows.iter().copied().eq(self.first_page()..=self.last_page)
+            && numbers
+                .rows
+                .chunk_by(|one, next| one == next)
+                .map(|of_page| of_page[0])
+                .eq(self.first_page()..=self.last_page)
             && pages.all(|page| page & !LEARNED <= self.last_learned)
     }
 

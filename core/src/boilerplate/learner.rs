@@ -3,11 +3,14 @@
 //! Pages are learned from in blocks of a fixed number, and a page is judged by what the blocks before its own have
 //! taught; so it does not matter how pages are cut into batches.
 
+use std::collections::HashSet;
+
 use super::judge::{Fate, OverrideTable, Passage, judge};
 use super::memory::{LEARNED, Memory, Window};
 use super::pages::{Block, Marks, Occurrence, Origin, Page};
 use super::site_pages::Sighting;
 use super::steps::Step;
+use crate::hashing::{BASE, mixed};
 
 /// How soon pages teach something, and how soon that is forgotten.
 #[derive(Clone, Copy, Debug)]
@@ -127,13 +130,45 @@ impl Learner {
                 }
             };
         }
+        if let Some(from) = self.older_items(page.origin.site, known, omitted) {
+            for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
+                // What is declared text stays.
+                let mut passage = Passage { is_learned: true, ..*passage };
+                overrides.apply(&mut passage, page.scope);
+                *is_omitted |= passage.is_learned;
+            }
+        }
         judged.marks
+    }
+
+    /// Returns where a list of articles goes on as an earlier page of its site began: behind what is new, with nothing
+    /// else that is new, and without the end of that page. A text that only got a new beginning still has its end.
+    fn older_items(&self, site: u32, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
+        let (last, value) = last_unlearned(known).filter(|_| site > 0)?;
+        let waiting = self.block.passages.iter().map(|passage| passage.hash);
+        if !(value > 0 || waiting.clone().any(|hash| hash == last))
+            || self.memory.is_seen(mixed(last ^ CLOSING))
+        {
+            return None;
+        }
+        let waiting: HashSet<u64> = waiting.collect();
+        let is_new = |at: &usize| known[*at].1 == 0 && !waiting.contains(&known[*at].0);
+        let mut kept = (0..known.len()).filter(|at| !omitted[*at]);
+        let has_begun = |at: &usize| self.memory.is_seen(mixed(known[*at].0 ^ OPENING));
+        kept.next().filter(|first| !has_begun(first))?;
+        let from = kept.find(has_begun)?;
+        (!(from..known.len()).any(|at| is_new(&at))).then_some(from)
     }
 
     /// Keeps a new page, to be learned from.
     fn see(&mut self, page: &Arrival, known: &[(u64, u32)], marks: Marks, omitted: &[bool]) {
         let number = self.last_page() + 1;
         self.memory.numbers.put(page.id, [number]);
+        if page.origin.site > 0 {
+            let first = omitted.iter().position(|is_omitted| !is_omitted).map(|at| known[at].0 ^ OPENING);
+            let last = last_unlearned(known).map(|(hash, _)| hash ^ CLOSING);
+            first.into_iter().chain(last).for_each(|end| self.memory.numbers.put(mixed(end), [number]));
+        }
         let place = self.block.pages.len() as u32;
         self.block.pages.push(Page { marks, origin: page.origin });
         let (end, count) = (self.pace.end_passages, page.passages.len());
@@ -149,9 +184,18 @@ impl Learner {
     }
 }
 
-// A page takes as much memory as two passages. If pages did not count, those that bring no new passage would be kept
+// What makes ids, among those of pages, of the first passage of one that is kept, and of the last that is not boilerplate.
+const OPENING: u64 = BASE;
+const CLOSING: u64 = !BASE;
+
+/// Returns the last of some passages that is not boilerplate, and what is known of it.
+fn last_unlearned(known: &[(u64, u32)]) -> Option<(u64, u32)> {
+    known.iter().rfind(|(_, value)| *value < LEARNED).copied()
+}
+
+// A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept
 // for ever.
-const PAGE_RECORDS: u64 = 2;
+const PAGE_RECORDS: u64 = 4;
 // The share of a page, one in so many of its letters, that is new if it brings an article of its own.
 const OWN_SHARE: u64 = 4;
 

@@ -20,7 +20,7 @@ pub struct Memory {
     pub window: Window,
     // Those that were learned from, up to the last one, so that passages can be compared by their pages.
     pages: VecDeque<Page>,
-    /// By the ids of pages: the page.
+    /// By the ids of pages, and of what they begin and end with: the page.
     pub numbers: Periods<1>,
     /// By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
     pub sites: Periods<2>,

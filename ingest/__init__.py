@@ -2,6 +2,4 @@
 
 `Dedup` is for programs; `files`, `load` and `cluster` serve the command line. Every article
 becomes an enriched action or a rejection with its reason.
-
-May import `serving` and the rooms below it, but no shell, neither `plan` nor `maintenance`.
 """

@@ -121,7 +121,6 @@ class InPlace:
 
     @property
     def _to_do(self) -> Query:
-        """A query for the articles that are to be enriched."""
         return {"bool": {"must_not": {"exists": {"field": self.fields.root}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
@@ -273,7 +272,6 @@ class InPlace:
             yield self._written_as(action)
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return the action that writes what was enriched."""
         return action | {"_op_type": "update", "_source": {"doc": {self.fields.dedup: self._added(action)}}}
 
     def _action(self, hit: Hit) -> dict[str, Any]:

@@ -125,8 +125,6 @@ def _opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.Buffered
 
 
 class _CountingReader(io.RawIOBase):
-    """Reports how many bytes are read."""
-
     def __init__(self, raw: BinaryIO, on_bytes: Callable[[int], None]) -> None:
         self._raw = raw
         self._on_bytes = on_bytes

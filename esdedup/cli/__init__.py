@@ -1,7 +1,4 @@
-"""The command line: options become calls, results tables or JSON, errors advice and exit codes.
-
-Alone reads the environment. May import everything; nothing imports it.
-"""
+"""The command line: options become calls, results tables or JSON, errors advice and exit codes."""
 
 import signal
 

@@ -25,11 +25,7 @@ _FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
 
 
 def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, options: Sequence[str]) -> str:
-    """Start a sidecar, after stopping an earlier one; return its address when it takes articles.
-
-    Its address and log are kept in `data`, the embedded server's directory. It ends when the process of
-    `server_pid` ends. `options` are others of the command.
-    """
+    """Replace the sidecar of an embedded server, which ends with it; return its address when it is ready."""
     from esdedup.node import private
 
     stop_sidecar(data)
@@ -76,10 +72,7 @@ def end_with(pid: int) -> None:
 
 
 def stop_sidecar(data: Path) -> None:
-    """Stop the sidecar that was started from that directory, if it still runs.
-
-    Raises `NodeError` if it does not end, or another user may have written the file that names it.
-    """
+    """Stop the sidecar that was started from that directory; raise `NodeError` if that is not possible."""
     from esdedup.node import private, processes
 
     announced = data / _ANNOUNCED

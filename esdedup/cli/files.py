@@ -99,10 +99,7 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
 
 @contextlib.contextmanager
 def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[[FileArticle], None]]:
-    """Yield what writes an article into a new file of JSON Lines; without any, there is no file in the end.
-
-    Raises `SettingError` if there is one of that name: its articles may still have to be indexed.
-    """
+    """Yield a function that writes an article into a new file, deleted if empty; refuse an existing file."""
     if path is None:
         yield lambda _: None
         return

@@ -19,10 +19,7 @@ def _escape(character: str) -> str:
 
 
 def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
-    r"""Return a text with what could steer a terminal written out, such as ``\x1b``; lines and tabs remain.
-
-    `written` returns how to write a character.
-    """
+    r"""Replace what could steer a terminal by what `written` returns, like ``\x1b``; keep tabs and lines."""
     return _UNSAFE.sub(lambda found: written(found[0]), text)
 
 

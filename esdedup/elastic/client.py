@@ -18,6 +18,7 @@ from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
+# A client of version 9 asks for that version's API, which a server of version 8 refuses.
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 # A server that takes longer is as good as away.
 _FIRST_ANSWER_S = 5.0
@@ -30,10 +31,6 @@ _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 
 
 def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
-    """Ask for the API of version 8, which servers of version 8 and 9 both understand.
-
-    A client of version 9 asks for that version's API, which a server of version 8 refuses.
-    """
     return {name: _COMPATIBLE.sub("compatible-with=8", value) for name, value in headers.items()}
 
 
@@ -115,10 +112,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
 def client_of(
     url: str, *, user: tuple[str, str] | None = None, api_key: str | None = None, ca_certs: Path | None = None
 ) -> Elasticsearch:
-    """Return a client; parameters as for `connect`. Nothing is sent yet.
-
-    `user` is a name and a password, if they do not stand in the address.
-    """
+    """Return a client as `connect` does, but send nothing; `user` is a name and a password."""
     return _client(Elasticsearch, _Transport, url, user=user, api_key=api_key, ca_certs=ca_certs)
 
 
@@ -159,13 +153,10 @@ def is_inherited(client: Elasticsearch | AsyncElasticsearch) -> bool:
 
 
 def refuse_inherited(client: Elasticsearch | AsyncElasticsearch) -> None:
-    """Make sure that no other process has used a client. Called before locks are taken or anything is sent.
+    """Raise `ClientForked` if another process has used a client. Called before locks are taken.
 
     A fork copies open connections and held locks, but no threads: two processes on one connection read each
     other's answers, and nobody renews the child's copy of a lease.
-
-    Raises:
-        ClientForked: Another one has.
     """
     user = _users.setdefault(client.transport.node_pool, os.getpid())
     if user != os.getpid():

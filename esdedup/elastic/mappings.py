@@ -47,7 +47,6 @@ def analyzer_of(language: str) -> str:
 
 
 def _kept(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return what an index keeps of how it was set up."""
     kept = mapping.get("_meta", {}).get("esdedup")
     return kept if isinstance(kept, dict) else {}
 
@@ -316,10 +315,8 @@ def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any
 
 
 def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the mapping of a field, empty if it is not mapped.
-
-    An object without subobjects maps its fields under names with dots.
-    """
+    """Return the mapping of a field, empty if it is not mapped."""
+    # An object without subobjects maps its fields under names with dots.
     properties = mapping.get("properties", {})
     if name in properties:
         found: dict[str, Any] = properties[name]

@@ -67,12 +67,7 @@ class Page:
 
 
 def first_page(index: str, body: Query) -> Requests[Page]:
-    """Read the first page of a search.
-
-    Args:
-        index: An index, or several, separated by commas.
-        body: The body of a search, with `sort`, and `size` as the hits per page.
-    """
+    """Read the first page of a search in an index, or several; `body` has `sort`, and `size` of a page."""
     point: str = yield OpenPointInTime(index=index)
     return (yield from _read(index, body, point, _Place()))
 

@@ -28,10 +28,7 @@ _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTim
 def retrying(
     *retries: tenacity.retry_base, patience_s: float = PATIENCE_S, **options: Any
 ) -> tenacity.Retrying:
-    """Return what calls a function again if one of `retries` says so, after growing pauses.
-
-    In the end, what it met last is the result.
-    """
+    """Build a `Retrying` with growing pauses, which in the end returns or raises the last outcome."""
     return tenacity.Retrying(
         retry=tenacity.retry_any(*retries),
         stop=tenacity.stop_any(tenacity.stop_after_delay(patience_s), tenacity.stop_when_event_set(ENDING)),

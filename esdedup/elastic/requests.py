@@ -24,7 +24,7 @@ Query = dict[str, Any]
 """A query of Elasticsearch, such as ``{"match": {"title": "..."}}``, or the body of a search."""
 
 UNREAD = "unread"
-"""Aggregations of this name are left out of responses; only others use their buckets, on the server."""
+"""Name of helper aggregations, which other aggregations use; stripped from the response."""
 
 POINT_KEEP_ALIVE = "5m"
 """How long a point in time lasts without a search."""
@@ -104,10 +104,7 @@ class Refresh:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AskOwner:
-    """Ask the owner of the forest what it would decide for a text that arrived now.
-
-    The response is an `Assignment`; None if the owner is not in this process, or cannot say.
-    """
+    """Ask the forest's owner about a text. The response is its `Assignment`; None if no owner can say."""
 
     text: str
     # None if it is not known.

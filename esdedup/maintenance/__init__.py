@@ -1,7 +1,4 @@
-"""Maintains a forest: expiry, verification, repair, rebuilding, statistics, explanations, edits.
-
-May import every inner room: reading, elastic, forest, neighbours, fingerprint, text.
-"""
+"""Maintains a forest: expiry, verification, repair, rebuilding, statistics, explanations, edits."""
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.forest.stories import Edit

@@ -61,7 +61,6 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     if not TYPE_CHECKING:  # The types of the fields stay known.
 
         def __init__(self, **values: object) -> None:
-            """Raise `SettingError`, which names what is wrong."""
             try:
                 super().__init__(**values)
             except pydantic.ValidationError as error:
@@ -205,7 +204,6 @@ def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) 
 
 
 def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
-    """Return whether a story has articles of other texts."""
     of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
     # A leaf has the root of another text in its field: that text stays.
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}

@@ -195,10 +195,7 @@ class ForestAudit:
                     yield repairable(ViolationKind.STRAY_PAGE, hit["_id"], detail, Remedy(damaged=hit))
 
     def _damaged_learning(self) -> Iterator[Violation]:
-        """Yield the first flaw in the documents of what was learned, if there is one.
-
-        A repair forgets all of it: each document has what changed after those before it.
-        """
+        # A repair forgets all that was learned: each document has what changed after those before it.
         try:
             LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
         except ForestDamaged as error:

@@ -41,10 +41,7 @@ PASSAGES_SHOWN = 10
 
 
 class Inspection:
-    """Reads one forest and its articles; needs no lease.
-
-    `Maintenance` is constructed with the options, and has the errors.
-    """
+    """The part of `Maintenance` that only reads, and needs no lease."""
 
     _client: Elasticsearch
     _scope: ForestScope
@@ -52,10 +49,7 @@ class Inspection:
     _audit_batch: int
 
     def forest_of(self, indices: Sequence[str] = ()) -> str:
-        """Return the forest that is used with some indices: the one given, else that which they keep.
-
-        Without either, that is ``esdedup-forest``.
-        """
+        """Return the forest that is used with some indices: given, or kept by them, or ``esdedup-forest``."""
         check_index_names(indices)
         if not indices:
             return self._scope.forest

@@ -132,7 +132,6 @@ class Repair:
         return repaired
 
     def _assign_roots(self, records: Records, audit: ArticleAudit) -> Repaired:
-        """Give articles the roots of their nodes; clear what is left of an earlier text."""
         repaired: Repaired = collections.Counter()
         for batch in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in batch if violation.remedy.new_root]

@@ -41,10 +41,7 @@ class SharedRepresentative(pydantic.BaseModel, frozen=True):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedRepresentatives:
-    """Finds the representatives that nodes of one forest share.
-
-    Without texts, or an explainer of the forest's profile, no sentences are shown.
-    """
+    """Finds the representatives that nodes share; without texts or an explainer, shows no sentences."""
 
     relation: Relation
     texts: StoredTexts | None

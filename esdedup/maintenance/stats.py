@@ -245,7 +245,6 @@ def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
 
 
 def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key, ...], float]:
-    """Return the fullest keys of some nodes, and the mean number of nodes of a key."""
     if index.log is not None:
         return (), 0.0
     terms = keys_of(random_nodes, index.relation, NODES)

@@ -81,10 +81,7 @@ class StoredTexts:
         return int(answer["count"])
 
     def texts(self, latest: int) -> Iterator[RawPage | ArticleRejected]:
-        """Yield the texts of the latest of so many arrivals in their order, or why one has none.
-
-        Articles without a root, whose order is not known, all come first.
-        """
+        """Yield the latest texts in order of arrival, those without a root first; or why one has none."""
         by_arrival = {"order": "asc", "unmapped_type": "long", "missing": "_first"}
         return self._pages(self._latest(latest), by_arrival)
 

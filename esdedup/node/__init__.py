@@ -1,7 +1,6 @@
 """The embedded Elasticsearch: the real server, from its published jars, in child processes.
 
 Needs the extra ``node``. For trying out, demos and tests; it listens on the loopback interface only.
-May import `errors` and `origins` alone; only the command line imports this room.
 """
 
 from esdedup.node.control import DEFAULT_PORT, Cluster, RunningNode, default_data, find, start, stop

@@ -90,7 +90,6 @@ def answer_root(node: Any, *, name: str) -> None:
 
 
 def _product(node: Any, name: str) -> dict[str, Any]:
-    """Return what Elasticsearch says of itself."""
     state = _instance(node, "org.elasticsearch.cluster.service.ClusterService").state()
     build = jpype.JClass("org.elasticsearch.Build").current()
     lucene = jpype.JClass("org.elasticsearch.index.IndexVersion").current().luceneVersion()
@@ -114,7 +113,6 @@ def _product(node: Any, name: str) -> dict[str, Any]:
 
 
 def _instance(node: Any, class_name: str) -> Any:
-    """Return the object of a class that a node has made for itself."""
     return node.injector().getInstance(jpype.JClass(class_name).class_)
 
 

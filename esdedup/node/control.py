@@ -171,7 +171,6 @@ def stop(data: Path, *, timeout_s: float = 30) -> bool:
 
 
 def _arguments(home: Path) -> list[str]:
-    """Return the arguments by which a node's process is known."""
     return ["-m", "esdedup.node.server", "--home", str(home)]
 
 
@@ -219,7 +218,6 @@ def _tail(log: Path, count: int = 8) -> str:
 
 
 def _name_of(number: int) -> str:
-    """Return the name of a node, which is also its directory's."""
     return f"node-{number}"
 
 

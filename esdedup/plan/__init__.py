@@ -2,6 +2,4 @@
 
 `model` computes a plan from a workload and from unit costs, which `costs` reads. Unit costs that were
 measured beforehand are in the package (`unit_costs.json`, made by `python -m benchmarks unit-costs --keep`).
-
-Pure. May import every room but `cli/` and `sidecar/`; only the command line imports this room.
 """

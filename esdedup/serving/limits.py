@@ -35,7 +35,7 @@ class Limits:
     max_bodies_bytes: float = math.inf
     # Whether a request is answered however much is going on.
     is_free: Callable[[Scope], bool] = lambda _: False
-    # Is around each other request.
+    # Context manager around each limited request.
     measured: Callable[[Scope], AbstractContextManager[None]] = lambda _: nullcontext()
     # Called with how many bytes more, or less, the bodies in progress have.
     on_held: Callable[[int], None] = lambda _: None
@@ -99,7 +99,6 @@ class Limits:
         return message
 
     def _admit(self, size: int, *, of: "_Exchange") -> None:
-        """Raise `Refused` if the body of a request may not have so many bytes."""
         if size > self.max_body_bytes:
             raise Refused(
                 f"the request is larger than {self.max_body_bytes:,} bytes: send fewer articles at once",

@@ -172,7 +172,6 @@ def handle_errors(
 
 
 def _wrong_values(error: RequestValidationError) -> str:
-    """Return what is said of values that a request may not have."""
     named = []
     for each in error.errors():
         name = ".".join(map(str, each["loc"][1:])) or each["loc"][-1]

@@ -108,7 +108,6 @@ class _NotServed(BaseRoute):
         self._endpoints = endpoints
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match by path."""
         return (Match.FULL if own_paths.is_under(own_paths.V1, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

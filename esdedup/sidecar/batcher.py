@@ -1,8 +1,7 @@
 """`Batcher`: the articles of many requests become batches, decided one after the other.
 
-What waits when the forest's owner is free is the next batch, up to its bounds: a lone article is decided at
-once, and the more there is to do, the more is done with each batch. If that is not all, callers take turns,
-and so do the requests of each: who brings much makes nobody else wait for it.
+When idle, the owner takes the whole queue, up to a limit, as one batch. Beyond that limit callers take turns,
+and so do the requests of each.
 """
 
 import asyncio
@@ -80,11 +79,7 @@ _Batch = list[tuple[_Waiting, Sequence[ArticleAction]]]
 
 
 class Batcher:
-    """Takes the articles of requests, whose callers take turns.
-
-    The articles of a request stay in their order, and those of a request that has failed are not decided any
-    more.
-    """
+    """Keeps the articles of a request in order; after a failure, decides no more articles of that request."""
 
     def __init__(
         self,

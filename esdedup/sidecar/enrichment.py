@@ -58,7 +58,6 @@ class Indices:
         self._known: dict[str, asyncio.Future[Target]] = {}
 
     async def __aenter__(self) -> Self:
-        """Begin."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

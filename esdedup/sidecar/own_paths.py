@@ -44,7 +44,7 @@ def is_probe(scope: Scope) -> bool:
 
 
 def is_watching(scope: Scope) -> bool:
-    """Return whether a request asks how the sidecar is, which is answered however much is going on."""
+    """Return whether this is a health or metrics request, which is exempt from limits."""
     return is_probe(scope) or (scope["method"] == "GET" and scope["path"] == METRICS)
 
 

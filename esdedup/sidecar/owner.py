@@ -114,7 +114,6 @@ class OwnerThread:
         return await self._run(lambda: self._noting(lambda: self._learned(pages)))
 
     async def __aenter__(self) -> Self:
-        """Begin."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._run(self._look), _FIRST_LOOK_S)
         self._tasks = [

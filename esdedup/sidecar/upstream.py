@@ -1,7 +1,6 @@
-"""`Upstream`: the Elasticsearch that requests are sent on to, as they came.
+"""`Upstream`: the Elasticsearch that requests are sent on to, streamed.
 
-Nothing is added to a request, above all no credentials; nothing is taken from it or from its answer but what
-concerns one connection alone. Bodies are streamed, each side as fast as the other takes them.
+Only hop-by-hop headers are removed, and nothing is added, above all no credentials.
 """
 
 import contextlib
@@ -130,7 +129,6 @@ class _Response(aiohttp.ClientResponse):
     """An answer of a node, whose connection is used again only if the node still reads from it."""
 
     async def start(self, connection: Connection) -> Self:
-        """Read the headers."""
         protocol = connection.protocol
         await super().start(connection)
         if self.status in _LAST_ANSWERS and protocol is not None:
@@ -200,7 +198,6 @@ class Upstream:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        """Become able to send requests."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._max_connections,
@@ -220,7 +217,6 @@ class Upstream:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connections."""
         assert self._session is not None
         await self._session.close()
 

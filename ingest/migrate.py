@@ -35,8 +35,8 @@ from esdedup.elastic.mappings import (
     kept_fields,
     kept_forest,
     mapping_of,
+    meta_with,
     meta_with_fields,
-    meta_with_next,
     next_object,
     refuse_unusable,
 )
@@ -216,7 +216,7 @@ class Migration(InPlace):
                     patient(self._client).indices.put_mapping(
                         index=name,
                         properties=dedup_properties(self.fields),
-                        meta=meta_with_next(mapping, self._next),
+                        meta=meta_with(mapping, next=dataclasses.asdict(self._next)),
                     )
             self._prepared.add(name)
 

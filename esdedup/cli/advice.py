@@ -43,15 +43,8 @@ def advice(error: EsdedupError) -> Iterator[str]:
         yield _ADVICE[type(error)]
     elif isinstance(error, FieldsNotFound):
         yield from _field_options(error)
-    elif isinstance(error, IndexNotReady) and error.missing_fields and not _is_without_root(error):
-        yield f"`esdedup migrate {error.index} --to FOREST` takes over what an earlier version has fed"
-    elif isinstance(error, IndexNotReady) and _can_be_set_up(error):
-        yield (
-            f"`esdedup setup {error.index}{_dedup_field(error)}` adds the fields, and creates the index "
-            "if it does not exist"
-        )
-        if error.missing_fields:
-            yield f"`esdedup adopt {error.index}` gives roots to the articles that it has already"
+    elif isinstance(error, IndexNotReady):
+        yield from _set_up(error)
 
 
 def _field_options(error: FieldsNotFound) -> Iterator[str]:
@@ -71,16 +64,13 @@ def _field_options(error: FieldsNotFound) -> Iterator[str]:
         yield f"name the field with the id here: {id_option}"
 
 
-def _dedup_field(error: IndexNotReady) -> str:
-    """Return the option that names the object whose fields are missing, unless it has the default name."""
-    names = {field.rpartition(".")[0] for field in error.missing_fields} - {Fields.dedup}
-    return "".join(f" --dedup-field {name}" for name in names)
-
-
-def _is_without_root(error: IndexNotReady) -> bool:
-    return any(name.endswith(".root") for name in error.missing_fields)
-
-
-def _can_be_set_up(error: IndexNotReady) -> bool:
-    is_one_index = error.index is not None and not set(error.index) & set("*,")
-    return is_one_index and (error.status == 404 or bool(error.missing_fields))
+def _set_up(error: IndexNotReady) -> Iterator[str]:
+    index, missing = error.index, error.missing_fields
+    if missing and not any(name.endswith(".root") for name in missing):
+        yield f"`esdedup migrate {index} --to FOREST` takes over what an earlier version has fed"
+    elif index is not None and not set(index) & set("*,") and (error.status == 404 or missing):
+        names = {field.rpartition(".")[0] for field in missing} - {Fields.dedup}
+        option = "".join(f" --dedup-field {name}" for name in names)
+        yield f"`esdedup setup {index}{option}` adds the fields, and creates the index if it does not exist"
+        if missing:
+            yield f"`esdedup adopt {index}` gives roots to the articles that it has already"

@@ -8,7 +8,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.errors import SettingError
-from esdedup.maintenance.editor import EditHistory, Editor, EditRequest, EditResult
+from esdedup.maintenance.editor import EditHistory, Editor, EditRequest
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
 By = Annotated[str, typer.Option("--by", help="Who says so.", show_default=False)]
@@ -118,11 +118,8 @@ def _edit(
     with server.connect() as client:
         editor = Editor(client, forest=forest.name, fields=field_names.fields_of(client, index))
         made = editor.edit(index, request, by=by)
-    output.print_answer(made, _print_result, json=json)
-
-
-def _print_result(made: EditResult) -> None:
-    output.show(f"edit {made.edit.number}: articles with another story: {made.articles:,}", markup=False)
+    said = f"edit {made.edit.number}: articles with another story: {made.articles:,}"
+    output.print_answer(made, lambda _: output.show(said, markup=False), json=json)
 
 
 def _print_history(found: EditHistory) -> None:

@@ -213,22 +213,13 @@ class Words(Cut):
         from esdedup.ingest.word_files import with_words, words_never_cut
 
         about_words = {field.name for field in dataclasses.fields(Words)}
-        given = [_flag(name) for name in self.given() if name in about_words]
+        given = {name: value for name, value in self.given().items() if name in about_words}
         if not given:
             return profile
         if profile.agreement is not None:
-            raise SettingError(
-                f"{given[0]} goes with the profiles classic and keywords, not with {profile.name}"
-            )
-        changed = with_words(
-            profile,
-            weights=self.weights,
-            segmenter=self.segmenter,
-            token_hash=self.token_hash,
-            dictionary=self.dictionary,
-            stop_words=self.stop_words,
-            zero_bit=self.zero_bit,
-        )
+            flag = _flag(next(iter(given)))
+            raise SettingError(f"{flag} goes with the profiles classic and keywords, not with {profile.name}")
+        changed = with_words(profile, **given)
         for line in words_never_cut(changed):
             say(line)
         return changed

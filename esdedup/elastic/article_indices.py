@@ -22,8 +22,8 @@ from esdedup.elastic.mappings import (
     kept_fields,
     kept_forest,
     kept_language,
+    meta_with,
     meta_with_fields,
-    meta_with_forest,
     missing_properties,
     next_object,
     objects_of,
@@ -243,7 +243,7 @@ class Articles:
                     *(forest, index),
                 )
         elif owner in {None, forest}:
-            meta = meta_with_forest(mapping, forest, retention_ms=retention_ms)
+            meta = meta_with(mapping, forest=forest, retention_ms=retention_ms)
             if meta != mapping.get("_meta"):
                 with translated(f"note the forest of the index {index!r}", index=index):
                     self._client.indices.put_mapping(index=index, meta=meta)

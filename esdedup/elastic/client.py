@@ -22,7 +22,7 @@ _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 # A server that takes longer is as good as away.
 _FIRST_ANSWER_S = 5.0
-_BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
+BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
 """The headers by which callers are told apart: who they are, and for whom they act; in small letters."""
 
@@ -183,7 +183,7 @@ def _client(
         raise SettingError("the API key contains an invalid character (perhaps a line break)")
     given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
     try:
-        addresses = _BETWEEN_ADDRESSES.split(url)
+        addresses = BETWEEN_ADDRESSES.split(url)
         return kind(addresses, basic_auth=user, api_key=api_key, transport_class=transport, **given)
     except (ValueError, OSError) as error:
         # The client's own message may quote the password.

@@ -135,7 +135,7 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
     if before.dedup != fields.dedup and is_mapped(mapping, before.root):
         former = dict.fromkeys([*former_objects(mapping), before.dedup])
         kept |= {"former": [each for each in former if each != fields.dedup], "next": None}
-    return _meta_with(mapping, kept)
+    return meta_with(mapping, **kept)
 
 
 def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
@@ -144,17 +144,8 @@ def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
     return max((each for each in found if isinstance(each, int)), default=None)
 
 
-def meta_with_forest(mapping: dict[str, Any], forest: str, *, retention_ms: int) -> dict[str, Any]:
-    """Return what the `_meta` of an index becomes when a forest takes its articles."""
-    return _meta_with(mapping, {"forest": forest, "retention_ms": retention_ms})
-
-
-def meta_with_next(mapping: dict[str, Any], following: NextObject) -> dict[str, Any]:
-    """Return what the `_meta` of an index becomes when a migration begins to fill another object."""
-    return _meta_with(mapping, {"next": dataclasses.asdict(following)})
-
-
-def _meta_with(mapping: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+def meta_with(mapping: dict[str, Any], **kept: object) -> dict[str, Any]:
+    """Return what the `_meta` of an index becomes when it keeps these values too."""
     meta: dict[str, Any] = mapping.get("_meta", {})
     return meta | {"esdedup": _kept(mapping) | kept}
 

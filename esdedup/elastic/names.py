@@ -17,8 +17,8 @@ def check_index_names(names: Sequence[str]) -> None:
         raise SettingError("the name of an index of articles is empty")
 
 
-def check_index_name(name: str) -> None:
-    """Make sure that a single index can have this name: Elasticsearch neither refuses nor divides it."""
+def check_index_name(name: str) -> str:
+    """Return a name that a single index can have: Elasticsearch neither refuses nor divides it."""
     if (
         name in {"", ".", ".."}
         or name[0] in "_-+"
@@ -30,3 +30,4 @@ def check_index_name(name: str) -> None:
             f"{name!r} cannot name one index: lower case, not beginning with _ - or +, "
             'and without white space or any of \\ / * ? " < > | , # :'
         )
+    return name

@@ -91,7 +91,7 @@ class ArticleAudit:
             nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self.index.status().live_since_ms(self.aging)
-            live = [record for record in valid if self._seen_until_ms(record) >= live_since_ms]
+            live = [record for record in valid if self.aging.round_up(record.seen_ms) >= live_since_ms]
             yield _Batch(
                 invalid=invalid,
                 valid=valid,
@@ -195,7 +195,7 @@ class ArticleAudit:
         own = None if record.fingerprint is None else nodes[record.fingerprint]
         page = pages.get(record.page)
         other = None if page is None or page.node is None else nodes.get(page.node)
-        seen_ms = self._seen_until_ms(record)
+        seen_ms = self.aging.round_up(record.seen_ms)
         # No page may outlive its node, whose time may have been rounded with another granularity.
         right = StoredPage(record.page, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
         if page is None or (page.node and not other) or _page_seen_ms(page, other) < record.seen_ms:
@@ -216,7 +216,7 @@ class ArticleAudit:
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
         """Return a node as it must be, given that it existed when this article arrived."""
-        seen_ms = self._seen_until_ms(record)
+        seen_ms = self.aging.round_up(record.seen_ms)
         if node is None:
             own = StoredNode(
                 record.fingerprint or "", record.root, record.signature, record.seq, record.seen_ms, seen_ms
@@ -236,19 +236,17 @@ class ArticleAudit:
 
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:
         profile = self.index.meta.profile
-        wrong = [record for record in batch if record.fingerprint is not None and record.profile == profile]
-        for record in self._with_other_bands(wrong):
-            detail = "index it again, so that its bands find it"
-            yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
-
-    def _with_other_bands(self, records: list[Record]) -> Iterator[Record]:
+        records = [record for record in batch if record.fingerprint is not None and record.profile == profile]
         bands = keys_of(records, self.index.relation, ARTICLES)
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
         # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
         for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):
             correct = self.records.with_bands(group)
-            yield from (record for record, _ in group if (record.index, record.id) not in correct)
+            for record, _ in group:
+                if (record.index, record.id) not in correct:
+                    detail = "index it again, so that its bands find it"
+                    yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
 
     def _is_valid(self, record: Record) -> bool:
         if record.several or not (record.page is None or is_page_id(record.page)):
@@ -263,11 +261,6 @@ class ArticleAudit:
         return len(record.signature) == relation.dtype.itemsize and relation.ids(
             np.frombuffer(record.signature, relation.dtype)
         ) == [record.fingerprint]
-
-    def _seen_until_ms(self, record: Record) -> int:
-        if record.seen_ms == NO_TIME:
-            return NO_TIME
-        return self.aging.round_up(record.seen_ms)
 
 
 def _page_seen_ms(page: StoredPage, node: StoredNode | None) -> int:

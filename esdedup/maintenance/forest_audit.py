@@ -67,7 +67,9 @@ class ForestAudit:
         # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.run(read_ordered_since(self._index.name))
-        for trees in _batches(_trees(itertools.chain(first, nodes)), self._audit_batch):
+        by_root = itertools.groupby(itertools.chain(first, nodes), key=lambda node: node.root)
+        every_tree = (Tree(root=root, nodes=list(own)) for root, own in by_root)
+        for trees in _batches(every_tree, self._audit_batch):
             batch = [node for tree in trees for node in tree.nodes]
             yield from map(_unfindable, self._index.run(self._index.nodes.unfindable(batch)))
             live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]
@@ -220,11 +222,6 @@ def _unfindable(node: StoredNode) -> Violation:
 def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:
     """Return whether a node is older than a leaf; a recreated root has the number of its first leaf."""
     return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
-
-
-def _trees(nodes: Iterable[StoredNode]) -> Iterator[Tree]:
-    for root, own in itertools.groupby(nodes, key=lambda node: node.root):
-        yield Tree(root=root, nodes=list(own))
 
 
 def _batches(trees: Iterable[Tree], size: int) -> Iterator[list[Tree]]:

@@ -3,18 +3,13 @@
 Needs the extra ``node``. For trying out, demos and tests; it listens on the loopback interface only.
 """
 
-from esdedup.node.control import DEFAULT_PORT, Cluster, RunningNode, default_data, find, start, stop
-from esdedup.node.distribution import DEFAULT_VERSION, Progress, install
-
-__all__ = [
-    "DEFAULT_PORT",
-    "DEFAULT_VERSION",
-    "Cluster",
-    "Progress",
-    "RunningNode",
-    "default_data",
-    "find",
-    "install",
-    "start",
-    "stop",
-]
+from esdedup.node.control import DEFAULT_PORT as DEFAULT_PORT
+from esdedup.node.control import Cluster as Cluster
+from esdedup.node.control import RunningNode as RunningNode
+from esdedup.node.control import default_data as default_data
+from esdedup.node.control import find as find
+from esdedup.node.control import start as start
+from esdedup.node.control import stop as stop
+from esdedup.node.distribution import DEFAULT_VERSION as DEFAULT_VERSION
+from esdedup.node.distribution import Progress as Progress
+from esdedup.node.distribution import install as install

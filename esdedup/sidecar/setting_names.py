@@ -20,7 +20,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, Secre
 from pydantic.fields import FieldInfo
 from pydantic_settings import NoDecode
 
-from esdedup.elastic.names import check_index_name
 from esdedup.errors import SettingError
 from esdedup.origins import origin_of
 
@@ -196,12 +195,6 @@ def messages(model: type[BaseModel], error: ValidationError, options: Mapping[st
 
 # Shorter ones can be guessed.
 _MIN_TOKEN_LENGTH = 16
-
-
-def checked_index(name: str) -> str:
-    """Return the name of an index."""
-    check_index_name(name)
-    return name
 
 
 def checked_address(address: str | None) -> str | None:

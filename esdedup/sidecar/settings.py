@@ -8,7 +8,6 @@ fields and what stands below each (`setting_names.py`).
 import functools
 import logging
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,10 +18,11 @@ from pydantic import AfterValidator, ByteSize, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSettingsSource
 
+from esdedup.elastic.client import BETWEEN_ADDRESSES
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
-from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
 from esdedup.fields import fields_given
 from esdedup.fingerprint.fingerprinter import WORKERS
@@ -43,7 +43,6 @@ from esdedup.sidecar.setting_names import (
     Naming,
     Origins,
     checked_address,
-    checked_index,
     checked_token,
     messages,
     names_of,
@@ -56,7 +55,6 @@ from esdedup.times import zone_named
 log = logging.getLogger("esdedup")
 
 _MB = 1024 * 1024
-_BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
 _WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash", "zero_bit")
@@ -121,7 +119,7 @@ class Settings(BaseSettings):
     insecure: bool = False
     """Listen beyond this machine without a token."""
 
-    forest: Annotated[str, AfterValidator(checked_index), Naming(heading="Forest")] = DEFAULT_FOREST
+    forest: Annotated[str, AfterValidator(check_index_name), Naming(heading="Forest")] = DEFAULT_FOREST
     """Name of the forest's index."""
     retention_days: float | None = Field(default=None, ge=0.001, le=1_000_000)
     """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
@@ -276,7 +274,7 @@ class Settings(BaseSettings):
         if not isinstance(given.get("url"), str):
             return given
         try:
-            addresses = [urlsplit(each) for each in _BETWEEN_ADDRESSES.split(given["url"].strip())]
+            addresses = [urlsplit(each) for each in BETWEEN_ADDRESSES.split(given["url"].strip())]
         except ValueError:
             addresses = [urlsplit("")]
         if not all(each.scheme.lower() in {"http", "https"} and each.hostname for each in addresses):
@@ -335,7 +333,7 @@ class Settings(BaseSettings):
     @property
     def urls(self) -> tuple[str, ...]:
         """The addresses of Elasticsearch, without credentials."""
-        return tuple(_BETWEEN_ADDRESSES.split(self.url))
+        return tuple(BETWEEN_ADDRESSES.split(self.url))
 
     # Read once: the files might change, and a compiled dictionary is large.
     @functools.cached_property

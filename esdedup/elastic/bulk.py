@@ -193,10 +193,7 @@ class ArticleBulk:
                 pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
 
     def _results(self, articles: list[_Article]) -> list[Result]:
-        """Send a request once; return a result for each article, the same if it was refused as a whole.
-
-        Raises if nothing can be written, or no server answers for a minute.
-        """
+        """Send a request once; return a result for each article, the same if it was refused as a whole."""
         names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
             if self._only_existing and not self._patient.indices.exists(index=names):

@@ -136,8 +136,7 @@ def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
 def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str]]:
     """Return the roots and texts whose articles any edit after a number may have given another story.
 
-    They may have the one of before again: if a text was moved there and back, or after an undoing. Otherwise
-    a story that was merged into another does not come back, so it is enough to look where edits were undone.
+    Merged stories come back only where edits were undone, so only those stages are compared.
     """
     later = edits[number:]
     stages = {number, len(edits)} | {

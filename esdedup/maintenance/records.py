@@ -116,11 +116,9 @@ class Records:
     def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
         """Raise `ForestMismatch` if an index of articles belongs to another forest, as far as a sample shows.
 
-        Compared with a forest that is not theirs, all articles would seem damaged. An index is another
-        forest's if at most the share `most_known` of the sampled articles has its node or root in this one:
-        the same texts may come to both. The sample leaves out what a forest may lack: the nodes of articles
-        that may have expired, and, after it was restored from a snapshot, of articles with later numbers
-        than it has.
+        An index is another forest's if at most the share `most_known` of the sampled articles has its node or
+        root in this one: the same texts may come to both. The sample leaves out articles that may have
+        expired, or have later numbers than a forest that was restored from a snapshot.
         """
         may_refresh = index.refresh_if_allowed()
         if not index.run(index.nodes.count_nodes()):
@@ -196,10 +194,7 @@ class Records:
             return self._client.search(index=self._indices, allow_partial_search_results=False, **parameters)
 
     def _samples(self, *, until_seq: int, since_ms: int) -> dict[str, list[Record]]:
-        """Return some articles of each index with a fingerprint, the latest and the first.
-
-        Only arrivals up to a number, and with at least this `seen`, NO_TIME for all.
-        """
+        """Return the latest and the first articles of each index with a fingerprint, within these bounds."""
         filters: list[Query] = [
             {"exists": {"field": f"{self._fields.dedup}.fingerprint"}},
             {"exists": {"field": self._fields.root}},

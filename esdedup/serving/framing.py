@@ -17,11 +17,7 @@ _VERSIONS = (b" HTTP/1.1", _OLD_VERSION)
 
 
 def framing_fault(begun: bytes) -> str | None:
-    """Return what is wrong with the head of a request; None for nothing.
-
-    Args:
-        begun: What has come of the request, or more than that; what has not come yet is not judged.
-    """
+    """Return what is wrong with the head of a request, as far as it has come; None for nothing."""
     # Blank lines before a request mean nothing.
     begun = begun.lstrip(b"\r\n")
     end = _END.search(begun)

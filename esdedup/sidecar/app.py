@@ -1,9 +1,4 @@
-"""The sidecar with all its parts, made from its settings.
-
-A request meets, in this order: who may send it (`Guard`, `TokenGuard`), how much may be in progress
-(`Limits`), the sidecar's own endpoints, the pages and their API, what writes articles (`BulkRoute`), what
-would write them unread (`UnreadWrites`), and the `Proxy`, which takes all that is left.
-"""
+"""The sidecar with all its parts, made from its settings; ARCHITECTURE.md says how it handles a request."""
 
 import dataclasses
 import logging

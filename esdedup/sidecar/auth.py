@@ -1,8 +1,7 @@
 """Who may send requests, and write where: the token of the sidecar, and rights at Elasticsearch.
 
-The forest is written with the sidecar's own credentials. So before the articles of a caller are assigned,
-Elasticsearch is asked, with the caller's credentials, whether these may write to their index. Its answers
-count for a short time, so that not every request asks.
+The forest is written with the sidecar's own credentials. So before articles are assigned, Elasticsearch is
+asked whether the caller may write to their index; its answers are cached for a short time.
 """
 
 import dataclasses

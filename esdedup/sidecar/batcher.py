@@ -88,11 +88,10 @@ class Batcher:
         limits: BatchLimits,
         metrics: Metrics,
     ) -> None:
-        """Batch articles while `run` is running.
+        """Call `decide` with one batch after the other, while `run` is running.
 
-        `decide` is called with one batch after the other. It returns what was decided for each article, and
-        what waits until that is durable, while the next batch is decided. What either raises is raised for
-        every request that has articles in the batch.
+        It returns the decisions, and an awaitable that ends when they are durable. What either raises is
+        raised for every request that has articles in the batch.
         """
         self._metrics = metrics
         self._decide = decide

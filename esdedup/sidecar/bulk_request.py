@@ -80,10 +80,7 @@ class BulkItem:
         return b"%b\n" % self.header if self.source is None else b"%b\n%b\n" % (self.header, self.source)
 
     def document(self) -> dict[str, Any]:
-        """Parse its document, which is to be looked at, not written again: large numbers lose digits here.
-
-        A lone surrogate becomes a question mark. Raises `ArticleRejected` if it is not a JSON object.
-        """
+        """Parse its document for reading only: large numbers lose digits, lone surrogates become "?"."""
         assert self.source is not None
         try:
             document = orjson.loads(self.source)

@@ -90,12 +90,9 @@ class OwnerThread:
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[Sequence[LocalDecision]]:
-        """Yield what is decided for the articles of a request; at the end, wait until that is durable.
+        """Do as `Batcher.assigning`, if this process owns the forest; raises what `Owner.decide` raises too.
 
-        Raises:
-            Refused: This process does not own the forest; or as for `Batcher.assigning`.
-            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer. Some articles may have
-                been decided: they get the same roots when they are sent again.
+        After an error some articles may have been decided: sent again, they get the same roots.
         """
         self.ownership.require()
         return self._batcher.assigning(articles, caller)

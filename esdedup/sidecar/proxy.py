@@ -67,10 +67,7 @@ class Proxy(BaseRoute):
         body: bytes | AsyncIterator[bytes] | None,
         watch: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """Send a request on with this body, and its answer back; also that Elasticsearch does not answer.
-
-        `watch` is called with each part of the answer's body.
-        """
+        """Send a request on with this body, and the answer back; call `watch` with each part of that."""
         has_begun = False
         try:
             async with self.upstream.send(
@@ -116,10 +113,7 @@ class Caller:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """End what happens inside when the caller leaves, with `ClientDisconnect`.
-
-        Elasticsearch then cancels a search that nobody waits for.
-        """
+        """Raise `ClientDisconnect` inside when the caller leaves, so that Elasticsearch cancels a search."""
         try:
             async with asyncio.timeout(None) as patience:
                 watching = asyncio.create_task(self._watch(patience))

@@ -48,10 +48,7 @@ class ReadingApi(BaseRoute):
     def __init__(
         self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None, time_zone: str
     ) -> None:
-        """Read with the credentials of callers, and a client that has none; not with that of the reader.
-
-        `index` and `time_zone` are taken if a request names none.
-        """
+        """Read with callers' credentials, by a client without any; requests may name index and time zone."""
         self._reader = reader
         self._client = client
         self._index = index

@@ -34,11 +34,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
-    """Take requests until SIGTERM or SIGINT, then answer those that were accepted.
-
-    Raises `SettingError` if a setting cannot be used: nobody can listen there, say. `on_listening` is called
-    with the address, as soon as it can be reached.
-    """
+    """Take requests until SIGTERM or SIGINT; call `on_listening` with the address once it can be reached."""
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
         server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))

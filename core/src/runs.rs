@@ -68,7 +68,25 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
 
 /// Returns the hashes of a text's figures: of those that come several times, another hash for each time.
 pub fn figures(tokens: &[Token]) -> Vec<u64> {
-    let mut found: Vec<u64> = tokens.iter().filter(|token| token.is_number).map(|token| token.hash).collect();
+    each_time(numbers(tokens).collect())
+}
+
+/// Returns the hashes of pairs of figures that follow one another, with one for the first and one for the last.
+pub fn figure_pairs(tokens: &[Token]) -> Vec<u64> {
+    let mut last = 0u64;
+    let pairs = numbers(tokens).chain([0]).map(|next| {
+        let pair = last.wrapping_mul(BASE).wrapping_add(next);
+        last = mixed(next);
+        pair
+    });
+    each_time(pairs.collect())
+}
+
+fn numbers(tokens: &[Token]) -> impl Iterator<Item = u64> {
+    tokens.iter().filter(|token| token.is_number).map(|token| token.hash)
+}
+
+fn each_time(mut found: Vec<u64>) -> Vec<u64> {
     found.sort_unstable();
     let (mut last, mut times) = (0, 0u64);
     for figure in &mut found {
@@ -125,5 +143,6 @@ mod tests {
         assert_eq!(figures(&tokens)[..2], figures(&tokens[..3]));
         assert_eq!(figures(&tokens).iter().collect::<HashSet<_>>().len(), 3);
         assert_eq!(overlap(&tokens, &tokens[..2])[1], (1, 3, 1));
+        assert_eq!(figure_pairs(&tokens).len(), 4);
     }
 }

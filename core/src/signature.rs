@@ -1,5 +1,5 @@
 //! The signature of `verified`: the longest sentence of each half, keys of the wording, and two sketches of the whole
-//! text, in 152 bytes as `esdedup/fingerprint/signature.py` names them.
+//! text, in 160 bytes as `esdedup/fingerprint/signature.py` names them.
 //!
 //! From a sketch of 64 bytes, the resemblance of two texts is estimated. One-permutation MinHash (Li, Owen, Zhang, NIPS
 //! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
@@ -8,13 +8,13 @@
 //! nearly exactly.
 //!
 //! From 8 bytes more, it is estimated how many figures differ: an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014), each
-//! bit of which says whether it was hit by an odd number of figures.
+//! bit of which says whether it was hit by an odd number of figures; and from 8 more, of pairs of figures in their order.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::hashing::{BASE, majority, mixed};
 use crate::parsed::{ParsedSentence, ParsedText};
-use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
+use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figure_pairs, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
 use crate::tokens::{Token, units};
 
@@ -22,7 +22,7 @@ use crate::tokens::{Token, units};
 /// wording, which are odd; a text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
 /// The bytes of a signature.
-pub const SIZE: usize = (REPRESENTATIVES + WORDS + 1) * 8 + 8;
+pub const SIZE: usize = (REPRESENTATIVES + WORDS + 2) * 8 + 8;
 const MINHASH: u64 = 1;
 
 /// What of a profile decides a signature.
@@ -50,12 +50,13 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));
     let units = units(&tokens);
     let figures = figures(&tokens);
-    let odd = figures.iter().fold(0, |bits, figure| bits ^ 1 << (figure >> 58));
+    let odd = [&figures, &figure_pairs(&tokens)]
+        .map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
     let numbers = [units, sketch.runs, figures.len(), 0].map(Count::of);
     let mut signature = [0; SIZE];
     let (first, last) = signature.split_at_mut(SIZE - 8);
-    for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain([odd])) {
+    for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain(odd)) {
         place.copy_from_slice(&word.to_le_bytes());
     }
     for (place, Count(number)) in last.chunks_exact_mut(2).zip(numbers) {

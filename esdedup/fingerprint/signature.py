@@ -25,6 +25,8 @@ SIGNATURE = np.dtype(
         ("sketch", "<u8", (WORDS,)),
         # One bit for each of 64 groups of figures: 1 if an odd number of the text's figures are in it.
         ("figure_sketch", "<u8"),
+        # The same for pairs of figures that follow one another.
+        ("pair_sketch", "<u8"),
         # Its length, where a word or number is 2 units and an East Asian character 1; its runs of tokens; and
         # its figures, counted each time they come. From 32,768 on in steps of 32, as `Count` in the core has
         # it.
@@ -35,7 +37,7 @@ SIGNATURE = np.dtype(
         ("indexed", "<u2"),
     ]
 )
-"""152 bytes, little-endian."""
+"""160 bytes, little-endian."""
 
 MINHASH = np.uint64(1)
 """The lowest bit of a representative: 1 in a minhash, 0 in the simhash of a sentence."""

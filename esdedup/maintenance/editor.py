@@ -85,8 +85,8 @@ _EXAMPLE = {
     "by": "A. Chen",
     "at_ms": 1_788_849_041_000,
     "why": "one fire",
-    "into": "237ac9ed",
-    "stories": ["3f676f5f"],
+    "into": "79c5eb46",
+    "stories": ["ac7378e4"],
     "texts": [],
     "undoes": None,
 }

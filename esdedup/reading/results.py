@@ -20,7 +20,7 @@ EXAMPLE_ARTICLE: dict[str, Any] = {
 _FULL = EXAMPLE_ARTICLE | {
     "text": "The harbour council voted on Monday to …",
     "site": "morningwire.example",
-    "fingerprint": "3f676f5fd990e6630ddc77a8a72eb3c6",
+    "fingerprint": "ac7378e41e452abaec046c1954087e39",
     "bands": ["02bN58", "8ys8AKS"],
     "profile": "verified-5",
     "seq": 456,

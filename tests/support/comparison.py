@@ -24,7 +24,12 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
     # Of the figures that are not shared, each text has half, but for those that it has more.
     more = figures[1] - figures[0]
-    replaced = np.maximum(unshared(one["figure_sketch"], other["figure_sketch"]) - more, 0) / 2
+    replaced, pairs = (
+        np.maximum(unshared(one[name], other[name]) - more, 0) / 2
+        for name in ("figure_sketch", "pair_sketch")
+    )
+    # Another figure is in two other pairs; one pair alone is where something was put in.
+    replaced = np.maximum(replaced, np.where(pairs > 1, pairs / 2, 0))
     replaceable = np.maximum(shorter / rules.units_a_figure, figures[0] * rules.figure_share + 0.5)
     smaller, larger = np.maximum(runs, 1)
     # With J = shared / (all - shared), shared is J * all / (1 + J).

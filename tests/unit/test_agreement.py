@@ -168,8 +168,8 @@ def test_forms_of_others_differ_and_corrected_ones_agree(language: str) -> None:
 
 
 signatures = st.builds(
-    lambda codes, units, runs, figures, odd: np.array(
-        [((0,) * 9, codes, odd, units, runs, figures, 0)], SIGNATURE
+    lambda codes, units, runs, figures, odd, pairs: np.array(
+        [((0,) * 9, codes, odd, pairs, units, runs, figures, 0)], SIGNATURE
     ),
     st.lists(
         st.sampled_from([0, 1, 0x5555_5555_5555_5555, 2**64 - 1, 0xF0F0]), min_size=WORDS, max_size=WORDS
@@ -177,12 +177,12 @@ signatures = st.builds(
     st.sampled_from([0, 1, 39, 60, 139, 300, 65_535]),
     st.integers(0, 65_535),
     st.sampled_from([0, 1, 13, 500, 65_535]),
-    st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda bits: (1 << bits) - 1),
+    *[st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda bits: (1 << bits) - 1)] * 2,
 )
 
 
 def damaged(runs: int) -> np.ndarray:
-    return np.array([((0,) * 9, (0,) * WORDS, 0, 0, runs, 0, 0)], SIGNATURE)
+    return np.array([((0,) * 9, (0,) * WORDS, 0, 0, 0, runs, 0, 0)], SIGNATURE)
 
 
 # No text has numbers from 32,768 to 33,791: they stand for smaller ones than those before them.
@@ -255,6 +255,14 @@ def bulletin(count: int, figures: list[str], seed: int) -> list[str]:
 def test_the_next_issue_of_a_template_stays_apart(seed: int) -> None:
     """By its figures, however few of its words they are."""
     ours, theirs = (bulletin(120, numbers(4, issue), seed) for issue in (100, 200))
+    assert (roots([ours, theirs]), rule(ours, theirs)) == ([0, 1], Rule.OTHER_FIGURES)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bulletin_with_the_values_of_the_next_day_stays_apart(seed: int) -> None:
+    """Each value of today stands where that of yesterday did; all but one are in both texts."""
+    values = numbers(7, 100)
+    ours, theirs = bulletin(91, values, seed), bulletin(91, values[1:] + numbers(1, 200), seed)
     assert (roots([ours, theirs]), rule(ours, theirs)) == ([0, 1], Rule.OTHER_FIGURES)
 
 

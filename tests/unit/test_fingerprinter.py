@@ -51,8 +51,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "89b1787f9ea7d815b981ccc03e36d15d"),
-        ("verified", EN, "f9b346e9b68baaa9d7918172226cf8f4"),
+        ("verified", ZH, "4f1f3124921c3d84587aa02a9ee165c2"),
+        ("verified", EN, "4b086fb8dd045560da7ffd678217ce2d"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -121,7 +121,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "9fc0e9bd795a3642373f247a5ab3e63b"
+    assert mmh3.hash_bytes(sketched).hex() == "00e91e5a790249f9b27974e46be14d7a"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

@@ -280,6 +280,7 @@ def signatures(draw: st.DrawFn) -> bytes:
     made["runs"] = draw(st.sampled_from([100, 150, 300]))
     made["figures"] = draw(st.sampled_from([0, 20]))
     made["figure_sketch"] = draw(st.sampled_from([0, 1, 2**40 - 1]))
+    made["pair_sketch"] = draw(st.sampled_from([0, 2**40 - 1]))
     # Saturated keys are not indexed; a node may be indexed under nothing.
     indexed = draw(st.lists(st.booleans(), min_size=REPRESENTATIVES, max_size=REPRESENTATIVES))
     chosen = are_distinct(made["representatives"]) & np.array(indexed)

@@ -43,6 +43,7 @@ pub struct Text {
     pub representatives: [u64; REPRESENTATIVES],
     pub sketch: [u64; WORDS],
     pub figure_sketch: u64,
+    pub pair_sketch: u64,
     pub units: Count,
     pub runs: Count,
     pub figures: Count,
@@ -141,8 +142,14 @@ impl Agreement {
         let shorter = units.0;
         let excess = (1.0 - self.resemblance) * self.short_excess;
         let needed = self.resemblance + excess * f64::min(self.short_units / shorter.max(1.0), 1.0);
-        let unshared = UNSHARED[(one.figure_sketch ^ other.figure_sketch).count_ones() as usize];
-        let replaced = f64::max(unshared - (figures.1 - figures.0), 0.0) / 2.0;
+        let missing = |one: u64, other: u64| {
+            let unshared = UNSHARED[(one ^ other).count_ones() as usize];
+            f64::max(unshared - (figures.1 - figures.0), 0.0) / 2.0
+        };
+        let pairs = missing(one.pair_sketch, other.pair_sketch);
+        // Another figure is in two other pairs; one pair alone is where something was put in.
+        let moved = if pairs > 1.0 { pairs / 2.0 } else { 0.0 };
+        let replaced = f64::max(missing(one.figure_sketch, other.figure_sketch), moved);
         let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
         // With J = shared / (all - shared), shared is J * all / (1 + J).
         let shared = resemblance * (smaller + larger) / (1.0 + resemblance);
@@ -213,8 +220,8 @@ impl Relation for ByAgreement {
     fn are_equal(one: &Text, other: &Text) -> bool {
         one.representatives == other.representatives
             && one.sketch == other.sketch
-            && (one.figure_sketch, one.units, one.runs, one.figures)
-                == (other.figure_sketch, other.units, other.runs, other.figures)
+            && (one.figure_sketch, one.pair_sketch) == (other.figure_sketch, other.pair_sketch)
+            && (one.units, one.runs, one.figures) == (other.units, other.runs, other.figures)
     }
 
     fn representatives(text: &Text) -> &[u64] {

@@ -73,11 +73,7 @@ class Adoption(InPlace):
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
-        """Cluster the latest articles in memory, 1,000 at most.
-
-        Returns:
-            How many there were, and how many of them would be in the cluster of an earlier one.
-        """
+        """Cluster the latest 1,000 articles in memory; return how many there were, and how many repeat."""
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
         with translated(f"read the latest articles of {self._index!r}", index=self._index):
             answer = patient(self._client).search(

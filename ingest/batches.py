@@ -179,10 +179,7 @@ async def async_batches(
     size_of: Callable[[_Item], int],
     flush_interval_s: float | None = None,
 ) -> AsyncGenerator[list[_Item], None]:
-    """Yield the items in lists, in order; parameters are those of `batches`.
-
-    With `flush_interval_s`, `items` is read by a task of its own, one batch ahead at most.
-    """
+    """Do the same as `batches` in the event loop; with `flush_interval_s`, `items` is read by a task."""
     filling = Filling[_Item](most=most, size_of=size_of)
     if flush_interval_s is None:
         async for item in _awaited(items):

@@ -202,10 +202,7 @@ def log_rejected(rejected: ArticleRejected) -> None:
 
 
 def check_again(check: Callable[[str], object], index: str) -> None:
-    """Raise `IndexNotReady` if an index was deleted, changed or closed while articles are written to it.
-
-    A bulk request brings one that was deleted back without the fields. `check` raises then.
-    """
+    """Raise `IndexNotReady` if an index was deleted or closed: a bulk request remakes it without fields."""
     try:
         check(index)
     except IndexNotReady as error:

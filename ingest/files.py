@@ -137,10 +137,7 @@ def _contains(keys: "array.array[int]", key: int) -> bool:
 def check_fields(
     records: Iterator[Record | ArticleRejected], fields: Fields, *, id_field: str
 ) -> Iterator[Record | ArticleRejected]:
-    """Yield what is given, after a look at the first articles; rejections do not wait for it.
-
-    Raises `FieldsNotFound` if none of them has a text, or none has an id.
-    """
+    """Yield the records; raise `FieldsNotFound` if none of the first has a text, or none has an id."""
     head: list[Record] = []
     size_bytes = 0
     missing = {"text": fields.text, _ID: id_field}

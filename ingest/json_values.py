@@ -79,10 +79,7 @@ def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
 
 
 def _levels(value: object) -> Iterator[list[object]]:
-    """Yield the value, then what it contains, then what these contain, and so on.
-
-    Not recursive: no depth of a value exhausts the stack.
-    """
+    """Yield the value, then what it contains, and so on; not recursive, since a value may be very deep."""
     level = [value]
     while level:
         yield level

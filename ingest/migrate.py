@@ -112,8 +112,7 @@ class Migration(InPlace):
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # An article that is being enriched, as it was read; and what another's present
-        # object has that differs from its new one, even after that was made anew.
+        # An article that is being enriched, as it was read; and present values that its new object lacks.
         self._read: dict[Place, dict[str, Any]] = {}
         self._differing: dict[Place, list[Any]] = {}
 
@@ -194,10 +193,7 @@ class Migration(InPlace):
     def _pass(
         self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
-        """Enrich what has no root of the other forest, and again what has changed since; return how many.
-
-        What has changed is looked for among the articles that came after a number; None: among all.
-        """
+        """Enrich what lacks a root of the other forest or has changed since (None: ever); return how many."""
         read = self._counts["read"]
         self._prepare()
         execute(patient(self._client), refresh(self._index))

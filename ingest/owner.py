@@ -180,18 +180,12 @@ class Owner(Closing):
             store.writer.lease.renew(at_once=at_once)
 
     def follow(self) -> bool:
-        """Read some of what another process writes, to take the forest sooner; return whether there is more.
-
-        Raises no error of Elasticsearch.
-        """
+        """Read some of what another process writes; return whether there is more. Raises no `ServerError`."""
         with self._locked():
             return False if self.is_open else self._following.follow()
 
     def decide(self, articles: Sequence[ArticleAction]) -> BatchDecision:
-        """Decide articles in the order of their arrival, and begin to write that.
-
-        The next batch may be decided meanwhile. Errors are those of `open`.
-        """
+        """Decide articles in order, and begin to write that; another batch may follow. Raises as `open`."""
         with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
                 # First: if the server is away, nothing has been decided yet.
@@ -214,10 +208,7 @@ class Owner(Closing):
         return assigned
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return what would be decided for a text that came now, and change nothing.
-
-        None if this process does not own the forest, or meets an error.
-        """
+        """Return what would be decided for a text that came now; None if not the owner, or after an error."""
         with self._locked():
             store = self._store
             if store is None or not self.is_open:
@@ -326,10 +317,7 @@ class Owner(Closing):
 
 
 class ExpirySchedule:
-    """Begins a deletion of expired nodes every `every_s` seconds, and goes on with it a step at a time.
-
-    `begin` returns a deletion, which goes on with each value that is taken.
-    """
+    """Begins a deletion of expired nodes (`begin`) every `every_s` seconds, and does it in steps."""
 
     def __init__(
         self, begin: Callable[[], Iterator[Expired]], *, every_s: float, first_after_s: float = 0.0

@@ -88,10 +88,7 @@ class SidecarConnection:
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
     def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
-        """Return what a sidecar answers to a request that may be repeated.
-
-        Raises `SidecarUnavailable` if none takes it in time, and `SidecarError` if one refuses it.
-        """
+        """Return a sidecar's answer to a request that may be repeated; raises `SidecarError`."""
         patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
         end_s = time.monotonic() + self._patience_s
         try:

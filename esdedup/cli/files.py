@@ -25,10 +25,7 @@ _ONE_A_FILE = (
 
 
 def read_text(path: Path, fields: Fields) -> RawPage:
-    """Read a text from a file, or from an article in it, with the article's site.
-
-    Raises `ArticleRejected` or, if the file cannot be read or has several articles, `SettingError`.
-    """
+    """Read a text, or the article in a file, with its site; raises `ArticleRejected` or `SettingError`."""
     name, text = name_of(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
@@ -72,10 +69,7 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 
 @contextlib.contextmanager
 def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open the output, by default standard output; a file appears under its name only when it is complete.
-
-    Raises `SettingError` if it cannot be written to, or is one of the inputs.
-    """
+    """Open the output, by default standard output; a file gets its name when it is complete."""
     if path is None:
         yield sys.stdout
         return

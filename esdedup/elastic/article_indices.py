@@ -118,10 +118,7 @@ class Articles:
         return False
 
     def setup_template(self, name: str, *, forest: str | None = None, is_editorial: bool = False) -> None:
-        """Add to an index template, or else a component template, what `setup` adds to an index.
-
-        All else in it stays. Errors are those of `Dedup.setup_template`.
-        """
+        """Add to an index template, or else a component template, what `setup` adds to an index."""
         check_index_name(name)
         if forest is not None:
             check_index_name(forest)
@@ -172,10 +169,7 @@ class Articles:
             ) from error
 
     def check(self, index: str) -> WritableIndex:
-        """Make sure that articles written to `index` get the right mapping.
-
-        If the index does not exist yet, the templates that will apply to it are checked.
-        """
+        """Make sure that articles get the right mapping in an index, or in one that its templates make."""
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
@@ -191,11 +185,7 @@ class Articles:
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:
-        """Return what is known of an index that exists or has templates; None if it was not set up.
-
-        That is an index without a mapping of the dedup object, whose documents are none of our articles.
-        One that was set up must pass `check`.
-        """
+        """Return an index that exists or has templates, None if it was not set up; raises as `check`."""
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)

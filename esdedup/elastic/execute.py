@@ -127,10 +127,7 @@ def _key(request: Recall | Keep) -> str:
 
 
 def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache) -> Requests[_Result]:
-    """Execute an operation that reads; once more if cached mappings may be why a request was refused.
-
-    An index may have come into an alias since, or have been deleted.
-    """
+    """Read; once more if the cached mappings may be why it failed: an alias or index has changed since."""
     try:
         return (yield from operation())
     except ServerError as error:

@@ -40,8 +40,7 @@ class Limits:
     max_clauses: int = 100
     # Documents in one bulk request.
     bulk_documents: int = 5_000
-    # Documents that a store writes before it refreshes the index: it need not keep them in memory then, and
-    # statistics are not far behind.
+    # Documents that a store writes, and keeps in memory, before it refreshes the index.
     recent_nodes: int = 20_000
     # A key is frequent only if more nodes than this have it.
     frequent_nodes: int = 1_000

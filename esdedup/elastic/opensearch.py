@@ -12,8 +12,7 @@ _PRODUCT = "x-elastic-product"
 # Of requests in a form that OpenSearch does not take.
 _NOT_TAKEN = frozenset({400, 404, 405, 406, 415})
 _MEDIA_TYPE = re.compile(r"application/vnd\.elasticsearch\+([\w-]+)(?:;\s*compatible-with=\d+)?")
-# It returns all of an index, whatever is asked for; and together with a part of an answer it leaves out all
-# empty lists.
+# It ignores `features`, and with an excluding `filter_path` drops all empty lists.
 _DROPPED = re.compile(r"features=|filter_path=(-|%2D)")
 
 

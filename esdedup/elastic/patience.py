@@ -89,10 +89,7 @@ class _PatientTransport:
 
 
 def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elasticsearch:
-    """Return a client of the same servers that retries requests while these are unavailable.
-
-    A request may be executed twice, so use it only for requests that can be repeated.
-    """
+    """Return a client that retries requests while its servers are unavailable; each may be executed twice."""
     if isinstance(client.transport, _PatientTransport):
         return client
     answer_s = min(patience_s, _ANSWER_S)

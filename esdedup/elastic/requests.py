@@ -168,10 +168,7 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
 def answered(
     operation: Requests[_Result], answer: Callable[[Request], Generator[_Sent, Any, Any]]
 ) -> Generator[_Sent, Any, _Result]:
-    """Run an operation whose requests are answered by a generator for each; return the result.
-
-    What fails there is raised in the operation, where it made the request.
-    """
+    """Run an operation whose requests a generator answers, and whose errors it gets; return the result."""
     step: Callable[[], Request] = functools.partial(next, operation)
     while True:
         try:
@@ -187,11 +184,7 @@ def answered(
 
 
 def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Requests[tuple[_Result, list[Any]]]:
-    """Run an operation that searches an index, and send further searches with its first one.
-
-    Returns:
-        The result of the operation, and the answers to the further searches.
-    """
+    """Run an operation, sending further searches with its first one; return its result and their answers."""
     answers: list[Any] | None = None
 
     def answer(request: Request) -> Requests[Any]:

@@ -113,10 +113,7 @@ class EditHistory(Result, frozen=True):
 
 
 def make_edit(desk: ForestScope, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
-    """Keep what an editor says in the forest, and give the articles of an index their stories.
-
-    Errors are those of `Editor.edit`.
-    """
+    """Keep what an editor says in the forest, and give articles their stories; see `Editor.edit`."""
     if not by.strip() or len(by) > _LONGEST_NAME or by.encode(errors="ignore").decode() != by:
         raise SettingError(f"the editor's name must be 1 to {_LONGEST_NAME} characters in UTF-8: {by!r:.50}")
     forest, ready = yield from _ready(desk, index)

@@ -116,8 +116,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     most_plausible_leaves: int
     implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
-    # Of nodes that are searched for: the fullest keys of random ones, counted exactly; and the mean number of
-    # nodes of a key.
+    # With the lookup `search`: the fullest keys of random nodes, and the mean number of nodes of a key.
     fullest_keys: tuple[Key, ...]
     nodes_a_key: float
     # Representatives that random nodes of many trees share, such as a template's. They fill keys.

@@ -18,10 +18,7 @@ class Background(pydantic.BaseModel, frozen=True):
     started_at: float
 
     def find(self, arguments: Sequence[str]) -> psutil.Process | None:
-        """Return the process if it still runs, with these consecutive arguments in its command.
-
-        A file can give the number and start of another process, but not change its command.
-        """
+        """Return the process if it still runs with these consecutive arguments, which no file can change."""
         try:
             process = psutil.Process(self.pid)
             is_same = abs(process.create_time() - self.started_at) < _SAME_START_S

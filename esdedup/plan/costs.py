@@ -93,10 +93,7 @@ class ServerCosts(_Model, frozen=True):
 
 
 def costs_key(profile: Profile) -> str:
-    """Return what names a profile's costs: other words or keywords take other times.
-
-    Whether boilerplate is kept does not matter, since both are measured, nor does the most length of a text.
-    """
+    """Return what names a profile's costs: its words and keywords matter, boilerplate and lengths do not."""
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
         profile, keep_boilerplate=standard.keep_boilerplate, max_text_length=standard.max_text_length

@@ -223,11 +223,7 @@ class Plan:
 
 
 def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> Plan:
-    """Plan for a workload, with the costs of its profile, and what learned boilerplate takes at most.
-
-    Raises `SettingError` if an owner may have less memory than it takes without a node, or if there would be
-    more forests than anybody can run.
-    """
+    """Plan for a workload; raises `SettingError` for too little memory, or more forests than can be run."""
     one = Plan(workload=workload, profile=profile, costs=costs, learned=learned)
     memory = one.memory_each
     empty_bytes = memory.process + memory.learned + costs.opening_bytes

@@ -26,8 +26,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise SettingError(
             f"cannot listen on {host} port {port}: {error.strerror}; --port 0 takes a free one"
         ) from error
-    # Its connections inherit it. Without it the body of an answer, which is sent after the head, waits until
-    # the head is acknowledged: up to 40 ms. (asyncio sets it only where the socket names its protocol.)
+    # Without it a body waits up to 40 ms for the head's acknowledgement; asyncio does not set it here.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
@@ -54,12 +53,10 @@ class BoundedConnection(H11Protocol):
     probes: ClassVar[tuple[bytes, ...]] = ()
     # The connections beyond the number, the first ones first.
     spare: ClassVar[deque["BoundedConnection"]] = deque()
-    # From the connection until its first request has arrived whole; if its head has a bound of its own, from
-    # when that has arrived.
+    # Until the first request has arrived whole: from the connection, or after the head if that has a bound.
     max_request_s: ClassVar[float]
     max_head_s: ClassVar[float | None] = None
-    # From then until it is answered. The application ends late answers itself and says so; this is for
-    # answers that nobody reads.
+    # From then until it is answered: for answers that nobody reads, as the application ends late ones.
     max_answer_s: ClassVar[float]
     # From an answer until the next request, or its head, has arrived.
     max_idle_s: ClassVar[float]

@@ -92,11 +92,7 @@ def _credentials(headers: Headers) -> list[Header]:
 
 
 class CallerRefused(Refused):
-    """Elasticsearch does not know the caller.
-
-    Attributes:
-        answer: What it said, for the caller.
-    """
+    """Elasticsearch does not know the caller; `answer` is what it said."""
 
     def __init__(self, answer: WholeAnswer) -> None:
         said = f"Elasticsearch refuses the caller with status {answer.status}"
@@ -123,9 +119,7 @@ class Rights:
     async def may_write(self, headers: Headers, indices: Collection[str]) -> Mapping[str, bool]:
         """Return to which indices the caller of a request with these headers may write.
 
-        Raises:
-            CallerRefused: Elasticsearch does not know the caller.
-            ServerUnavailable: It does not say.
+        Raises `CallerRefused` if Elasticsearch does not know them, `ServerUnavailable` if it does not say.
         """
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:

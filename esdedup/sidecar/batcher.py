@@ -24,8 +24,7 @@ class BatchLimits:
     batch_articles: int = 1_000
     # Of a batch, in characters; its last article may exceed it.
     batch_characters: int = 8_000_000
-    # Of all requests that wait or are being decided. The first request of a caller may exceed it, and callers
-    # who have less than their share are not refused.
+    # Of all requests in progress. A caller's first request, and callers below their share, may exceed it.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
 
@@ -70,8 +69,7 @@ class _Waiting:
 
 # How many articles of a request are taken before it is the turn of another one.
 _TURN = 100
-# Those who are refused come again after a second for each of so many articles that wait, or up to twice as
-# long, so that they do not all come at once.
+# Retry-After is a second for each of so many waiting articles, up to doubled at random.
 _ARTICLES_A_SECOND = 5_000
 
 # Requests, each with some of its articles, in their order.
@@ -110,10 +108,9 @@ class Batcher:
     async def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> AsyncIterator[Sequence[LocalDecision]]:
-        """Yield what is decided for each article of a request; at the end, wait until that is durable.
+        """Yield the decisions for the articles of a request; at the end, wait until they are durable.
 
-        Raises:
-            Refused: Too much waits already, and of this caller more than their share; or `close` was called.
+        Raises `Refused` if the queue is full and this caller has more than a share in it, or after `close`.
         """
         if not articles:
             yield ()

@@ -23,10 +23,7 @@ _UNSAID = frozenset(("", "text/plain"))
 
 
 def json_content_type(content_type: str | None, *, usual: str) -> str:
-    """Return the header `Content-Type` for Elasticsearch; the usual one for JSON that does not say so.
-
-    Raises `RequestRefused` for something else, such as CBOR, whose articles cannot be read.
-    """
+    """Return the header `Content-Type` for Elasticsearch, by default `usual`; raises for other than JSON."""
     given = content_type or ""
     media_type = given.partition(";")[0].strip().lower()
     if media_type in _UNSAID:
@@ -59,12 +56,7 @@ _MOST_MEMBERS = 10_000
 
 
 async def unpacked(body: bytes, *, scope: Scope, most_bytes: int) -> bytes:
-    """Return the body of a request, which may be packed as its header `Content-Encoding` says.
-
-    Raises:
-        RequestRefused: It is packed otherwise, damaged, or too large.
-        EsdedupError: As what counts it in the scope raises.
-    """
+    """Return the body of a request, unpacked by its `Content-Encoding`; raises `RequestRefused`."""
     # Of several encodings, no two servers make the same.
     encoding = ", ".join(Headers(scope=scope).getlist("content-encoding")).strip().lower()
     if encoding in {"", "identity"}:
@@ -94,10 +86,7 @@ def _inflated(packed: bytes, most_bytes: int) -> bytes:
 
 
 def _unzipped(packed: bytes, most_bytes: int) -> bytes:
-    """Return what is in gzip, of which several may follow each other, as where files were joined.
-
-    What follows the last one and is no gzip counts for nothing, as it does to Elasticsearch.
-    """
+    """Return what is in gzip, perhaps in several parts; ignores other data after them."""
     parts: list[bytes] = []
     at, left_bytes = 0, most_bytes
     for _ in range(_MOST_MEMBERS):

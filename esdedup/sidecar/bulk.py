@@ -202,11 +202,7 @@ def refused_item(item: BulkItem, reason: str, *, status: int = 400) -> dict[str,
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Return the answer to all items of a request; raises `ServerError` if the given one does not fit.
-
-    That is what Elasticsearch answered, with status 200, for the items that were sent. `refused` has the
-    answers for the others, by their places in the request, from 0.
-    """
+    """Merge an answer with the refused items, by their places; raises `ServerError` if it does not fit."""
     try:
         values: dict[str, Any] = json.loads(answer)
         answered = values.pop("items")

@@ -60,8 +60,7 @@ class BulkItem:
     operation: str
     # Where it writes, by the action line or else by the path; None if neither says.
     index: str | None
-    # The parameters of the action line; none is null, and the index, the id, the routing and the pipeline are
-    # strings.
+    # The parameters of the action line without nulls; `_TEXTS` are strings.
     meta: dict[str, Any]
     # The action line as it came, without the line break; empty for a single document.
     header: bytes
@@ -335,11 +334,7 @@ def parts_of(raw_path: bytes) -> list[bytes]:
 
 
 def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
-    """Return a request for one document as an item of a bulk request.
-
-    Its document is `source_with`; its other parameters stay in the query, which `routed` changes. Raises
-    `RequestRefused` if there is no document.
-    """
+    """Return a request for one document as an item of a bulk request; raises `RequestRefused`."""
     if not body and path.operation == "update":
         reason = "Validation Failed: 1: script or doc is missing;"
         raise RequestRefused(400, "action_request_validation_exception", reason)

@@ -170,11 +170,7 @@ def enrich_routes(
     profile: str,
     max_body_bytes: int,
 ) -> APIRouter:
-    """Return the routes.
-
-    `learn` lets the forest learn from pages, `fields` are their names where no index is named, `profile` is
-    the label of the forest's profile, and `max_body_bytes` of a body that is unpacked.
-    """
+    """Return the routes; `fields` are used where no index is named, and a body is measured unpacked."""
     router = APIRouter(prefix="/v1", tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
 

@@ -65,12 +65,7 @@ class Indices:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def find(self, names: Iterable[str]) -> dict[str, Target]:
-        """Return what is known of each index.
-
-        Raises:
-            Refused: There are too many.
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
+        """Return what is known of each index; raises `Refused` for too many, and `ServerError`."""
         wanted = list(dict.fromkeys(names))
         if len(wanted) > _MOST_ASKED:
             reason = f"a request may name {_MOST_ASKED:,} indices, not {len(wanted):,}: send smaller ones"

@@ -84,10 +84,7 @@ _ASK_S = 2.0
 def health_routes(
     forest: str, ownership: Callable[[], Ownership], *, ask: Callable[[], Awaitable[object]], metrics: Metrics
 ) -> APIRouter:
-    """Return the routes that say whether a sidecar lives and can take articles, and that of its metrics.
-
-    `ask` asks Elasticsearch something small, and raises an `EsdedupError` if it does not answer.
-    """
+    """Return the routes for health and metrics; `ask` sends Elasticsearch a small request."""
     router = APIRouter(tags=["health"])
 
     @router.get(HEALTH)

@@ -32,8 +32,7 @@ _FIRST_LOOK_S = 2.0
 _COUNT_EVERY_S = 60.0
 # For the answer of the owner to a look-up, before articles give it.
 _LOOK_UP_S = 5.0
-# For what was taken, and for the release of the lease, which else runs out by itself. Callers have been
-# answered by then, or given up, and without Elasticsearch the thread could wait for minutes.
+# For what was taken, and to release the lease, which otherwise expires: Elasticsearch may not answer.
 _END_S = 5.0
 
 _Result = TypeVar("_Result")

@@ -27,8 +27,7 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# An answer of unknown length is held whole for a caller that speaks HTTP/1.0, in which an answer that breaks
-# off looks like a whole one. Larger ones are for callers that speak HTTP/1.1.
+# Of an answer of unknown length to HTTP/1.0, where one that breaks off would look whole.
 _MAX_HELD_BYTES = 100 << 20
 
 

@@ -205,8 +205,7 @@ class Settings(BaseSettings):
     """Of all requests in progress together; beyond, requests get 429."""
     max_requests: int = Field(default=128, ge=1, le=100_000)
     """Requests in progress; further ones get 429."""
-    # With as many requests, and the connections to Elasticsearch that these need, below the 1,024 files that
-    # a process may usually open.
+    # With the connections to Elasticsearch, below the usual limit of 1,024 open files.
     max_connections: int = Field(default=500, ge=1, le=100_000)
     """Connections of feeders; further ones are closed."""
     header_timeout_s: float = Field(default=20.0, ge=0.1, le=600)
@@ -355,11 +354,7 @@ class Settings(BaseSettings):
 
 
 def load(options: Mapping[str, Any]) -> Settings:
-    """Return the settings from options by their names, the environment, and the file that these name.
-
-    Raises `SettingError` if a value is out of its range, settings contradict each other, there is none of a
-    name, or a file cannot be read.
-    """
+    """Return the settings from options, the environment and the file; raises `SettingError`."""
     refuse_unknown_variables(Settings)
     try:
         settings = Settings(**options)

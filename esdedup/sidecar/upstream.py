@@ -117,9 +117,7 @@ _IDLE_S = 15.0
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
 
 
-# What Elasticsearch answers to headers that are too long for it, to a body that is, and to an expectation.
-# Then it reads nothing more from the connection, or closes it without a word: the next request, of whomever,
-# would wait for its whole time, or fail.
+# After these Elasticsearch may stop reading from the connection, so that the next request on it would fail.
 _LAST_ANSWERS = frozenset(
     (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.EXPECTATION_FAILED)
 )

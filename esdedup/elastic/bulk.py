@@ -232,13 +232,10 @@ class ArticleBulk:
 
 def _is_about_article(result: Result) -> bool:
     """Return whether a result says nothing about other articles."""
-    is_hopeless = result["status"] in _HOPELESS_STATUSES and not _is_gone(result)
-    return not (is_blocked(result) or is_closed(result) or is_hopeless)
-
-
-def _is_gone(result: Result) -> bool:
     error = result.get("error")
-    return isinstance(error, dict) and error.get("type") == "document_missing_exception"
+    is_gone = isinstance(error, dict) and error.get("type") == "document_missing_exception"
+    is_hopeless = result["status"] in _HOPELESS_STATUSES and not is_gone
+    return not (is_blocked(result) or is_closed(result) or is_hopeless)
 
 
 def _may_be_divided(result: Result) -> bool:

@@ -1,7 +1,6 @@
 """The statistics of a forest, and what it keeps of one text: its node."""
 
 import collections
-from collections.abc import Mapping
 
 import pydantic
 
@@ -196,6 +195,7 @@ def stats(
         return next(iter(shared_representatives.find(leaves, most=1, by_tree=False)), None)
 
     size_bytes, old_nodes = index.size_bytes(), counts.nodes - counts.new
+    made, last_needed = counts.made_by_day, counts.seen_by_day
     return Stats(
         profile=index.meta.profile,
         nodes=counts.nodes,
@@ -219,17 +219,13 @@ def stats(
         fullest_keys=fullest_keys,
         nodes_a_key=nodes_a_key,
         shared_by_trees=tuple(shared for shared in shared_by_trees if shared.trees >= _MANY_TREES),
-        days=_days(counts.made_by_day, counts.seen_by_day),
+        days=tuple(
+            Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
+            for day in sorted(made.keys() | last_needed.keys())[-_DAYS_SHOWN:]
+        ),
         growth_7_days=round(counts.new / old_nodes, 4) if old_nodes > 0 else None,
         not_enriched=not_enriched,
         learned=learned_stats(index),
-    )
-
-
-def _days(made: Mapping[int, int], last_needed: Mapping[int, int]) -> tuple[Day, ...]:
-    return tuple(
-        Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
-        for day in sorted(made.keys() | last_needed.keys())[-_DAYS_SHOWN:]
     )
 
 

@@ -219,11 +219,6 @@ class Enrichment:
         self.metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
         return outcomes
 
-    def _warn(self, name: str) -> None:
-        if name not in self._told and len(self._told) < _MOST_KNOWN:
-            self._told.add(name)
-            log.warning("articles in %r get no roots: it was not set up (esdedup setup)", name)
-
     async def _targets(
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
@@ -239,8 +234,11 @@ class Enrichment:
             if each is None:
                 if is_required or self.unknown_index == "refuse":
                     targets[name] = Rejection(f"the index {name!r} was not set up for articles", 409)
-                elif self.unknown_index == "warn":
-                    self._warn(name)
+                elif (
+                    self.unknown_index == "warn" and name not in self._told and len(self._told) < _MOST_KNOWN
+                ):
+                    self._told.add(name)
+                    log.warning("articles in %r get no roots: it was not set up (esdedup setup)", name)
             elif not allowed[name]:
                 targets[name] = Rejection(f"the caller may not write to the index [{name}]", 403)
             elif isinstance(each, IndexNotReady):

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Self, TypeVar
 
-from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady
 from esdedup.forest import Assignment
@@ -199,9 +198,13 @@ class OwnerThread:
             self._note(error)
             # A standby, which will load less.
             return isinstance(error, ForestBusy) and self._owner.follow()
-        if expired is not None:
-            self._note_expired(expired)
-        return expired is not None
+        if expired is None:
+            return False
+        number = expired.leaves + expired.roots
+        # Another deletion begins at 0.
+        self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
+        self._expired = number
+        return True
 
     def _release(self) -> None:
         self._set(Ownership())
@@ -240,9 +243,3 @@ class OwnerThread:
         self._metrics.pages.set(contents.pages)
         self._metrics.memory.set(contents.memory_bytes)
         self._metrics.passages.set(contents.passages)
-
-    def _note_expired(self, expired: Expired) -> None:
-        number = expired.leaves + expired.roots
-        # Another deletion begins at 0.
-        self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
-        self._expired = number

@@ -98,8 +98,8 @@ class AsyncDedup:
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield bulk actions with the dedup object added to their articles, as `Dedup.enrich` does.
 
-        Raises when the first action is awaited. `actions` is iterated, and callbacks are called, in the loop.
-        The result is what ``elasticsearch.helpers.async_bulk`` takes.
+        Raises when the first action is awaited. `actions` is iterated, and callbacks are called, in the loop;
+        with `flush_interval_s`, by a task. The result is what ``elasticsearch.helpers.async_bulk`` takes.
         """
         check_flush_interval(flush_interval_s)
         enricher = self._dedup._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)

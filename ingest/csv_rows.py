@@ -16,10 +16,9 @@ _MOST_LINES = 100_000
 
 
 def header(line: bytes) -> tuple[list[str], str] | None:
-    """Return the fields that a first line names, and their delimiter; None if it is not a header of CSV.
+    """Return the fields that a first line names, and their delimiter; None if it is no header of CSV.
 
-    A column without a name, such as the row numbers that some programs put first, has the name "". A name
-    that comes again gets a number.
+    Columns without a name have the name ""; a name that comes again gets a number.
     """
     if len(line) > _LONGEST_HEADER_BYTES:
         return None

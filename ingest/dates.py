@@ -46,8 +46,7 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
 def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> int | None:
     """Return when an article counts as published, milliseconds since 1970; None if nothing is known.
 
-    A date that can be right is not believed if it lies more than a day after the arrival, or, except in a
-    backfill, more than ten years before it. `arrived_ms` is the forest's time then; NO_TIME if it has none.
+    That is its date, unless it is a day after `arrived_ms` or, except in a backfill, ten years before.
     """
     arrival = None if arrived_ms == NO_TIME else arrived_ms
     if dated_ms is None or arrival is None:

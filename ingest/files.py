@@ -54,10 +54,9 @@ def read_articles(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ReadArticle]:
-    """Yield the articles of files in order, and a rejection for each that cannot be read; see `read_records`.
+    """Yield the articles of files in order, and a rejection for each that cannot be read or repeats an id.
 
-    A repeated id is rejected, because one of its two articles would overwrite the other; some millions of
-    ids are remembered for this, see `SeenIds`. Raises as `check_fields`.
+    Some millions of ids are remembered, see `SeenIds`. Raises as `check_fields`.
     """
     fields = fields or Fields()
     is_only_id = id_field not in fields.names.values()

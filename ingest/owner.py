@@ -171,8 +171,7 @@ class Owner(Closing):
     def open(self, *, at_once: bool = False) -> None:
         """Take the forest if it is not open, and make sure that articles could be decided and written now.
 
-        Errors say why not. Whether the forest can be written is tried at most as often as the lease is
-        renewed, but for `at_once`.
+        Whether it can be written is tried as often as the lease is renewed; with `at_once`, now.
         """
         with self._owned() as store:
             store.now_ms()

@@ -188,9 +188,8 @@ class RemoteDecision:
 class RemoteOwner:
     """Assigns the articles of several threads, which wait for the sidecar at the same time.
 
-    A request that was not answered is repeated, perhaps to another sidecar. What was decided is found again.
-    A sidecar of another forest or profile refuses the articles. `fields` are those of articles whose actions
-    name no index.
+    A request that was not answered is repeated, perhaps to another sidecar: decisions are found again.
+    `fields` are those of articles whose actions name no index.
     """
 
     def __init__(

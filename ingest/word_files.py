@@ -33,8 +33,7 @@ def with_words(
 ) -> Profile:
     """Return a profile that cuts, weighs and hashes words otherwise; None leaves it as it is.
 
-    See `read_weights`, `read_segmenter` and `get_token_hash`; `stop_words` is a file with a word a line.
-    Raises `SettingError` also if the profile has no words.
+    `stop_words` is a file with a word a line. Raises `SettingError`, also if the profile has no words.
     """
     weighting = None if weights is None else read_weights(weights)
     if stop_words is not None:
@@ -95,11 +94,7 @@ def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
-    """Return the segmenter of that name, for jieba with the words of a dictionary; None if none is given.
-
-    A dictionary, which goes with jieba only, is a file in its format: a word a line, perhaps with its
-    frequency and part of speech. Raises `SettingError`.
-    """
+    """Return the segmenter of that name, for jieba with a dictionary in jieba's format; None for no name."""
     segmenter = None if name is None else get_segmenter(name)
     if dictionary is None:
         return segmenter

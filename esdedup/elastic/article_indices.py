@@ -276,13 +276,10 @@ class Articles:
 def check_names(
     client: Elasticsearch, name: str, indices: Collection[str], fields: Fields, *, are_given: bool
 ) -> dict[str, str]:
-    """Make sure that articles have the names that an index gets for good; return those without a value.
+    """Look at some articles behind a name; return the fields without a value.
 
-    Some articles of these indices behind a name are looked at; if the names were given, those with a text.
-
-    Raises:
-        FieldsNotFound: None has a text, or another field has a name that is more likely.
-        IndexNotReady: One has something of its own where esdedup would write.
+    Raises `FieldsNotFound` if none has a text, or another field has a name that is more likely; and
+    `IndexNotReady` if one has something of its own where esdedup would write.
     """
     should = [{"exists": {"field": fields.text}}] if are_given else []
     query: dict[str, Any] = {"bool": {"filter": {"terms": {"_index": sorted(indices)}}, "should": should}}

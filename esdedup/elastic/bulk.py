@@ -63,14 +63,8 @@ def send_bulk(
 ) -> list[Result]:
     """Send operations, which can be repeated, until each is settled; return their results, in order.
 
-    Args:
-        operations: May each be repeated.
-        task: What is being done, phrased to follow "cannot".
-        is_settled: Whether a result needs no error. Not asked for an operation that is sent again.
-        index: For messages.
-        alias: Where they go, unless each says that.
-        patience_s: How long what a busy server refuses is sent again; 0: all is sent once.
-        options: Others of ``Elasticsearch.bulk``.
+    `task` follows "cannot" in messages. `alias` is where operations go that name no index. With a patience
+    of 0 all is sent once.
     """
     pending = dict(enumerate(operations))
     results: dict[int, Result] = {}
@@ -148,16 +142,8 @@ class ArticleBulk:
     def write(self, actions: Iterable[dict[str, Any]]) -> Iterator[list[Written]]:
         """Write articles, and yield what became of them, a request at a time.
 
-        Args:
-            actions: To index, create or update, each with an index and an id, in the form of
-                ``elasticsearch.helpers.bulk``. An update of an article that has changed (`if_seq_no`), or is
-                gone, is refused.
-
-        Raises:
-            IndexBlocked: The disk is full, or the index has a block.
-            IndexNotReady: The index is missing, or closed.
-            ServerUnavailable: No server answers, or it is busy for about a minute.
-            ServerError: Elasticsearch refuses whatever is written.
+        `actions` are as for ``elasticsearch.helpers.bulk``, with an index and an id each. Raises a
+        `ServerError` if nothing can be written.
         """
         for chunk in _chunks(map(self._article, actions)):
             yield from self._write_chunk(chunk)

@@ -25,13 +25,9 @@ _REQUEST_IS_NOT_JSON = "Unable to serialize"
 
 @contextlib.contextmanager
 def translated(task: str, *, index: str | None = None) -> Iterator[None]:
-    """Raise our errors in place of the client's: `ServerError` and its kinds.
+    """Raise `ServerError` and its kinds in place of the client's errors; `SettingError` for what is no JSON.
 
-    `SettingError` if the request contains a value that JSON does not have.
-
-    Args:
-        task: What is being done, phrased to follow "cannot".
-        index: The index, alias or pattern of the request, if there is one.
+    `task` follows "cannot" in messages; `index` is the index, alias or pattern of the request.
     """
     try:
         yield

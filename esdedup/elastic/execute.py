@@ -146,13 +146,8 @@ def execute(
 ) -> _Result:
     """Execute an operation; return its result.
 
-    Args:
-        requests: The operation.
-        known: What was asked before; None to ask everything each time.
-        ask_owner: Answers what the forest's owner is asked; None if it is not in this process.
-
-    Raises:
-        ClientForked: The process before a fork has used the client.
+    `known` has answers that count for some seconds. `ask_owner` answers for the forest's owner; None if that
+    is not in this process.
     """
     refuse_inherited(client)
     client = _ending(client)

@@ -278,11 +278,10 @@ def article_index(
     language: str | None = None,
     forest: str | None = None,
 ) -> dict[str, Any]:
-    """Return settings and mappings of a new article index.
+    """Return settings and mappings of a new article index; see `Articles.setup`.
 
-    Fields that are not named here are stored, but not indexed: otherwise one article could use up the
-    fields that an index may have, or give a field a type that keeps other articles out. The mapping records
-    the other arguments, but for `shards`; None: the server's default. See `Articles.setup`.
+    Other fields are stored, but not indexed: otherwise one article could use up the fields that an index may
+    have, or give a field a type that keeps other articles out.
     """
     kept: dict[str, Any] = {} if language is None else {"language": code_of(language)}
     mapping: dict[str, Any] = {"dynamic": False, "_meta": {"esdedup": kept}}

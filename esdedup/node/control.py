@@ -104,16 +104,8 @@ def start(
 ) -> Cluster:
     """Start an Elasticsearch on the loopback interface and wait until it answers.
 
-    Args:
-        data: Its directory; created if missing. Data from an earlier start are used again.
-        port: The port of the first node; the others take the next ones. 0 takes free ports.
-        node_count: How many processes form the cluster.
-        version: ``8.19``, ``9``, or a full version.
-        heap: Memory of each node, as Java writes it.
-        lifetime_s: How long after its start it stops by itself.
-        with_parent: Stop when this process ends.
-        timeout_s: How long to wait for an answer.
-        progress: Called for each download.
+    Data from an earlier start are used again. The first node listens at `port`, others at the next ones; 0
+    takes free ones. It stops by itself after `lifetime_s`; with `with_parent` when this process ends.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):

@@ -58,11 +58,8 @@ def install(
 ) -> Path:
     """Return the home of a version's jars, after downloading them if it does not exist.
 
-    The home holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes
-    may call this at once: one downloads, the others wait.
-
-    `progress` is called for each download. `repositories` are addresses of Maven repositories, by name; None:
-    Maven Central.
+    It holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call this at
+    once. `repositories` are addresses of Maven repositories, by name; None: Maven Central.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():

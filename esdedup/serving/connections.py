@@ -44,8 +44,7 @@ _SPARE = 8
 class BoundedConnection(H11Protocol):
     """Ends a connection whose request or answer takes too long, and any beyond the largest number.
 
-    Beyond that, there are places for those who ask how the process is: the next one takes that of the first.
-    Subclasses set the bounds, and have spare connections of their own.
+    Beyond it a few places are left for probes. Subclasses set the bounds, and have a `spare` of their own.
     """
 
     max_connections: ClassVar[int]

@@ -161,11 +161,9 @@ class _Exchange:
 
 @dataclasses.dataclass(eq=False)
 class Guard:
-    """Refuses requests for another host, and requests that a page of another site has made.
+    """Refuses requests for another host, and those made by pages of other sites, but for links.
 
-    A link on another site may lead here. Anything else that such a site can make a browser send would only
-    cost time, since the browser keeps the answer from it; or it would write, since a browser sends a body of
-    the type ``text/plain`` to any address that it reaches, this machine's included.
+    A browser sends a body of the type ``text/plain`` to any address, this machine's included: it could write.
     """
 
     app: ASGIApp

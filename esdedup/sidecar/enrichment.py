@@ -171,18 +171,11 @@ class Enrichment:
         unset: WritableIndex | None = None,
         backfill: bool = False,
     ) -> list[Outcome]:
-        """Return what becomes of each item of a request.
+        """Return what becomes of each item of a request, whose scope tells callers apart.
 
-        Args:
-            items: All of them.
-            scope: Of the request: callers are told apart by their addresses and credentials.
-            unset: Where articles go that name no index, which others write; those of an index that was not
-                set up are rejected then. None: all of these go on as they came.
-            backfill: Whether old articles are expected.
-
-        Raises:
-            CallerRefused: Elasticsearch does not know the caller.
-            EsdedupError: No article of the request could be assigned: see `OwnerThread.assigning`.
+        `unset` is where articles go that name no index, which others write; those of an index that was
+        not set up are rejected then. Without it, all of these go on as they came. Raises `CallerRefused`,
+        and what `OwnerThread.assigning` raises.
         """
         headers = scope["headers"]
         outcomes: list[Outcome] = [_refused_name(each) for each in items]

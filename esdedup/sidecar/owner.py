@@ -67,8 +67,7 @@ class Ownership:
 class OwnerThread:
     """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
 
-    Only its thread touches the forest. It is a daemon: if Elasticsearch does not answer, nobody can end it.
-    At the end, what was taken is decided if it can be.
+    Only its thread, a daemon, touches the forest. At the end, what was taken is decided if it can be.
     """
 
     def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:

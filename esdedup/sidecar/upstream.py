@@ -178,9 +178,8 @@ class Upstream:
     ) -> None:
         """Take the addresses of the nodes; raises `SettingError`.
 
-        Beyond `max_connections` to all nodes together, requests wait for a free one. `read_timeout_s` is
-        between two parts of an answer: merging or reindexing may take very long, and a caller who waits for
-        less leaves. A node that vanishes is noticed sooner.
+        Beyond `max_connections`, requests wait for a free one. `read_timeout_s` is between two parts of an
+        answer, which may be long: merging takes its time, and a node that vanishes is noticed sooner.
         """
         if not urls:
             raise SettingError("urls names no server")
@@ -228,13 +227,9 @@ class Upstream:
     ) -> AsyncIterator[UpstreamAnswer]:
         """Send a request, and yield the answer once its headers are known.
 
-        Leaving before its body is read ends the connection, and with it the request if that can be cancelled.
-        Of the caller's headers, what concerns their connection alone is left out, and `Host` replaced. What
-        the iterator of a body raises is raised here, and breaks it off.
-
-        Raises:
-            RequestUnreadable: Another path, method or header than that would reach Elasticsearch.
-            ServerUnavailable: No node answers.
+        Leaving before the body is read ends the connection, and with it the request if it can be cancelled.
+        Raises `RequestUnreadable` for what cannot be sent unchanged, `ServerUnavailable` if no node answers,
+        and what the iterator of the body raises.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
         began_s = time.perf_counter()

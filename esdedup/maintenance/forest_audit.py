@@ -43,17 +43,16 @@ class Tree:
         return Tree(root=self.root, nodes=[node for node in self.nodes if node.seen_ms >= live_since_ms])
 
 
+@dataclasses.dataclass
 class ForestAudit:
     """Checks all nodes of one forest."""
 
-    def __init__(
-        self, index: ForestIndex, aging: Aging, *, on_nodes: Callable[[int], None], audit_batch: int
-    ) -> None:
-        """The neighbours of at least `audit_batch` nodes are searched for together."""
-        self._index = index
-        self._aging = aging
-        self._on_nodes = on_nodes
-        self._audit_batch = audit_batch
+    _index: ForestIndex
+    _aging: Aging
+    _: dataclasses.KW_ONLY
+    on_nodes: Callable[[int], None]
+    # The neighbours of at least so many nodes are searched for together.
+    audit_batch: int
 
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
@@ -69,7 +68,7 @@ class ForestAudit:
         self._ordered_since = self._index.run(read_ordered_since(self._index.name))
         by_root = itertools.groupby(itertools.chain(first, nodes), key=lambda node: node.root)
         every_tree = (Tree(root=root, nodes=list(own)) for root, own in by_root)
-        for trees in _batches(every_tree, self._audit_batch):
+        for trees in _batches(every_tree, self.audit_batch):
             batch = [node for tree in trees for node in tree.nodes]
             yield from map(_unfindable, self._index.run(self._index.nodes.unfindable(batch)))
             live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]
@@ -77,7 +76,7 @@ class ForestAudit:
             for tree in live:
                 yield from self._of_tree(tree)
             yield from self._near_roots(live)
-            self._on_nodes(len(batch))
+            self.on_nodes(len(batch))
         yield from map(_unfindable, self._misplaced)
         yield from self._stray_pages()
         yield from self._damaged_learning()

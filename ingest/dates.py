@@ -1,7 +1,4 @@
-"""When an article counts as published: at its own date if that can be believed, else at its arrival. Pure.
-
-Dates decide what expires, so those that cannot be right are counted, and the first is explained.
-"""
+"""When an article counts as published: at its own date if that can be believed, else at its arrival. Pure."""
 
 import re
 

@@ -28,10 +28,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Raise `ArticleRejected` if Elasticsearch, or the client that writes to it, cannot take a JSON value.
-
-    It may be nested too deeply, or have a name of a field that is no string, or a lone surrogate.
-    """
+    """Raise `ArticleRejected` for a value too deep, a lone surrogate, or a name that is no string."""
     if (strings := _strings_in_flat(value)) is not None:
         refuse_surrogates("".join(strings), name=name)
         return

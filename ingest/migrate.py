@@ -1,8 +1,4 @@
-"""Migrates articles to another forest: of another profile, or of the present format.
-
-In the order of their arrival, they get a second object of fields beside the first, which goes on being read
-and fed. Then all the indices change over at once.
-"""
+"""Migrates articles to another forest: fills a second object beside the present one, then swaps the two."""
 
 import collections
 import contextlib

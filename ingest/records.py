@@ -140,12 +140,7 @@ class _CountingReader(io.RawIOBase):
 
 
 class NumberedLines:
-    """Reads a stream line by line.
-
-    Attributes:
-        number: Of the line that was read last, from 1.
-        is_at_end_of_line: Whether that line was read to its end.
-    """
+    """Reads a stream line by line; `number` is that of the line that was read last, from 1."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self.number = 0
@@ -239,9 +234,8 @@ def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
 def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | None]]:
     """Yield the elements of an array that begins on `line`, each with the number of its first line.
 
-    A streaming parser such as ijson loses all that follows a damaged element; here only the ends of elements
-    are found, so that a damaged one costs no other. One that is too long is None. What follows the array on
-    its last line is one more element, unless it is blank.
+    Unlike a streaming parser such as ijson, this loses nothing that follows a damaged element. One that is
+    too long is None. What follows the array on its last line is one more element, unless it is blank.
     """
     splitter = _Splitter(MAX_ARTICLE_BYTES)
     line = line[line.index(b"[") + 1 :]

@@ -63,11 +63,7 @@ class Articles:
         forest: str | None = None,
         is_editorial: bool = False,
     ) -> bool:
-        """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
-
-        The index keeps the names of its articles' fields. Of these, one that is mapped keeps its mapping, the
-        others get one. Arguments, errors and result are those of `Dedup.setup`.
-        """
+        """Add the fields that esdedup writes or reads to an index, or create it; see `Dedup.setup`."""
         check_index_name(index)
         if forest is not None:
             check_index_name(forest)

@@ -174,11 +174,7 @@ async def execute_async(
     known: ServerCache | None = None,
     ask_owner: AskedAsync | None = None,
 ) -> _Result:
-    """Do the same as `execute` with an asynchronous client.
-
-    The operation itself runs in worker threads, one step after the other: what it computes, such as the
-    fingerprint of a long text, must not stop the event loop.
-    """
+    """Do as `execute`; the operation runs in worker threads, since it may compute for long."""
     refuse_inherited(client)
     client = _ending(client)
     steps = _steps(requests, known)

@@ -1,7 +1,7 @@
 """All hits of a search, however many, page by page, from one point in time.
 
-A server that was started again has forgotten its points in time. A search with an order of its own then goes
-on in another one, after the last hit in that order; what was written meanwhile may be among the hits.
+After a restart of the server, a search with an order of its own goes on in another point in time, after the
+last hit in that order; what was written meanwhile may be among the hits.
 """
 
 import contextlib

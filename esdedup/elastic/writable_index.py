@@ -9,7 +9,6 @@ from esdedup.fields import Fields
 class WritableIndex:
     """What is known of an index that articles may be written to."""
 
-    # The names of its articles' fields.
     fields: Fields
     # Its own name, not that of an alias; None if that is not known.
     name: str | None = None

@@ -1,7 +1,4 @@
-"""Repair and rebuilding, in steps that can each be interrupted and run again.
-
-Both adopt the roots that articles have: a rebuild into an empty forest, a repair into one that stands.
-"""
+"""Repair and rebuilding from the roots that articles have, in steps that can be interrupted and repeated."""
 
 import collections
 import dataclasses
@@ -190,7 +187,6 @@ class Rebuild:
     client: Elasticsearch
     # The mappings of those of the articles.
     indices: dict[str, dict[str, Any]]
-    # The forest's.
     name: str
     records: Records
     # None: those of the forest that is replaced, else what the indices keep, or the default.

@@ -1,7 +1,4 @@
-"""Times in the future, which a clock that was ahead has left: they are found, and set back.
-
-The forest then is as if the arrivals that brought those times had brought none: they do not move its time.
-"""
+"""Finds times in the future, which a clock that was ahead has left, and sets them back."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,10 +1,8 @@
 """What an embedded node gets that any other Elasticsearch has, or that it needs without a log-in.
 
-It answers `GET /`, by which clients and tools see what they speak to: the module that does so elsewhere is
-not published. It has the analyzers of languages: they are Lucene's, whose jar the node has; only the module
-that gives them their names in Elasticsearch is not published. They are made in the same way, without
-settings. And it refuses pages of other sites: Elasticsearch itself answers any host, and carries out a form
-of any page (`POST /index/_close`), but asks an object, ours, whether to carry out a request.
+The modules that answer `GET /`, and that name Lucene's analyzers of languages, are not published, so both are
+added here. Pages of other sites are refused: Elasticsearch itself would carry out a form of any page
+(`POST /index/_close`), but asks an object, ours, whether to carry out a request.
 """
 
 import json

@@ -1,8 +1,4 @@
-"""Sockets to listen on, and connections to uvicorn that do not last for ever.
-
-Uvicorn closes idle connections, but waits without end for a request that has begun, and for a client that
-does not read the answer.
-"""
+"""Sockets to listen on, and time limits that uvicorn lacks, for slow requests and answers nobody reads."""
 
 import asyncio
 import socket

@@ -1,7 +1,6 @@
 """`BulkRoute`: requests that write articles, which go on to Elasticsearch with their roots.
 
-If some items are refused here, Elasticsearch is asked for a whole answer in JSON, and the items that it never
-saw are put between its own, in the order of the request.
+Items that are refused here are merged into Elasticsearch's answer, in the order of the request.
 """
 
 import asyncio

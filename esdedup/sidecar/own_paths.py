@@ -1,10 +1,7 @@
 """Which requests are the sidecar's own; all others are Elasticsearch's. Errors have the shape of each.
 
-Elasticsearch's paths begin with an underscore or with the name of an index, and an index may be called
-``metrics`` or ``v1``. So own paths are exact ones, for exact methods.
-
-On Elasticsearch's paths an answer to what failed has the shape of Elasticsearch's errors, which its clients
-read; on our own that of problem details (RFC 9457). Both name the same status, kind and detail.
+An index may be called ``metrics`` or ``v1``, so own paths are exact ones, for exact methods. Errors there are
+problem details (RFC 9457), elsewhere those of Elasticsearch with the same status, kind and detail.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """`Proxy` passes requests on to Elasticsearch, and their answers back, unchanged.
 
-`UnreadWrites` keeps requests that may write articles in a way that is not read here from indices that were
-set up: there the articles would get no root, or a forged one.
+`UnreadWrites` refuses requests that may write articles unread to an index that was set up.
 """
 
 import asyncio

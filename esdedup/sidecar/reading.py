@@ -1,7 +1,6 @@
 """The pages and their JSON API at the sidecar: the same routes as `esdedup serve` has.
 
-The API asks Elasticsearch as the caller, who reads here only what they may read there, articles and forest. A
-request may name the index that it reads.
+The API asks Elasticsearch with the caller's credentials. A request may name the index that it reads.
 """
 
 import asyncio

@@ -57,7 +57,6 @@ class Setting:
     name: str
     # The heading that it is shown under.
     group: str
-    # What it is for.
     description: str
     # Its option, if it has one.
     flag: str | None
@@ -67,9 +66,7 @@ class Setting:
     kind: Any
     # As text; empty if it has none.
     default: str
-    # What its value must be.
     allowed: str
-    # What stands for its value in the help.
     metavar: str | None
 
     @property

@@ -1,8 +1,7 @@
 """`Settings`: everything that an operator can set, in one object.
 
-A setting comes from, in this order: an option of the command, an environment variable, the file that
-``--config`` names, its default. The options, their help, and the table in docs/sidecar.md are made from the
-fields and what stands below each (`setting_names.py`).
+A setting comes from an option, else an environment variable, else the file of ``--config``, else its default.
+Options, help and the table in docs/sidecar.md are made from the fields (`setting_names.py`).
 """
 
 import functools

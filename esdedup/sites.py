@@ -29,6 +29,8 @@ _ADDRESSES = (
 # Finding the host in an address takes longer than fingerprinting a short text.
 _MOST_CACHED = 16_384
 _HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
+# In a page.
+_PLACE = re.compile(r"#[^/]*$")
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
@@ -41,7 +43,7 @@ class RawPage(NamedTuple):
 
     text: str
     site: str | None = None
-    # The id of its article.
+    # The name of its article there: the path of its address, or its id.
     article: str | None = None
 
     @classmethod
@@ -51,7 +53,8 @@ class RawPage(NamedTuple):
         Raises:
             ArticleRejected: Its text is missing, or not a string.
         """
-        return cls(text_of(article, fields, name=name), site_of(article, fields), article_id)
+        page_name = path_of(article, fields) or article_id
+        return cls(text_of(article, fields, name=name), site_of(article, fields), page_name)
 
 
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
@@ -65,9 +68,19 @@ def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     return (None if link is None else _host(link.strip())) or _name_in(article, fields.source)
 
 
+def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
+    """Return what follows the host in an article's link; None if nothing does, as in that of a front page.
+
+    What follows `#` is a place in the article, unless it is a path.
+    """
+    link = (term_of(article, fields.link) or "").strip()
+    _, _, path = (link.partition("//")[2] or link).partition("/")
+    return _PLACE.sub("", path) or None
+
+
 def site_fields(fields: Fields) -> list[str]:
-    """Return the fields that `site_of` reads."""
-    return [fields.link, fields.source] if fields.site is None else [fields.site]
+    """Return the fields that `site_of` and `path_of` read."""
+    return [fields.link, fields.site or fields.source]
 
 
 def site_name(value: str) -> str | None:

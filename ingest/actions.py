@@ -26,7 +26,7 @@ from esdedup.fields import (
 )
 from esdedup.forest.model import NO_TIME, Assignment
 from esdedup.forest.stories import NO_STORIES, Stories
-from esdedup.sites import site_of
+from esdedup.sites import path_of, site_of
 from esdedup.times import time_reader
 
 BulkAction = dict[str, Any] | str | bytes
@@ -63,6 +63,7 @@ class ArticleAction:
     wrong_date: str = ""
     # Likewise.
     site: str | None = None
+    path: str | None = None
     # The names of its fields.
     fields: Fields = dataclasses.field(default_factory=Fields)
     # Whether old articles are expected: the forest's time is taken from them, not from the clock.
@@ -189,6 +190,7 @@ def read_document(
         dated_ms=dated_ms,
         wrong_date=wrong_date,
         site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
+        path=next((path for each in articles if (path := path_of(each, fields)) is not None), None),
         fields=fields,
         is_backfill=backfill,
     )

@@ -44,8 +44,8 @@ def arrive(
 ) -> tuple[Fingerprints, Decision]:
     """Return the fingerprints and assignments of raw texts, in their order; see `decide`.
 
-    The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and ids of
-    articles come one per text; None if not known.
+    The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and the articles'
+    names there come one per text; None if not known.
     """
     passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
@@ -132,7 +132,7 @@ class Assigner:
             now_ms=now_ms,
             overrides=self._overrides,
             sites=[article.site for article in articles],
-            articles=[article.id for article in articles],
+            articles=[article.path or article.id for article in articles],
         )
         _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=store.aging)
         for root, leaves in self._growth.add(assignments):

@@ -340,7 +340,8 @@ class Dedup(Closing):
 
         Args:
             texts: With or without markup, in their order of arrival. A `RawPage` gives the site and the
-                article's id as well: without both, what a site has in all its articles may never be learned.
+                article's path or id as well: without both, what a site has in all its articles may never be
+                learned.
                 `Maintenance.texts` yields those of an index, and rejections of articles without a text.
             on_rejected: Called for each that is no text; by default a warning is logged.
             on_learned: Called after each batch with how many of its pages had not been seen before, and how

@@ -99,7 +99,7 @@ class Boilerplate(Learner):
             pages: The ids of the pages, uint64 ``(text_count,)``.
             overrides: What counts instead for the passages that they name.
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
-            articles: Likewise, their ids: the page of an article may change and come again.
+            articles: Likewise, their names there: the page of an article may change and come again.
         """
         left_out = self.filter_columns(
             (

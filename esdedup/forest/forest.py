@@ -40,7 +40,7 @@ def begin(
     """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
 
     What a batch has taught is forgotten if it is neither decided nor learned from. Sites, and articles by
-    their ids, are those of the pages. Overrides count instead for the passages that they name.
+    their names there, are those of the pages. Overrides count instead for the passages that they name.
     """
     store.begin()
     return functools.partial(

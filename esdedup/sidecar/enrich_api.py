@@ -123,7 +123,7 @@ class TaughtPage(BaseModel):
 
     text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
     site: Annotated[str | None, Field(description="A host.", examples=["news.example"])] = None
-    article: Annotated[str | None, Field(description="The id of its article.")] = None
+    article: Annotated[str | None, Field(description="The path of its address, or the article's id.")] = None
 
 
 class Pages(BaseModel):

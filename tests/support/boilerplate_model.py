@@ -8,6 +8,7 @@ ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
 LEAST_SHARE = 0.4
 LEAST_ROWS, TABLE_SHARE = 2, 0.5
+OWN, TOGETHER, MOSTLY_NEW = 0.1, 0.5, 0.6
 HASHES = 2**64
 
 
@@ -28,12 +29,32 @@ class ModelPage:
     article: int
     # What is to be learned: passages, their letters as far as they are kept, and whether they were seen.
     taught: list[tuple[int, int, bool]]
-    has_own: bool = False
+    # How many of their letters are new, how many of these follow others, and how many there are.
+    new: tuple[int, int, int] = (0, 0, 0)
     number_at_site: int = 0
 
     @property
     def bit(self) -> int:
         return 1 << self.article % 32
+
+    @property
+    def is_mostly_new(self) -> bool:
+        new, _, letters = self.new
+        return new > 0 and new >= MOSTLY_NEW * letters
+
+    @property
+    def is_own(self) -> bool:
+        new, together, letters = self.new
+        return self.is_mostly_new or (new > 0 and together >= TOGETHER * new and new >= OWN * letters)
+
+    def is_apart(self, earlier: "ModelPage", passage: int) -> bool:
+        marks = beside(earlier.marks, passage)
+        return (
+            self.is_mostly_new
+            and bool(marks)
+            and (self.site, self.article) != (earlier.site, earlier.article)
+            and not marks & {each >> 32 for each, *_ in self.taught}
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,11 +219,16 @@ class BoilerplateModel:
         self.seen |= {page.number: page for page in block}
         in_block: set[int] = set()
         for page in block:
-            own = 0
+            own = together = 0
+            follows = False
             for passage, letters, was_seen in page.taught:
-                own += 0 if was_seen or passage in in_block else letters
+                is_new = not was_seen and passage not in in_block
                 in_block.add(passage)
-            page.has_own = own > 0 and 4 * own >= sum(letters for _, letters, _ in page.taught)
+                if letters:
+                    own += letters * is_new
+                    together += letters * (is_new and follows)
+                    follows = is_new
+            page.new = own, together, sum(letters for _, letters, _ in page.taught)
             if page.site:
                 page.number_at_site = self.pages_of(page.site) + 1
                 self.sites[page.site] = page.number_at_site, last
@@ -219,14 +245,16 @@ class BoilerplateModel:
             has_grown = is_more and counted != site_pages
             contexts = list(before)
             for page in seen_on:
-                others = beside(page.marks, passage)
+                others = beside(page.marks, passage) if page.is_own else None
                 if not others or any(is_same(page, self.seen[each], passage) for each in contexts):
                     continue
                 if len(contexts) == 4:
                     self.learned[passage] = page.number
                     break
                 contexts.append(page.number)
-            if self.is_of_site(counted) and not self.is_learned(passage):
+            earlier = self.seen[self.values[passage]] if site_pages else seen_on[0]
+            is_apart = any(page.is_apart(earlier, passage) for page in seen_on)
+            if self.is_of_site(counted, is_apart=is_apart) and not self.is_learned(passage):
                 self.learned[passage] = last if contexts == before else contexts[-1]
             is_learned = self.is_learned(passage)
             self.records += is_learned or contexts != before or has_grown or site_pages is None
@@ -255,14 +283,14 @@ class BoilerplateModel:
             site_pages = SitePages.begun(first)
         return site_pages, [each for each in contexts if beside(self.seen[each].marks, passage)]
 
-    def is_of_site(self, counted: SitePages) -> bool:
+    def is_of_site(self, counted: SitePages, *, is_apart: bool) -> bool:
         """Return whether a passage belongs to a site."""
         site = counted.first.site
         if not site:
             return False
         span = self.pages_of(site) - counted.first.number_at_site + 1
         own = counted.amid_own.bit_count()
-        if own >= 2 and counted.pages * 2 >= span:
+        if (own >= 3 or is_apart) and counted.pages * 2 >= span:
             return True
         if own >= self.least_article_bits and counted.pages * 10 >= span:
             return True
@@ -300,7 +328,7 @@ def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePage
     for page in seen_on:
         counted = dataclasses.replace(
             counted,
-            amid_own=counted.amid_own | (page.bit if page.has_own else 0),
+            amid_own=counted.amid_own | (page.bit if page.is_own else 0),
             articles=counted.articles | page.bit,
             pages=counted.pages + 1,
         )

@@ -19,7 +19,7 @@ from esdedup.elastic.mappings import (
 )
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields, signature_of, value_of
-from esdedup.sites import site_fields, site_name, site_of
+from esdedup.sites import path_of, site_fields, site_name, site_of
 from esdedup.times import time_ms
 
 
@@ -148,8 +148,24 @@ def test_articles_may_name_their_site_themselves() -> None:
     assert site_of(article, Fields(site="other")) is None
     assert [site_fields(Fields(site=name)) for name in (None, "meta.site")] == [
         ["url", "source"],
-        ["meta.site"],
+        ["url", "meta.site"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("link", "path"),
+    [
+        ("https://news.example/a/b?id=7#live-3", "a/b?id=7"),
+        ("http://news.example/#/article/7", "#/article/7"),
+        ("news.example/a", "a"),
+        ("https://news.example/", None),
+        ("https://news.example/#top", None),
+        ("https://news.example", None),
+        (None, None),
+    ],
+)
+def test_an_article_is_known_by_its_path(link: str | None, path: str | None) -> None:
+    assert path_of({"url": link}, Fields()) == path
 
 
 @given(st.text() | st.text("xn-.:/\\[]@w%a9htps"))

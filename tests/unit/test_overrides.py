@@ -102,7 +102,7 @@ def test_pinned_boilerplate_counts_as_learned() -> None:
     assert left_out([page, long], NO_OVERRIDES) == [[False, False, False], [False, False]]
     assert left_out([page, long], overrides) == [[True, False, False], [False, True]]
     # Pages whose only common passage beside a teaser is overridden are different contexts of that teaser.
-    teaser = "A new ferry will connect both shores of the lake from next spring on."
+    teaser = "A new ferry will connect both shores next spring."
     pages = [f"{FOOTER} {teaser} {article(number).split('.')[0]}." for number in range(7)]
     for overridden, is_learned in ((NO_OVERRIDES, False), (overrides, True)):
         boilerplate = Boilerplate(block_pages=1)

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::judge::{Fate, OverrideTable, Passage, judge};
 use super::memory::{LEARNED, Memory, Window};
-use super::pages::{Block, Marks, Occurrence, Origin, Page};
+use super::pages::{Block, Marks, Occurrence, Origin, Page, beside, mark_of};
 use super::site_pages::Sighting;
 use super::steps::Step;
 use crate::hashing::{BASE, mixed};
@@ -196,8 +196,11 @@ fn last_unlearned(known: &[(u64, u32)]) -> Option<(u64, u32)> {
 // A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept
 // for ever.
 const PAGE_RECORDS: u64 = 4;
-// The share of a page, one in so many of its letters, that is new if it brings an article of its own.
-const OWN_SHARE: u64 = 4;
+// What is new is so large a part of a page with text of its own, and most of it stands together: a version of an article
+// is changed here and there. Of a page that is mostly new, it does not matter where.
+const LEAST_OWN: f64 = 0.1;
+const LEAST_TOGETHER: f64 = 0.5;
+const MOSTLY_NEW: f64 = 0.6;
 
 /// Learns from a block of pages, of which none have been learned from.
 pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
@@ -207,7 +210,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
         block.passages.iter().enumerate().map(|(at, taught)| (taught.hash, at as u32)).collect();
     order.sort_unstable();
     let taught: Vec<&Occurrence> = order.iter().map(|(_, at)| &block.passages[*at as usize]).collect();
-    let have_own = have_own_text(&taught, pages.len());
+    let new_text = new_text(block, &order);
     let (first_page, last_page) = (memory.last_learned + 1, memory.last_learned + pages.len() as u32);
     let (mut values, mut rows, mut records) = (Vec::new(), Vec::new(), PAGE_RECORDS * pages.len() as u64);
     let mut seen_on: Vec<Sighting> = Vec::new();
@@ -223,19 +226,26 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
         let before = contexts.site_pages;
         if !contexts.is_learned {
             seen_on.clear();
+            let earlier = if value > 0 { memory.page(value) } else { pages[place as usize] };
+            let marks = beside(&earlier.marks, hash);
             // A page may have a passage several times.
             for of_page in same.chunk_by(|one, other| one.place == other.place) {
-                let place = of_page[0].place as usize;
-                let page = first_page + of_page[0].place;
-                seen_on.push(Sighting { page, origin: pages[place].origin, has_own: have_own[place] });
+                let place = of_page[0].place;
+                let (page, new) = (&pages[place as usize], &new_text[place as usize]);
+                let is_apart = new.is_mostly_new()
+                    && marks[0] > 0
+                    && !page.origin.is_same_article(&earlier.origin)
+                    && !marks.iter().any(|mark| has_mark(&taught, place, *mark));
+                let (number, has_own) = (first_page + place, new.is_own());
+                seen_on.push(Sighting { page: number, origin: page.origin, has_own, is_apart });
+                if has_own {
+                    contexts.add(number, page);
+                }
             }
             contexts.site_pages.add(&seen_on);
-            for seen in &seen_on {
-                contexts.add(seen.page, &pages[(seen.page - first_page) as usize]);
-            }
-            let site_pages = &contexts.site_pages;
+            let pages_of_site = memory.pages_of_site(contexts.site_pages.site());
             contexts.is_learned |=
-                site_pages.is_boilerplate(memory.pages_of_site(site_pages.site()), least_article_bits);
+                contexts.site_pages.is_boilerplate(&seen_on, pages_of_site, least_article_bits);
         }
         let has_grown = contexts.site_pages.has_grown(&before);
         // With boilerplate of the period before, which was seen again.
@@ -283,16 +293,52 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
     pages
 }
 
-/// Returns which pages have new text of their own, beside what was seen before.
-fn have_own_text(taught: &[&Occurrence], page_count: usize) -> Vec<bool> {
-    let mut letters = vec![(0u64, 0u64); page_count];
-    for same in taught.chunk_by(|one, other| one.hash == other.hash) {
-        if same[0].value == 0 {
-            letters[same[0].place as usize].0 += u64::from(same[0].letters);
-        }
-        for passage in same {
-            letters[passage.place as usize].1 += u64::from(passage.letters);
-        }
+/// The letters of a page, without those that are left out.
+#[derive(Clone, Copy, Default, Debug)]
+struct Letters {
+    all: u64,
+    // Those of passages that were not seen before, and those that follow another one of these.
+    new: u64,
+    together: u64,
+}
+
+impl Letters {
+    fn is_mostly_new(&self) -> bool {
+        self.new > 0 && self.new as f64 >= MOSTLY_NEW * self.all as f64
     }
-    letters.iter().map(|(new, all)| *new > 0 && new * OWN_SHARE >= *all).collect()
+
+    /// Returns whether the page has new text of its own, and is no version of what was seen before.
+    fn is_own(&self) -> bool {
+        let new = self.new as f64;
+        let is_together = self.together as f64 >= LEAST_TOGETHER * new;
+        self.is_mostly_new() || self.new > 0 && is_together && new >= LEAST_OWN * self.all as f64
+    }
+}
+
+/// Returns the letters of each page of a block, given its passages in the order of their hashes.
+fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
+    let mut are_new = vec![false; block.passages.len()];
+    for same in order.chunk_by(|(one, _), (other, _)| one == other) {
+        let first = same[0].1 as usize;
+        are_new[first] = block.passages[first].value == 0;
+    }
+    let mut letters = vec![Letters::default(); block.pages.len()];
+    let mut last_new = None;
+    let kept = block.passages.iter().zip(are_new).filter(|(passage, _)| passage.letters > 0);
+    for (passage, is_new) in kept {
+        let (of_page, own) = (&mut letters[passage.place as usize], u64::from(passage.letters));
+        of_page.all += own;
+        if is_new {
+            of_page.new += own;
+            of_page.together += if last_new == Some(passage.place) { own } else { 0 };
+        }
+        last_new = is_new.then_some(passage.place);
+    }
+    letters
+}
+
+/// Returns whether a page of a block has the passage of a mark.
+fn has_mark(taught: &[&Occurrence], place: u32, mark: u32) -> bool {
+    let key = |passage: &&Occurrence| (mark_of(passage.hash), passage.place);
+    taught.binary_search_by_key(&(mark, place), key).is_ok()
 }

@@ -2,9 +2,9 @@
 //!
 //! The longest passages of a site's own boilerplate may be longer than those of its articles. Then all of its pages share
 //! their marks, and no page is another context. But what a site puts on a fair share of its pages, around articles that
-//! are different, is the site's own: on half of its pages, two suffice. A story that a platform brings many times is not:
-//! those pages have little else that is new. If they have not, it takes many more: a notice in the place of articles is
-//! on most pages of its site, a story on few.
+//! are different, is the site's own: on half of its pages, three suffice, or two that have hardly anything else in common.
+//! A story that a platform brings many times is not: those pages have little else that is new. If they have not, it takes
+//! many more: a notice in the place of articles is on most pages of its site, a story on few.
 //!
 //! Articles are counted by 32 bits, of which each sets one: some 8 articles set 7, and some 34 set 21.
 
@@ -15,7 +15,7 @@ pub const COLUMNS: usize = 4;
 
 // So many times as many articles, if they have little else; and so few, if most pages have the passage.
 const MANY_TIMES: u32 = 3;
-const FEW: u32 = 2;
+const FEW: u32 = 3;
 // One in so many of the pages of its site, from the first one with the passage on.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
@@ -29,6 +29,8 @@ pub struct Sighting {
     pub origin: Origin,
     /// Whether it has new text of its own.
     pub has_own: bool,
+    /// Whether it is mostly new, and apart from an earlier page with the passage.
+    pub is_apart: bool,
 }
 
 /// The pages of a site that have a passage.
@@ -88,14 +90,15 @@ impl SitePages {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
-    /// Returns whether the passage is boilerplate of its site, which has so many pages.
-    pub fn is_boilerplate(&self, pages_of_site: u32, least_bits: u32) -> bool {
+    /// Returns whether the passage, last seen there, is boilerplate of its site, which has so many pages.
+    pub fn is_boilerplate(&self, seen_on: &[Sighting], pages_of_site: u32, least_bits: u32) -> bool {
         if self.site() == 0 {
             return false;
         }
         let (seen, span) = (self.pages as i64, i64::from(pages_of_site) - i64::from(self.origin.number) + 1);
         let own = self.amid_own.count_ones();
-        (own >= FEW && seen * MOST >= span)
+        let is_apart = seen_on.iter().any(|page| page.is_apart);
+        ((own >= FEW || is_apart) && seen * MOST >= span)
             || (own >= least_bits && seen * FAIR_SHARE >= span)
             || (self.articles.count_ones() >= MANY_TIMES * least_bits && seen * MOST >= span)
     }

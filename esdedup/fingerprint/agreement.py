@@ -58,7 +58,7 @@ class Agreement:
     form_runs: int = 5
     form_run_share: float = 1 / 64
     form_balance: float = 2 / 3
-    form_figure_share: float = 0.3
+    form_figure_share: float = 0.2
     # A text is contained in another if at least this share of it (inclusive) is in the other (more, if texts
     # of one length that resemble each other enough have more in common), and it has at least so many units: a
     # greeting is contained in many texts.

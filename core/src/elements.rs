@@ -195,11 +195,12 @@ impl Elements {
             self.0[start..].iter_mut().for_each(|each| each.is_hidden = false);
         }
         let top = self.top();
-        if !element.has(RAW) {
+        // What stands for scripts is markup where nothing is hidden.
+        if !element.has(RAW) || (element.name == "noscript" && !may_hide) {
             // Browsers ignore a form in a form.
             let is_hiding = tag.hides && !is_foreign && element.name != "form";
             let hides = may_hide && (element.has(HIDDEN) || is_hiding);
-            element.traits = element.traits & !HIDDEN | if hides { HIDDEN } else { 0 };
+            element.traits = element.traits & !(HIDDEN | RAW) | if hides { HIDDEN } else { 0 };
         }
         if element.has(RAW | VOID) || self.0.len() == MOST_OPEN {
             return element;

@@ -160,6 +160,12 @@ impl<'a> Reader<'a> {
             return end;
         }
         let (length, closing_end) = found.unwrap_or((rest.len(), rest.len()));
+        if element.name == "noscript" {
+            let mut hidden = Reader::of(&rest[..length], usize::MAX, false);
+            hidden.read();
+            self.hidden_prose += hidden.prose;
+            self.has_hidden |= !hidden.shown.is_empty();
+        }
         if !element.has(HIDDEN) && !is_hidden {
             self.characters(&rest[..length], true);
             self.line_break();

@@ -88,6 +88,8 @@ def test_nothing_is_hidden_that_browsers_show(raw: str, shown: str) -> None:
         ("<table><tr><td>a<td>b</table>", "\n\na b\n"),
         # A page that scripts reveal; and a menu of short items, which is no prose, however long.
         (f"<body><div style='display: none'><p>{TEXT}</div>", f"\n\n{TEXT}\n"),
+        (f"<p>Read on<noscript><p>{TEXT}</noscript>", f"\nRead on\n{TEXT}"),
+        (f"<p>{TEXT}<noscript><p>{TEXT}</noscript>", f"\n{TEXT}"),
         (f"<p>{TEXT}<ul hidden>{'<li>Sport' * 99}</ul>", f"\n{TEXT}\n\n"),
         (f"<p>{TEXT}<!-- {TEXT * 2}", f"\n{TEXT}<!-- {TEXT * 2}"),
         (f"<p>{TEXT}<!-- <b>cut off", f"\n{TEXT}"),

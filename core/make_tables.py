@@ -59,13 +59,15 @@ _PLAIN_LATIN = re.compile(r"LATIN SMALL LETTER (?:DOTLESS )?(?P<letter>[A-Z])(?:
 BLANKS = (0x200C, 0x2800, 0x3164, 0xFFA0)
 
 # Marks that texts write or leave out: accents of Latin, Greek and Cyrillic letters, and the vowel signs of
-# Arabic and Hebrew. Marks of other scripts tell letters apart.
+# Arabic and Hebrew. Marks of other scripts tell letters apart, and so do those of Cyrillic letters such as
+# `й`: what Unicode composes is a letter of its own there, but for `ё` and two with the accent of stress.
 OPTIONAL_MARKS = (
     *(range(0x0300, 0x0370), range(0x0483, 0x0488), range(0x1AB0, 0x1B00), range(0x1DC0, 0x1E00)),
     *(range(0x2DE0, 0x2E00), range(0xA66F, 0xA67E), range(0xFE20, 0xFE30)),
     *(range(0x0591, 0x05C8), range(0x0610, 0x061B), range(0x064B, 0x0660), range(0x0670, 0x0671)),
     *(range(0x06D6, 0x06EE), range(0x08CA, 0x0900)),
 )
+CYRILLIC_ACCENTED = "ѐёѝ"
 # Spellings of one Arabic letter, as in Lucene's ArabicNormalizer and PersianNormalizer, and the wasla. The
 # tatweel only stretches a word.
 ARABIC_LETTERS = {
@@ -93,7 +95,8 @@ def characters() -> str:
         or (form and (form in composing or unicodedata.combining(form) > 0))
         or (each in composing and form != "")
     }
-    # Which characters a form may combine with depends on the form, and on nothing that is left out.
+    # Which characters a form may combine with depends on the form, and on nothing that is left out, but for
+    # marks of Cyrillic letters: see `normal_form.rs`.
     lines += _runs("contextual", lambda each: max(1, len(forms[each])) if each in contextual else 0)
     lines += _runs("dropped", lambda each: int(forms[each] == "" and each not in contextual))
     simple = {each: form for each, form in forms.items() if each not in contextual and form not in {"", each}}
@@ -207,6 +210,8 @@ def _spelled(character: str) -> str:
     """Return a character of NFKC without what spellings of a word differ in: marks, strokes, digits."""
     if _is_decimal(character):
         return str(unicodedata.decimal(character))
+    if _is_own_letter(character):
+        return character
     decomposed = unicodedata.normalize("NFD", character)
     kept = "".join(each for each in decomposed if not _is_optional(each))
     if kept == decomposed:
@@ -214,6 +219,12 @@ def _spelled(character: str) -> str:
     letter = _PLAIN_LATIN.fullmatch(unicodedata.name(kept, "")) if len(kept) == 1 else None
     plain = letter["letter"].lower() if letter else unicodedata.normalize("NFC", kept)
     return ARABIC_LETTERS.get(plain, plain)
+
+
+def _is_own_letter(character: str) -> bool:
+    """Return whether it is a small Cyrillic letter with a mark that belongs to it."""
+    is_cyrillic = unicodedata.name(character, "").startswith("CYRILLIC SMALL LETTER")
+    return bool(is_cyrillic and unicodedata.decomposition(character) and character not in CYRILLIC_ACCENTED)
 
 
 def _is_optional(character: str) -> bool:

@@ -10,6 +10,7 @@ use crate::parsed::ParsedText;
 // No script needs more marks in a row. Sorting them takes quadratic time, so longer runs are cut, as in the
 // Stream-Safe Text Format (Unicode Standard Annex #15).
 const MOST_MARKS: usize = 30;
+const CYRILLIC: std::ops::Range<u32> = 0x400..0x530;
 const ELLIPSIS: char = '\u{2026}';
 const ELLIPSIS_LENGTH: usize = 3;
 
@@ -60,7 +61,10 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
         if character == ELLIPSIS {
             points.extend([dot; ELLIPSIS_LENGTH]);
         } else {
-            is_contextual |= matches!(form, Form::Contextual);
+            // With a mark that is dropped, a Cyrillic letter may be another one.
+            let is_letter = |last: &Point| CYRILLIC.contains(&last.code());
+            is_contextual |= matches!(form, Form::Contextual)
+                || (tables.has(character.into(), MARK) && points.last().is_some_and(is_letter));
         }
     }
     if is_contextual {

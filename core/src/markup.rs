@@ -147,8 +147,9 @@ impl<'a> Reader<'a> {
         let is_hidden = was_hidden && self.elements.are_hidden();
         if element.has(BLOCK) && !is_hidden {
             self.line_break();
-        } else if element.has(CELL) && !is_hidden && !self.ends_with_space() {
-            self.shown.push(' ');
+        } else if element.has(CELL) && !is_hidden {
+            self.trim_line();
+            self.shown.push_str(if self.ends_with_space() { "" } else { "\t" });
         }
         if !element.has(RAW) || self.endless.contains(&element.name) {
             return end;
@@ -230,10 +231,15 @@ impl<'a> Reader<'a> {
         self.shown.as_bytes().last().is_none_or(|&each| is_space(each))
     }
 
-    fn line_break(&mut self) {
-        if self.shown.ends_with(' ') {
+    /// Takes off the blank, or the sign of an empty cell, with which the text ends.
+    fn trim_line(&mut self) {
+        if self.shown.ends_with([' ', '\t']) {
             self.shown.pop();
         }
+    }
+
+    fn line_break(&mut self) {
+        self.trim_line();
         if !self.shown.ends_with("\n\n") {
             self.shown.push('\n');
         }

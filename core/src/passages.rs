@@ -43,7 +43,18 @@ impl Passage {
         let as_row = |(passage, (_, tokens)): (&Passage, &(&Sentence, &[Token]))| {
             if passage.is_long_prose() { None } else { row(points, tokens) }
         };
-        let rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
+        // The value of a label may be the next line.
+        let mut rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
+        for at in 1..rows.len() {
+            let [(own, label), (_, value)] = sentences[at - 1..=at] else { break };
+            let is_line =
+                rows[at - 1].is_none() && label.len() <= MOST_LABEL_TOKENS && points[own.end].is('\n');
+            let is_label = || Ending::of(points, own.start, own.end).sign.is(':');
+            if is_line && rows[at].is_none() && !passages[at].is_prose && is_label() {
+                rows[at - 1] = Some((hash(label, false), says(points, value)));
+                rows[at] = Some((hash(value, false), Says::Passing));
+            }
+        }
         let mut start = 0;
         for run in rows.chunk_by(|one, next| one.is_some() == next.is_some()) {
             let stop = start + run.len();
@@ -85,7 +96,8 @@ const NUMBER_SHARE: usize = 3;
 const LEAST_ROWS: usize = 2;
 const DASHES: [char; 4] = ['-', '–', '—', '−'];
 
-/// A line of a label and a value, such as `Interest rate: 0.25 %`: the hash of the label, and what the value says.
+/// A line of a label and a value, such as `Interest rate: 0.25 %`, with a tab, `|`, `=` or `....` as good as the colon:
+/// the hash of the label, and what the value says.
 type Row = (u64, Says);
 
 /// What a label or a value says.
@@ -103,19 +115,25 @@ enum Says {
 /// Returns the row that a sentence is, if it is one. Headlines may have a dash, so label or value must be a number then.
 fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_space = |at: usize| points[at].has(SPACE);
-    let is_colon = |at: usize| {
-        let (before, after) = (points[at - 1].role(), points[at + 1].role());
-        points[at].is(':') && (is_space(at + 1) || after > JOINER && (before, after) != (NUMBER, NUMBER))
+    let is_sign = |at: usize| match points[at].character() {
+        ':' => {
+            let (before, after) = (points[at - 1].role(), points[at + 1].role());
+            is_space(at + 1) || after > JOINER && (before, after) != (NUMBER, NUMBER)
+        }
+        '\t' => true,
+        '|' | '=' => is_space(at - 1) && is_space(at + 1),
+        '.' => is_space(at - 1) && points[at + 1].is('.'),
+        _ => false,
     };
     let is_dash =
         |at: usize| DASHES.contains(&points[at].character()) && is_space(at - 1) && is_space(at + 1);
     let last = tokens.get(MOST_LABEL_TOKENS).or(tokens.last())?.start as usize;
-    let at = (tokens[0].start as usize + 1..last).find(|&at| is_colon(at) || is_dash(at))?;
+    let at = (tokens[0].start as usize + 1..last).find(|&at| is_sign(at) || is_dash(at))?;
     let (label, value) = tokens.split_at(tokens.partition_point(|token| (token.start as usize) < at));
     let said = says(points, value);
     let has_number = said.max(says(points, label)) > Says::Words;
-    let said = if is_colon(at) { said } else { Says::Words };
-    (is_colon(at) || has_number).then(|| (hash(label, false), said))
+    let said = if is_sign(at) { said } else { Says::Words };
+    (is_sign(at) || has_number).then(|| (hash(label, false), said))
 }
 
 fn says(points: &[Point], tokens: &[Token]) -> Says {

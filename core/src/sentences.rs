@@ -99,12 +99,20 @@ fn ends(points: &[Point]) -> Vec<usize> {
     ends
 }
 
-/// Whether white space follows a full stop, and no single letter precedes it: not in `3.14`, `e.g.` or `J. Smith`.
+/// Whether white space follows a full stop, and no single letter precedes it: not in `3.14`, `e.g.` or `J. Smith`, nor
+/// after the dots that lead to a value, as in `Coupon .... 2 %`.
 fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
+    if !points[at + 1].has(SPACE | HARD_END) {
+        return false;
+    }
     let is_initial = at > 0 && points[at - 1].has(LATIN) && (at == 1 || !points[at - 2].has(ALNUM));
-    points[at + 1].has(SPACE | HARD_END) && !is_initial
+    let before = points[..at].iter().rposition(|point| !point.is('.'));
+    let leads = before.is_some_and(|before| points[before].has(SPACE) && at - before >= LEAST_LEADERS);
+    !is_initial && !leads
 }
 
+// An ellipsis has fewer.
+const LEAST_LEADERS: usize = 4;
 const MOST_TRAILING: usize = 8;
 
 /// How a piece of text ends, without what may follow the end of a sentence.

@@ -285,5 +285,5 @@ class RemoteOwner:
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    names = (fields.text, fields.time, fields.link, *site_fields(fields))
+    names = (fields.text, fields.time, *site_fields(fields))
     return {name: value for name in names if (value := value_of(part, name, _MISSING)) is not _MISSING}

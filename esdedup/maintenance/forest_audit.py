@@ -178,8 +178,7 @@ class ForestAudit:
         members = signatures_of((node for _, node in pairs), relation)
         their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
         for pair, way, resemblance in zip(pairs, *relation.joining(texts, members, their_roots), strict=True):
-            # Whether a version may join depends on others that may have expired.
-            if way in {"root", "member"}:
+            if way is not None:
                 yield *pair, float(resemblance)
 
     def _stray_pages(self) -> Iterator[Violation]:

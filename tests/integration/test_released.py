@@ -11,6 +11,7 @@ from esdedup.ingest.migrate import Migration
 
 from esdedup import Dedup, ForestMismatch, Maintenance, Overrides, Reader
 from tests.support import released
+from tests.support.names import Names
 from tests.support.released import name_of
 
 VERSIONS = sorted(path for path in released.FIXTURES.iterdir() if path.name[0].isdigit())
@@ -46,8 +47,10 @@ def test_it_is_read_and_a_page_goes_on_at_its_cursor(
     assert [[row.id, row.root, row.similar] for row in rows] == expected["second"]
 
 
-def test_another_profile_is_fed_only_after_a_migration(es: Elasticsearch, folder: Path) -> None:
-    news, after = name_of(folder, "news"), name_of(folder, "news-after")
+def test_another_profile_is_fed_only_after_a_migration(
+    es: Elasticsearch, folder: Path, index_name: Names
+) -> None:
+    news, after = name_of(folder, "news"), index_name("after")
     article = next(released.later_articles(folder))
     with released.dedup_of(es, folder, "news") as dedup, pytest.raises(ForestMismatch, match="migrate"):
         released.feed(dedup, news, iter([article]), es=es)

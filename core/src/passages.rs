@@ -7,7 +7,7 @@
 //! Rows of a label and a value that stand together state something, and count as prose: not counters and times of an
 //! update, nor headlines, of which few are numbers for the greater part.
 
-use crate::characters::{HARD_END, JOINER, NUMBER, Point, SPACE, tables};
+use crate::characters::{FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
 use crate::hashing::{BASE, mixed};
 use crate::sentences::{Ending, Sentence};
 use crate::tokens::Token;
@@ -47,19 +47,30 @@ impl Passage {
         let mut rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
         for at in 1..rows.len() {
             let [(own, label), (_, value)] = sentences[at - 1..=at] else { break };
+            // So is what follows a full stop in a value: `7. Dezember`.
+            if rows[at - 1].is_some()
+                && rows[at].is_none()
+                && points[own.end].has(FULL_STOP)
+                && are_few(points, value)
+            {
+                rows[at] = Some((hash(value, false), Says::Passing));
+            }
             let is_line =
                 rows[at - 1].is_none() && label.len() <= MOST_LABEL_TOKENS && points[own.end].is('\n');
             let is_label = || Ending::of(points, own.start, own.end).sign.is(':');
             if is_line && rows[at].is_none() && !passages[at].is_prose && is_label() {
-                rows[at - 1] = Some((hash(label, false), says(points, value)));
+                rows[at - 1] = Some((hash(label, false), says(points, label, value)));
                 rows[at] = Some((hash(value, false), Says::Passing));
             }
         }
         let mut start = 0;
         for run in rows.chunk_by(|one, next| one.is_some() == next.is_some()) {
             let stop = start + run.len();
-            let is_long = |at: usize| passages.get(at).is_some_and(Passage::is_long_prose);
-            if are_statements(run, is_long(stop) && is_long(start.wrapping_sub(1))) {
+            let is_long = |at: usize| {
+                passages.get(at).is_some_and(|it| it.is_prose) && !are_few(points, sentences[at].1)
+            };
+            let beside = [start.wrapping_sub(1), stop].into_iter().filter(|&at| is_long(at)).count();
+            if are_statements(run, beside) {
                 for (passage, (_, tokens)) in passages[start..stop].iter_mut().zip(&sentences[start..stop]) {
                     passage.is_prose = true;
                     passage.has_figures = tokens.iter().any(|token| token.is_number);
@@ -94,6 +105,9 @@ impl Passage {
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
 const LEAST_ROWS: usize = 2;
+// A term has so few words, or for each so many characters of scripts without spaces.
+const MOST_WORDS: usize = 4;
+const WIDE_A_WORD: usize = 3;
 const DASHES: [char; 4] = ['-', '–', '—', '−'];
 
 /// A line of a label and a value, such as `Interest rate: 0.25 %`, with a tab, `|`, `=` or `....` as good as the colon:
@@ -106,13 +120,16 @@ enum Says {
     /// A counter, or a time such as that of an update.
     Passing,
     Words,
+    /// Few words, after a label of few.
+    Term,
     /// Days, mostly.
     Days,
     /// Figures, mostly.
     Figures,
 }
 
-/// Returns the row that a sentence is, if it is one. Headlines may have a dash, so label or value must be a number then.
+/// Returns the row that a sentence is, if it is one. Headlines may have a dash and menus `|`, so label or value must be a
+/// number then.
 fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_space = |at: usize| points[at].has(SPACE);
     let is_sign = |at: usize| match points[at].character() {
@@ -130,13 +147,13 @@ fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let last = tokens.get(MOST_LABEL_TOKENS).or(tokens.last())?.start as usize;
     let at = (tokens[0].start as usize + 1..last).find(|&at| is_sign(at) || is_dash(at))?;
     let (label, value) = tokens.split_at(tokens.partition_point(|token| (token.start as usize) < at));
-    let said = says(points, value);
-    let has_number = said.max(says(points, label)) > Says::Words;
+    let said = says(points, label, value);
+    let has_number = said.max(says(points, &[], label)) >= Says::Days;
     let said = if is_sign(at) { said } else { Says::Words };
-    (is_sign(at) || has_number).then(|| (hash(label, false), said))
+    (is_sign(at) && !points[at].is('|') || has_number).then(|| (hash(label, false), said))
 }
 
-fn says(points: &[Point], tokens: &[Token]) -> Says {
+fn says(points: &[Point], label: &[Token], tokens: &[Token]) -> Says {
     let numbers = numbers(points, tokens);
     let has_figures = numbers.iter().any(|each| !each.is_date);
     let passes = |each: &Number| (each.is_bare && tokens.len() == 1) || (each.is_time && !has_figures);
@@ -144,17 +161,31 @@ fn says(points: &[Point], tokens: &[Token]) -> Says {
         _ if numbers.iter().any(passes) => Says::Passing,
         true if has_figures => Says::Figures,
         true => Says::Days,
+        false if are_few(points, label) && are_few(points, tokens) => Says::Term,
         false => Says::Words,
     }
 }
 
-/// Whether rows that stand together state something: by numbers, or between long sentences of prose.
-fn are_statements(rows: &[Option<Row>], are_amid_prose: bool) -> bool {
+/// Whether tokens are a few words.
+fn are_few(points: &[Point], tokens: &[Token]) -> bool {
+    let is_wide = |token: &&Token| points[token.start as usize].role() == WIDE;
+    let wide = tokens.iter().filter(is_wide).count();
+    wide + (tokens.len() - wide) * WIDE_A_WORD <= MOST_WORDS * WIDE_A_WORD
+}
+
+/// Whether rows that stand together state something: by numbers, between sentences of prose, or, if there are three with
+/// terms, beside one.
+fn are_statements(rows: &[Option<Row>], prose_beside: usize) -> bool {
     let rows = || rows.iter().flatten();
     let count = |least: Says| rows().filter(|(_, says)| *says >= least).count();
     let are_labelled = || rows().zip(rows().skip(1)).all(|((label, _), (next, _))| label != next);
     (count(Says::Days) >= LEAST_ROWS && count(Says::Figures) > 0)
-        || (are_amid_prose && count(Says::Words) >= LEAST_ROWS && are_labelled())
+        || (prose_beside == 2 && count(Says::Words) >= LEAST_ROWS && are_labelled())
+        || (prose_beside == 1
+            && rows().count() > LEAST_ROWS
+            && count(Says::Term) >= LEAST_ROWS
+            && rows().all(|(_, says)| *says != Says::Words)
+            && are_labelled())
 }
 
 /// Returns a hash of some tokens in their order.

@@ -434,6 +434,7 @@ _LONG = "This sentence is long enough to be one of an article."
         ("Rate\t0.25 %\nMaturity\t26 June 2034", True, True),
         ("June 9 – West Haven\nJune 12 – Tamberg", False, True),
         ("Accused: a man from Tamberg\nCourt: that of the region", False, True),
+        ("About us | Contact | Careers\nTerms | Privacy | Cookies", False, False),
         ("Read more: how to sleep\nRead more: how to wake", False, False),
         ("Posted: 22 November 2026, 07:30\nUpdated: 23 November 2026, 09:10", False, False),
         ("Views: 1523\nComments: 12", False, False),
@@ -446,6 +447,21 @@ def test_rows_that_state_something_are_prose(rows: str, alone: bool, amid_prose:
     count = len(rows.splitlines())
     assert _are_prose(f"Menu\n{rows}\nFooter") == [False, *[alone] * count, False]
     assert _are_prose(f"{_LONG}\n{rows}\n{_LONG}") == [True, *[amid_prose] * count, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "are_prose"),
+    [
+        ("Product: Hazelnut spread\nBrand: Lindgren\nReason: Salmonella", True),
+        ("产品：榛子酱\n品牌：林格伦\n召回原因：沙门氏菌", True),
+        ("Termin: Montag, 7. Dezember 2026\nOrt: Rathaus Lund\nBeginn: 18 Uhr", True),
+        ("More: How to sleep in a hot summer\nVideo: Storm over Lund\nSport: Lund wins again", False),
+        ("Previous stories: the archive\nIn this issue: Lund, 28 November 2026", False),
+    ],
+)
+def test_three_rows_of_terms_beside_prose_are_prose(rows: str, are_prose: bool) -> None:
+    for text in (f"{_LONG}\n{rows}", f"{rows}\n{_LONG}"):
+        assert all(_are_prose(text)) is are_prose
 
 
 def _are_prose(text: str) -> list[bool]:

@@ -82,7 +82,8 @@ def test_what_pages_have_taught_a_sidecar_first_is_left_out_of_the_first_article
     texts = [RawPage.of(each, Fields(), name="page", article_id=each["_id"]) for each in taught]
     counts, forest = [], index_name("forest")
     with running(elasticsearch_url, forest=forest) as process:
-        remote = Dedup(es, forest=forest, sidecar=process.url, batch_size=50)
+        # In one request, whose end also ends a block of pages.
+        remote = Dedup(es, forest=forest, sidecar=process.url)
         with Dedup(es, forest=index_name("other")) as own, remote:
             for dedup, name in ((own, alone), (remote, index)):
                 dedup.setup(name)

@@ -1,28 +1,35 @@
 //! Figures: the numbers that a text states.
 //!
 //! What stands beside a text differs in each copy: counters, times of update, numbers of pictures and telephones. It shows
-//! by its place: in a short line that is neither prose nor in a table; at the very end of a text that breaks off; in square
-//! brackets; after one of a few words. Times of day are written in many ways, and no figures either.
+//! by its place: in a short line that is neither prose nor in a table, unless a label and a colon say what it is; after the
+//! last sentence, with a word or two; after an ellipsis; in square brackets. A few words tell others. Times of day are
+//! written in many ways, and no figures either.
 
 use std::ops::Range;
 
-use crate::characters::{Point, SPACE};
+use crate::characters::{ALNUM, FULL_STOP, NUMBER, Point, SPACE, WORD};
 use crate::passages::{Passage, digits, is_time, number};
 use crate::tokens::{Token, units};
 
 // What stands beside a text in a line of its own has so many units at most, and a row of a table so many.
 const LABEL_UNITS: usize = 16;
 const ROW_UNITS: usize = 32;
-// `12 shares`, `Photo 1 of 3`: so many tokens at the end of a text that breaks off.
-const LAST_TOKENS: usize = 3;
+// `Tel. 4471902`, `17 more words`: so many units that are no numbers may stand with them after the last sentence.
+const LAST_UNITS: usize = 4;
+// What breaks off ends with so many tokens: `cemetery.078844`, `12 shares`, `17次阅读`.
+const LAST_TOKENS: usize = 4;
 // So far from a number, its brackets are looked for.
 const BRACKET_SIGNS: usize = 4;
 const BRACKET_CHARACTERS: usize = 24;
-// Words that numbers beside a text follow, wherever they are. Their place tells most numbers.
-const BESIDE: [&str; 11] =
-    ["©", "updated", "photo", "page", "views", "comments", "时间", "阅读", "浏览", "点击", "评论"];
-// Their last letters: most numbers follow none of them.
-const BESIDE_ENDS: [char; 10] = ['©', 'd', 'o', 'e', 's', '间', '读', '览', '击', '论'];
+// Words of numbers beside a text. Their place tells most numbers.
+const BESIDE: [&str; 16] = [
+    "shares", "likes", "©", "updated", "photo", "page", "views", "comments", "时间", "阅读", "浏览", "点击",
+    "评论", "点赞", "转发", "播放",
+];
+// The first ones are words of the news, too: a number follows them with a colon.
+const NEWS_WORDS: usize = 2;
+// Signs between such a word and its number: `阅读量：17`, `17次阅读`.
+const BETWEEN: [char; 5] = [':', '(', '量', '数', '次'];
 
 /// Takes the mark from numbers that no sentence states, given each passage and the places of its tokens.
 pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage], places: &[Range<usize>]) {
@@ -36,48 +43,69 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
         let is_line = !(passage.is_prose || is_row(at + 1) || is_row(at.wrapping_sub(1)));
         // `Updated 22 November 2026.`
         let is_date = passage.is_prose && !passage.is_long_prose() && !passage.has_figures;
-        let is_only = passages.len() == 1;
-        let first = if (is_date || is_line && !is_only) && units(at) <= LABEL_UNITS {
-            own.start
-        } else if is_line && at + 1 == passages.len() && (!is_only || units(at) > ROW_UNITS) {
-            own.end.saturating_sub(LAST_TOKENS)
-        } else {
-            own.end
-        };
+        let begin = tokens[own.start].start as usize;
+        let before = points[..begin].iter().rev().take_while(|each| !each.has(ALNUM));
+        let begins_line = at == 0 || before.clone().any(|each| each.is('\n'));
+        let is_apart = begins_line || before.filter(|each| each.is('.')).count() > 1;
+        let words = tokens[own.clone()].iter().filter(|each| !each.is_number);
+        let is_short = is_apart || words.map(|each| usize::from(each.units)).sum::<usize>() <= LAST_UNITS;
+        // `Dead: 17`
+        let is_label = |pair: &[Point]| pair[0].role() != NUMBER && pair[1].is(':');
+        let last = tokens[own.clone()].iter().rfind(|each| each.is_number && passage.has_figures);
+        let has_label =
+            || last.is_some_and(|last| points[begin..last.start as usize].windows(2).any(is_label));
+        let is_beyond = (is_date || is_line && passages.len() > 1 && is_short)
+            && units(at) <= LABEL_UNITS
+            && !has_label();
         let mut end = own.start;
         while let Some(others) = tokens[end..own.end].iter().position(|token| token.is_number) {
             let start = end + others;
             end = start + tokens[start..own.end].iter().take_while(|token| token.is_number).count();
-            let are_beside = tokens[start..end].iter().any(|each| is_beside(points, *each));
+            let is_last = is_line && tokens.len() - start <= LAST_TOKENS;
+            let is_beside = |each: &Token| is_beside(points, *each, start == 0, is_last);
+            let are_beside = tokens[start..end].iter().any(is_beside);
             // A date beside a time, too: `2026-11-22 07:30`.
             let is_aside = |each: &Token| {
                 let number = number(points, each.start as usize, 0);
-                number.is_date || number.is_short || is_beside(points, *each)
+                number.is_date || number.is_short || is_beside(each)
             };
             for each in &mut tokens[start..end] {
-                each.is_number = end <= first && !(are_beside && is_aside(each));
+                each.is_number = !(is_beyond || are_beside && is_aside(each));
             }
         }
     }
 }
 
-/// Whether a number is beside the text by what stands around it.
-fn is_beside(points: &[Point], token: Token) -> bool {
+/// Whether a number is beside the text by what stands around it, given whether it is the first token of the text, or one
+/// of the last where this breaks off.
+fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> bool {
     let start = token.start as usize;
     let own = digits(points, start);
     let (before, after) = (&points[..start], &points[start + own.len()..]);
-    let signs = before.iter().rev().filter(|each| !(each.has(SPACE) || each.is(':') || each.is('(')));
+    let is_between = |each: &&Point| each.has(SPACE) || BETWEEN.contains(&each.character());
+    let signs = before.iter().rev().filter(|each| !is_between(each));
     let mut signs = signs.map(|each| each.character());
     let last = signs.next().unwrap_or_default();
+    let is_labelled = before.iter().rev().find(|each| !each.has(SPACE)).is_some_and(|each| each.is(':'));
     let follows = |word: &&str| {
         let rest = word.strip_suffix(last);
         rest.is_some_and(|rest| rest.chars().rev().eq(signs.clone().take(rest.chars().count())))
     };
+    let precedes = |word: &&str| {
+        let mut rest = after.iter().skip_while(is_between);
+        word.chars().all(|own| rest.next().is_some_and(|each| each.is(own)))
+            && rest.next().is_some_and(|each| each.role() != WORD)
+            && (is_first || !rest.any(|each| each.has(ALNUM)))
+    };
     let is_bracket = |each: &&Point| each.is('[') || each.is(']');
     let opening = || before.iter().rev().take(BRACKET_SIGNS).find(is_bracket);
     let closing = || after.iter().take(BRACKET_CHARACTERS).find(is_bracket);
+    // `cemetery.078844`
+    let is_glued = || start > 1 && points[start - 1].has(FULL_STOP) && points[start - 2].has(ALNUM);
     is_time(own, after)
-        || BESIDE_ENDS.contains(&last) && BESIDE.iter().any(follows)
+        || BESIDE[if is_labelled { 0 } else { NEWS_WORDS }..].iter().any(follows)
+        || (is_first || is_last) && BESIDE.iter().any(precedes)
+        || is_last && is_glued()
         || opening().is_some_and(|each| each.is('[')) && closing().is_some_and(|each| each.is(']'))
 }
 
@@ -108,12 +136,21 @@ mod tests {
             format!("{lead}. tel +41 58 462"),
             format!("{lead} at 3.00 p.m. on friday. posted 22 november 2026."),
             format!("© 2026 harbour news. {lead} at 15 uhr."),
+            format!("17 views {lead}."),
+            format!("阅读量:17 {lead} ... 2043 more"),
+            format!("{lead}.\nviews: 17"),
+            format!("{lead}.\nlast update: 22 november 2026, 7:30"),
         ] {
             assert_eq!(stated(&text), 2, "{text}");
         }
         for (text, count) in [
             (format!("{lead}.\nnet 26.0 mln vs 24.1\nrevs 110 mln"), 5),
             (format!("{lead} at 3 pms or 12.50 (of 14)."), 5),
+            (format!("{lead}.\ndead: 17"), 3),
+            (format!("{lead}. coupon: 2.50 %"), 3),
+            (format!("{lead}. 死亡人数:17"), 3),
+            (format!("{lead}, and the new rate is 5.25 percent"), 3),
+            (format!("{lead}. shares 4.5 pct up, the index closed at 17"), 4),
             ("net income of the harbour works rises 26 pct".to_owned(), 1),
         ] {
             assert_eq!(stated(&text), count, "{text}");

@@ -41,6 +41,7 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "sets": quality.sets,
     "excerpts": excerpts.excerpts,
     "quality": quality.quality,
+    "as-they-come": quality.as_they_come,
     "resemblance": quality.resemblance,
     "quality-peers": quality.quality_peers,
     "fingerprint": fingerprint.fingerprint,

@@ -25,6 +25,21 @@ MORE = {
     "en_real": "English wire amid the boilerplate of sites",
 }
 """Further sets, with which only some benchmarks measure."""
+AS_THEY_COME = {
+    "h_daniel_en": "English pages, their visible text, and the article",
+    "h_daniel_en_raw": "the same pages as HTML",
+    "h_daniel_ru": "Russian pages, their visible text, and the article",
+    "h_daniel_ru_raw": "the same pages as HTML",
+    "bund2_de": "bulletins of a German administration",
+    "ne_news": "Nepali pages, many with lists of others",
+    "extractors": "one article by twelve extractors",
+    "c_fa": "Persian news with edits of 20 kinds",
+    "c_tr": "the same in Turkish",
+    "c_el": "the same in Greek",
+    "c_fr": "the same in French",
+    "c_th": "the same in Thai",
+}
+"""Texts as feeds and crawlers bring them, edited, or in several spellings."""
 SITES = {"zh_pages": 30, "en_pages": 25}
 """How many sites the sets of pages come from."""
 CHINESE = tuple(name for name in SETS if name.startswith("zh"))
@@ -55,6 +70,8 @@ def labels_path(name: str) -> Path:
 
 
 def _folder_of(name: str) -> Path:
+    if name in AS_THEY_COME:
+        return folder() / "more4"
     return folder() / ("pages" if name in SITES else "more" if name in MORE else "data")
 
 

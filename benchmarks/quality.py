@@ -19,6 +19,7 @@ from esdedup.fingerprint.profile import DEFAULT, PROFILES, VERIFIED
 
 TABLE, PEERS_TABLE, SETS_TABLE = "quality", "quality-peers", "sets"
 RESEMBLANCE = "resemblance"
+AS_THEY_COME = "as-they-come"
 KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
 BY_DEFAULT = f"{DEFAULT.name} (default)"
 TWO_LOOKS = f"{DEFAULT.name}, two looks"
@@ -56,6 +57,23 @@ def quality(run: Run) -> list[Detection]:
             with hashed_by(seed):
                 _add_ours(tally, name, held, seed)
         rows += tally.detections(TABLE)
+    return rows
+
+
+def as_they_come(run: Run) -> list[Counted]:
+    """Score the default profile, with several hash functions, on texts as they come."""
+    rows = []
+    for name in articles.AS_THEY_COME:
+        held, labels, scores = articles.articles_of(name), articles.labels_of(name), []
+        for seed in range(run.seeds):
+            with hashed_by(seed):
+                scores.append(Score.of(detectors.clustered(held, DEFAULT), labels))
+        shares = {
+            measure: f"{Share.mean([getattr(score, measure) for score in scores]).value:.3f}"
+            for measure in ("precision", "recall", "f1")
+        }
+        counts = {"false": max(score.false_positives for score in scores), "pairs": scores[0].positives}
+        rows.append(Counted(table=AS_THEY_COME, case=name, kind=shares, counts=counts, of=len(held)))
     return rows
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks import results
-from benchmarks.articles import MORE, SETS
+from benchmarks.articles import AS_THEY_COME, MORE, SETS
 from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 from esdedup.fingerprint.profile import VERIFIED
@@ -162,7 +162,7 @@ _COSTS = {
 _WHOLE = {
     *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
-    *("sets", "excerpts", "excerpts-in-short", "resemblance"),
+    *("sets", "excerpts", "excerpts-in-short", "resemblance", "as-they-come"),
     *("reading-list", "reading-count", "reading-widget"),
 }
 # What README shows of both.
@@ -311,6 +311,17 @@ def _sets(kept: Results) -> Iterator[str]:
         yield _row([f"`{name}`", _NAMES[name], row["of"], *(row[each] for each in counts)])
 
 
+def _as_they_come(kept: Results) -> Iterator[str]:
+    """Yield how well texts as they come are clustered: a row a set."""
+    shares = ("precision", "recall", "f1")
+    yield _row(["set", "", "documents", "pairs", *shares, "false pairs"])
+    yield "|" + "---|" * (5 + len(shares))
+    for row in _rows(kept, "as-they-come"):
+        name = row["set"]
+        cells = (row["of"], row["pairs"], *(row[each] for each in shares), row["false"])
+        yield _row([f"`{name}`", AS_THEY_COME[name], *cells])
+
+
 def _by_set(rows: Sequence[Cells], kinds: Sequence[str], cell: Sequence[str]) -> Iterator[str]:
     """Yield a row a kind and a column a set; the cells have these columns."""
     sets = list(dict.fromkeys(row["set"] for row in rows))
@@ -342,6 +353,7 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
     "quality-in-short": _quality_in_short,
     "sets": _sets,
+    "as-they-come": _as_they_come,
     "excerpts": lambda kept: _by_set(_rows(kept, "excerpts"), ["part", "fed"], ["all"]),
     "excerpts-in-short": lambda kept: _by_set(_rows(kept, "excerpts-in-short"), ["what"], ["share", "of"]),
     "resemblance": lambda kept: _by_set(_rows(kept, "resemblance"), ["resemblance"], ["precision / recall"]),

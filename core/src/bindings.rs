@@ -23,7 +23,7 @@ use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
 use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
-use crate::tokens::CharacterHash;
+use crate::tokens::{CharacterHash, units};
 
 // A string for each text, its letters, and where it failed.
 type Represented = (Vec<String>, Column, Vec<String>);
@@ -72,9 +72,7 @@ impl Parsed {
 
     #[getter]
     fn units(&self) -> Column {
-        column(
-            self.texts.iter().map(|text| text.tokens.iter().map(|token| i64::from(token.units)).sum::<i64>()),
-        )
+        column(self.texts.iter().map(|text| units(&text.tokens) as i64))
     }
 
     #[getter]

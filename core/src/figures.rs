@@ -34,11 +34,13 @@ const BETWEEN: [char; 5] = [':', '(', '量', '数', '次'];
 /// Takes the mark from numbers that no sentence states, given each passage and the places of its tokens.
 pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage], places: &[Range<usize>]) {
     for (at, (passage, own)) in passages.iter().zip(places).enumerate() {
+        if !tokens[own.clone()].iter().any(|token| token.is_number) {
+            continue;
+        }
         let units = |at: usize| units(&tokens[places[at].clone()]);
         let is_row = |at: usize| {
-            passages
-                .get(at)
-                .is_some_and(|other| !other.is_prose && other.has_figures && units(at) <= ROW_UNITS)
+            let has_row = |other: &Passage| !other.is_prose && other.has_figures && units(at) <= ROW_UNITS;
+            passages.get(at).is_some_and(has_row)
         };
         let is_line = !(passage.is_prose || is_row(at + 1) || is_row(at.wrapping_sub(1)));
         // `Updated 22 November 2026.`

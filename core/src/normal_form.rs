@@ -64,7 +64,7 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
             // With a mark that is dropped, a Cyrillic letter may be another one.
             let is_letter = |last: &Point| CYRILLIC.contains(&last.code());
             is_contextual |= matches!(form, Form::Contextual)
-                || (tables.has(character.into(), MARK) && points.last().is_some_and(is_letter));
+                || (points.last().is_some_and(is_letter) && tables.has(character.into(), MARK));
         }
     }
     if is_contextual {

@@ -151,13 +151,13 @@ impl Learner {
         {
             return None;
         }
-        let waiting: HashSet<u64> = waiting.collect();
-        let is_new = |at: &usize| known[*at].1 == 0 && !waiting.contains(&known[*at].0);
         let mut kept = (0..known.len()).filter(|at| !omitted[*at]);
         let has_begun = |at: &usize| self.memory.is_seen(mixed(known[*at].0 ^ OPENING));
         kept.next().filter(|first| !has_begun(first))?;
         let from = kept.find(has_begun)?;
-        (!(from..known.len()).any(|at| is_new(&at))).then_some(from)
+        let waiting: HashSet<u64> = waiting.collect();
+        let is_seen = |(hash, value): &(u64, u32)| *value > 0 || waiting.contains(hash);
+        known[from..].iter().all(is_seen).then_some(from)
     }
 
     /// Keeps a new page, to be learned from.

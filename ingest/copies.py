@@ -12,11 +12,10 @@ from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.in_place import Hit, block_of
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.mappings import copied_from, is_set_up, kept_fields
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import Query, chunks
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 

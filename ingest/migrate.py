@@ -38,7 +38,7 @@ from esdedup.elastic.mappings import (
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import Query, aggregate, refresh
+from esdedup.elastic.requests import Query, aggregate, chunks, refresh
 from esdedup.elastic.stories import read_edits
 from esdedup.errors import ArticleRejected, ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields, value_of
@@ -182,8 +182,7 @@ class Migration(InPlace):
             with translated(f"change {self._index!r} over", index=self._index):
                 # Those that keep the same change in one step of the server's, if a request has their names.
                 for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
-                    parts = [names[at : at + _NAMES_AT_ONCE] for at in range(0, len(names), _NAMES_AT_ONCE)]
-                    for some in [[self._index]] if are_alike else parts:
+                    for some in [[self._index]] if are_alike else chunks(names, _NAMES_AT_ONCE):
                         client.indices.put_mapping(index=some, meta=json.loads(kept))
 
     def _pass(

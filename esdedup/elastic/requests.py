@@ -14,11 +14,12 @@ use each other with ``yield from``.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 _Result = TypeVar("_Result")
 _Sent = TypeVar("_Sent")
+_Item = TypeVar("_Item")
 
 Query = dict[str, Any]
 """A query of Elasticsearch, such as ``{"match": {"title": "..."}}``, or the body of a search."""
@@ -213,5 +214,9 @@ def recent(index: str, body: Query) -> Requests[Any]:
 def aggregate(index: str, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:
     """Aggregate the documents that match; return the aggregations."""
     (answer,) = yield from search(index, {"query": query, "size": 0, "aggs": aggregations})
-    result: dict[str, Any] = answer["aggregations"]
-    return result
+    return cast(dict[str, Any], answer["aggregations"])
+
+
+def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Cut a sequence into pieces of at most `size`."""
+    return (items[at : at + size] for at in range(0, len(items), size))

@@ -11,7 +11,6 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.expiry import refuse_shorter
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex, refuse_templates
@@ -22,7 +21,7 @@ from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.mappings import forest_of, kept_forest, kept_retention_ms, next_object
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import Query, chunks
 from esdedup.elastic.stories import edit_document, read_edits, story_values
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.profile import get_profile

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from esdedup.elastic import limits
-from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.elastic.requests import UNREAD, Query, Requests, chunks, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.paging import Cursor, Paging
@@ -301,7 +301,7 @@ def _clusters_of(
 ) -> Requests[list[Any]]:
     """Return the buckets of those of `roots` that have at least so many articles, all of which count."""
     searches = []
-    for part in (roots[at : at + at_once] for at in range(0, len(roots), at_once)):
+    for part in chunks(roots, at_once):
         terms = {"field": request.fields.cluster, "size": len(part), "min_doc_count": least}
         of_each = {"terms": terms} | counted
         searches.append(aggregation(with_roots(part, request.fields), {"roots": of_each}))

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from esdedup.elastic.requests import UNREAD, Keep, Query, Recall, Requests, carrying, search
+from esdedup.elastic.requests import UNREAD, Keep, Query, Recall, Requests, carrying, chunks, search
 from esdedup.fields import PARTITIONS
 from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import (
@@ -219,8 +219,7 @@ def _counted(
 
 def _counts_of_each(request: ListRequest, roots: Sequence[str]) -> list[Query]:
     """Return the searches that count the articles of each root; none if there are no roots."""
-    parts = [roots[at : at + ROOTS_IN_A_SEARCH] for at in range(0, len(roots), ROOTS_IN_A_SEARCH)]
-    return [count_clusters(request, each) for each in parts]
+    return [count_clusters(request, each) for each in chunks(roots, ROOTS_IN_A_SEARCH)]
 
 
 def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:

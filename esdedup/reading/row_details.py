@@ -8,9 +8,9 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, search
+from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.clusters import Similarity
 from esdedup.reading.excerpts import excerpts_of_each, first_article, roots_of
@@ -42,6 +42,8 @@ from esdedup.reading.results import (
 from esdedup.text.normalise import visible_text
 from esdedup.text.parsed import are_headlines
 from esdedup.times import time_ms
+
+_Asked = TypeVar("_Asked")
 
 _STEPS = 24
 # Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
@@ -80,10 +82,8 @@ def with_details(
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
     titled = are_headlines([row.title or "" for row in rows]).tolist()
     with_headline = list(itertools.compress(rows, titled))
-    parts, named = (
-        _in_parts(searches, _CLUSTERS_IN_A_SEARCH),
-        _in_parts(with_headline, _HEADLINES_IN_A_SEARCH),
-    )
+    parts = list(chunks(searches, _CLUSTERS_IN_A_SEARCH))
+    named = list(chunks(with_headline, _HEADLINES_IN_A_SEARCH))
     texts, of_parts, *answers = yield from search(
         request.searched,
         snippets_body(rows, request.query, fields=fields)
@@ -92,16 +92,11 @@ def with_details(
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
     )
-    found = [
-        (each, answer["aggregations"][_cluster_name(at)])
-        for answer, part in zip(answers, [*parts, *named], strict=True)
-        for at, each in enumerate(part)
-    ]
-    clusters = {each.root: of_each for each, of_each in found[: len(searches)]}
+    clusters = {each.root: found for each, found in _of_each(parts, answers[: len(parts)])}
     stories = {
         (row.index, row.id): number
-        for row, of_row in found[len(searches) :]
-        if (number := of_row["stories"]["count"])
+        for row, found in _of_each(named, answers[len(parts) :])
+        if (number := found["stories"]["count"])
     }
     excerpts = {each["key"]: each["doc_count"] for each in of_parts["aggregations"]["roots"]["buckets"]}
     hits = texts["hits"]["hits"]
@@ -135,8 +130,11 @@ def with_details(
     return tuple(detailed)
 
 
-def _in_parts(asked: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    return [asked[at : at + size] for at in range(0, len(asked), size)]
+def _of_each(parts: Sequence[Sequence[_Asked]], answers: Sequence[Any]) -> Iterator[tuple[_Asked, Any]]:
+    """Yield what was asked for in parts, each with its aggregation."""
+    for part, answer in zip(parts, answers, strict=True):
+        for at, asked in enumerate(part):
+            yield asked, answer["aggregations"][_cluster_name(at)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

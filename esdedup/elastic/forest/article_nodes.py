@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import Hit, chunks
+from esdedup.elastic.forest.documents import Hit
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
-from esdedup.elastic.requests import Query, Requests, aggregate, search
+from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
 from esdedup.fields import Fields, signature_of
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging

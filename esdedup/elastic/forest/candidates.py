@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import chunks, keys_of, live_filter, search_body, stored_of
+from esdedup.elastic.forest.documents import keys_of, live_filter, search_body, stored_of
 from esdedup.elastic.forest.stored import Stored, StoredNode
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
-from esdedup.elastic.requests import Query, Requests, aggregate, search
+from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
 from esdedup.fingerprint.bands import NODES, around_counts, terms_around
 from esdedup.neighbours.relation import Relation
 

@@ -135,11 +135,6 @@ def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
     }
 
 
-def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    """Cut a sequence into pieces of at most `size`."""
-    return (items[at : at + size] for at in range(0, len(items), size))
-
-
 def interleaved(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Deal items into at least ten groups of at most `size`; adjacent items go to different groups."""
     groups = max(_LEAST_GROUPS, -(-len(items) // size))

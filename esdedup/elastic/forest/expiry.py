@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pydantic
 
-from esdedup.elastic.forest.documents import chunks, packed_of
+from esdedup.elastic.forest.documents import packed_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
 from esdedup.elastic.forest.stored import Codec, StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import Query, chunks
 from esdedup.errors import RetentionShorter
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.times import DAY_MS

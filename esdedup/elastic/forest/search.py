@@ -11,7 +11,6 @@ from esdedup.elastic.forest.candidates import CandidateSearch
 from esdedup.elastic.forest.documents import (
     Hit,
     agrees,
-    chunks,
     columns_of,
     interleaved,
     keys_of,
@@ -26,7 +25,7 @@ from esdedup.elastic.forest.documents import (
 from esdedup.elastic.forest.stored import Codec, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
-from esdedup.elastic.requests import Query, Requests, aggregate, search
+from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
 from esdedup.fingerprint.bands import NODES
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import NeighbourIndex, Relation

@@ -11,13 +11,14 @@ from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents, unchanged
+from esdedup.elastic.forest.documents import Document, JsonDocument, json_documents, unchanged
 from esdedup.elastic.forest.fence import GRACE_S
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import state_document
 from esdedup.elastic.forest.stored import Codec
+from esdedup.elastic.requests import chunks
 from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread

@@ -34,9 +34,7 @@ const BETWEEN: [char; 5] = [':', '(', '量', '数', '次'];
 /// Takes the mark from numbers that no sentence states, given each passage and the places of its tokens.
 pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage], places: &[Range<usize>]) {
     for (at, (passage, own)) in passages.iter().zip(places).enumerate() {
-        if !tokens[own.clone()].iter().any(|token| token.is_number) {
-            continue;
-        }
+        let Some(others) = tokens[own.clone()].iter().position(|token| token.is_number) else { continue };
         let units = |at: usize| units(&tokens[places[at].clone()]);
         let is_row = |at: usize| {
             let has_row = |other: &Passage| !other.is_prose && other.has_figures && units(at) <= ROW_UNITS;
@@ -46,33 +44,39 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
         // `Updated 22 November 2026.`
         let is_date = passage.is_prose && !passage.is_long_prose() && !passage.has_figures;
         let begin = tokens[own.start].start as usize;
-        let before = points[..begin].iter().rev().take_while(|each| !each.has(ALNUM));
-        let begins_line = at == 0 || before.clone().any(|each| each.is('\n'));
-        let is_apart = begins_line || before.filter(|each| each.is('.')).count() > 1;
-        let words = tokens[own.clone()].iter().filter(|each| !each.is_number);
-        let is_short = is_apart || words.map(|each| usize::from(each.units)).sum::<usize>() <= LAST_UNITS;
+        let is_short = || {
+            let before = points[..begin].iter().rev().take_while(|each| !each.has(ALNUM));
+            let words = tokens[own.clone()].iter().filter(|each| !each.is_number);
+            at == 0
+                || before.clone().any(|each| each.is('\n'))
+                || before.filter(|each| each.is('.')).count() > 1
+                || words.map(|each| usize::from(each.units)).sum::<usize>() <= LAST_UNITS
+        };
         // `Dead: 17`
         let is_label = |pair: &[Point]| pair[0].role() != NUMBER && pair[1].is(':');
-        let last = tokens[own.clone()].iter().rfind(|each| each.is_number && passage.has_figures);
+        let last = || tokens[own.clone()].iter().rfind(|each| each.is_number && passage.has_figures);
         let has_label =
-            || last.is_some_and(|last| points[begin..last.start as usize].windows(2).any(is_label));
-        let is_beyond = (is_date || is_line && passages.len() > 1 && is_short)
+            || last().is_some_and(|last| points[begin..last.start as usize].windows(2).any(is_label));
+        if (is_date || is_line && passages.len() > 1 && is_short())
             && units(at) <= LABEL_UNITS
-            && !has_label();
-        let mut end = own.start;
+            && !has_label()
+        {
+            tokens[own.clone()].iter_mut().for_each(|each| each.is_number = false);
+            continue;
+        }
+        let mut end = own.start + others;
         while let Some(others) = tokens[end..own.end].iter().position(|token| token.is_number) {
             let start = end + others;
             end = start + tokens[start..own.end].iter().take_while(|token| token.is_number).count();
             let is_last = is_line && tokens.len() - start <= LAST_TOKENS;
             let is_beside = |each: &Token| is_beside(points, *each, start == 0, is_last);
-            let are_beside = tokens[start..end].iter().any(is_beside);
             // A date beside a time, too: `2026-11-22 07:30`.
             let is_aside = |each: &Token| {
                 let number = number(points, each.start as usize, 0);
                 number.is_date || number.is_short || is_beside(each)
             };
-            for each in &mut tokens[start..end] {
-                each.is_number = !(is_beyond || are_beside && is_aside(each));
+            if tokens[start..end].iter().any(is_beside) {
+                tokens[start..end].iter_mut().for_each(|each| each.is_number = !is_aside(each));
             }
         }
     }
@@ -85,13 +89,12 @@ fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> b
     let own = digits(points, start);
     let (before, after) = (&points[..start], &points[start + own.len()..]);
     let is_between = |each: &&Point| each.has(SPACE) || BETWEEN.contains(&each.character());
-    let signs = before.iter().rev().filter(|each| !is_between(each));
-    let mut signs = signs.map(|each| each.character());
-    let last = signs.next().unwrap_or_default();
+    let mut signs = before.iter().rev().filter(|each| !is_between(each)).map(|each| each.character());
+    let last = signs.next();
     let is_labelled = before.iter().rev().find(|each| !each.has(SPACE)).is_some_and(|each| each.is(':'));
     let follows = |word: &&str| {
-        let rest = word.strip_suffix(last);
-        rest.is_some_and(|rest| rest.chars().rev().eq(signs.clone().take(rest.chars().count())))
+        let (mut own, mut rest) = (word.chars().rev(), signs.clone());
+        own.next() == last && own.all(|each| rest.next() == Some(each))
     };
     let precedes = |word: &&str| {
         let mut rest = after.iter().skip_while(is_between);

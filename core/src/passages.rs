@@ -7,7 +7,7 @@
 //! Rows of a label and a value that stand together state something, and count as prose: not counters and times of an
 //! update, nor headlines, of which few are numbers for the greater part.
 
-use crate::characters::{FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
+use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
 use crate::hashing::{BASE, mixed};
 use crate::sentences::{Ending, Sentence};
 use crate::tokens::Token;
@@ -66,11 +66,11 @@ impl Passage {
         let mut start = 0;
         for run in rows.chunk_by(|one, next| one.is_some() == next.is_some()) {
             let stop = start + run.len();
-            let is_long = |at: usize| {
-                passages.get(at).is_some_and(|it| it.is_prose) && !are_few(points, sentences[at].1)
+            let is_long = |at: &usize| {
+                passages.get(*at).is_some_and(|it| it.is_prose) && !are_few(points, sentences[*at].1)
             };
-            let beside = [start.wrapping_sub(1), stop].into_iter().filter(|&at| is_long(at)).count();
-            if are_statements(run, beside) {
+            let beside = || [start.wrapping_sub(1), stop].iter().filter(|at| is_long(at)).count();
+            if run[0].is_some() && are_statements(run, beside()) {
                 for (passage, (_, tokens)) in passages[start..stop].iter_mut().zip(&sentences[start..stop]) {
                     passage.is_prose = true;
                     passage.has_figures = tokens.iter().any(|token| token.is_number);
@@ -145,7 +145,8 @@ fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_dash =
         |at: usize| DASHES.contains(&points[at].character()) && is_space(at - 1) && is_space(at + 1);
     let last = tokens.get(MOST_LABEL_TOKENS).or(tokens.last())?.start as usize;
-    let at = (tokens[0].start as usize + 1..last).find(|&at| is_sign(at) || is_dash(at))?;
+    let is_any = |&at: &usize| !points[at].has(ALNUM) && (is_sign(at) || is_dash(at));
+    let at = (tokens[0].start as usize + 1..last).find(is_any)?;
     let (label, value) = tokens.split_at(tokens.partition_point(|token| (token.start as usize) < at));
     let said = says(points, label, value);
     let has_number = said.max(says(points, &[], label)) >= Says::Days;

@@ -102,13 +102,10 @@ fn ends(points: &[Point]) -> Vec<usize> {
 /// Whether white space follows a full stop, and no single letter precedes it: not in `3.14`, `e.g.` or `J. Smith`, nor
 /// after the dots that lead to a value, as in `Coupon .... 2 %`.
 fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
-    if !points[at + 1].has(SPACE | HARD_END) {
-        return false;
-    }
     let is_initial = at > 0 && points[at - 1].has(LATIN) && (at == 1 || !points[at - 2].has(ALNUM));
-    let before = points[..at].iter().rposition(|point| !point.is('.'));
-    let leads = before.is_some_and(|before| points[before].has(SPACE) && at - before >= LEAST_LEADERS);
-    !is_initial && !leads
+    let is_leader = |before: usize| points[before].has(SPACE) && at - before >= LEAST_LEADERS;
+    let leads = || points[..at].iter().rposition(|point| !point.is('.')).is_some_and(is_leader);
+    points[at + 1].has(SPACE | HARD_END) && !is_initial && !leads()
 }
 
 // An ellipsis has fewer.

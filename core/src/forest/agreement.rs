@@ -157,8 +157,7 @@ impl Agreement {
         // Other words in the same places: one form, filled in anew. A changed word is in twice as many runs of characters.
         let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
         let form_runs = f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
-        let are_of_form =
-            smaller - shared >= form_runs && smaller - shared >= self.form_balance * (larger - shared);
+        let are_of_form = smaller - shared >= f64::max(form_runs, self.form_balance * (larger - shared));
         let most_figures = if are_of_form {
             figures.0 * self.form_figure_share
         } else {

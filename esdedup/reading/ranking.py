@@ -107,10 +107,12 @@ class _Ranking:
             self.counted, size=from_shard, from_shard=from_shard, least_of_shard=self._least
         )
         is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
-        if not is_on_one_shard and self._least > 1:
-            return (yield from self._smallest_of_large(depth))
         sent = answer["aggregations"]["roots"]
         buckets: list[dict[str, Any]] = sent["buckets"]
+        # OpenSearch ignores `shard_min_doc_count` if the smallest come first: it cuts before it leaves out.
+        is_short = len(buckets) < from_shard and sent["sum_other_doc_count"]
+        if self._least > 1 and (is_short or not is_on_one_shard):
+            return (yield from self._smallest_of_large(depth))
         # If no shard left out a root, the sums are exact.
         is_exact = is_on_one_shard or sent["doc_count_error_upper_bound"] == 0
         others = sent["sum_other_doc_count"]
@@ -130,9 +132,9 @@ class _Ranking:
         return RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete, next_from_shard=following)
 
     def _smallest_of_large(self, depth: int) -> Requests[RankedRoots]:
-        """Rank the smallest clusters that are large enough, of which each shard has only a part.
+        """Rank the smallest clusters that are large enough, from the largest of each shard.
 
-        The smallest parts say nothing of a cluster's size, so the shards send the largest.
+        The smallest parts of clusters on a shard do not tell how large the clusters are.
         """
         most = self.tuning.max_roots
         largest_first = dataclasses.replace(self.request, sort="similar-desc")

@@ -30,7 +30,7 @@ help:
 	@echo "                       OPTIONS='--text-field body' names their fields"
 	@echo "make test              the test suite, on a real node"
 	@echo "make test-foreign      clients in other languages, the documents, and nodes that start and die"
-	@echo "make nightly           all of both with 80 times as many random examples and every moment of a crash,"
+	@echo "make nightly           all of both with a new seed, 80 times as many random examples, every moment of a crash,"
 	@echo "                       then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "                       (three parts: soak-writers, soak-sidecars, soak-editors)"

@@ -1,8 +1,9 @@
-"""What is random in tests: new in every run, shown in its header, and to be had again by its seed.
+"""Random examples in tests: how many, and from which seed.
 
-``ESDEDUP_TEST_SEED`` gives a run the seed of another one. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
-random examples: `make test` takes 25 where a test does not say otherwise, `make check` fewer, `make nightly`
-80 times as many, and then kills processes at every request, for more than the default profile.
+The seed is 0, so that a run repeats the last one, except by night: `make nightly` draws a new one. The header
+of a run shows its seed; ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
+examples: `make test` takes 25 where a test does not say otherwise, `make check` fewer, and `make nightly` 80
+times as many; it also kills processes at every request, for more than the default profile.
 """
 
 import os
@@ -15,8 +16,8 @@ import hypothesis
 from esdedup import CLASSIC, VERIFIED
 
 # In the environment, so that all processes of a run have the same.
-SEED = int(os.environ.setdefault("ESDEDUP_TEST_SEED", str(secrets.randbelow(2**32))))
 EFFORT = float(os.environ.setdefault("ESDEDUP_TEST_EFFORT", "1"))
+SEED = int(os.environ.setdefault("ESDEDUP_TEST_SEED", str(secrets.randbelow(2**32)) if EFFORT > 1 else "0"))
 HEADER = f"ESDEDUP_TEST_SEED={SEED} ESDEDUP_TEST_EFFORT={EFFORT:g}"
 _EXAMPLES = 25
 PROFILES = [VERIFIED] if EFFORT <= 1 else [VERIFIED, CLASSIC]
@@ -24,12 +25,12 @@ PROFILES = [VERIFIED] if EFFORT <= 1 else [VERIFIED, CLASSIC]
 
 
 def times_effort(count: int) -> int:
-    """Return how many examples are tried instead of so many, at least one."""
+    """Scale a number of examples by the effort; at least one."""
     return max(1, round(count * EFFORT))
 
 
 def load_profile() -> None:
-    """Let Hypothesis explore anew, and take its time."""
+    """Configure Hypothesis: no deadline, examples by the effort."""
     hypothesis.settings.register_profile(
         "esdedup",
         max_examples=times_effort(_EXAMPLES),
@@ -42,10 +43,10 @@ def load_profile() -> None:
 
 
 def examples(count: int, **settings: Any) -> hypothesis.settings:
-    """Decorate a test whose random examples shall be that many, times the effort."""
+    """Decorate a test to run `count` random examples, times the effort."""
     return hypothesis.settings(max_examples=times_effort(count), **settings)
 
 
 def new_random(name: str) -> random.Random:
-    """Return random numbers that are new in every run; two names give two sequences."""
+    """Return a generator seeded with the run's seed and a name."""
     return random.Random(f"{SEED} {name}")

@@ -1,6 +1,7 @@
-"""How the package starts, its errors and JSON files, and the faults that measure its tests."""
+"""How the package starts, its errors and JSON files, and what its tests skip and notice."""
 
 import inspect
+import os
 import pickle
 import platform
 import subprocess
@@ -225,3 +226,13 @@ ROOT = Path(__file__).parents[2]
 def test_the_code_that_a_fault_replaces_stands_once(mutant: Mutant) -> None:
     assert (ROOT / mutant.path).read_text("utf-8").count(mutant.old) == 1
     assert all((ROOT / "tests" / each).exists() for each in mutant.likely)
+
+
+@pytest.mark.parametrize(("shared", "status", "said"), [("", 0, "1 skipped: no node"), ("x", 1, "1 failed")])
+def test_skips_are_named_or_fail(shared: str, status: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("import pytest\ndef test(): pytest.skip('no node')\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "pyproject.toml", str(tmp_path)]
+    environment = {**os.environ, "ESDEDUP_SHARED": shared}
+    run = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+    assert run.returncode == status
+    assert said in run.stdout

@@ -1,6 +1,7 @@
-"""Prints the files and lines of each room, and fails where they exceed the budget in ARCHITECTURE.md.
+"""Prints the files and lines of each room; fails where they exceed the budget in ARCHITECTURE.md.
 
 `make static` runs ``python -m tests.budget``. A budget is raised in the commit that needs it, and says why.
+It fails, too, for a test whose name has more than nine words.
 """
 
 import ast
@@ -17,6 +18,8 @@ _ROW = re.compile(r"^\| `(?P<room>\w+)/?` \|.*\| (?P<files>[\d,]+) \| (?P<lines>
 _TOTAL = re.compile(
     r"at most (?P<files>[\d,]+) files of Python with (?P<lines>[\d,]+) lines, (?P<code>[\d,]+) of them code"
 )
+_TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
+_WORDS_OF_A_TEST = 9
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
@@ -75,6 +78,13 @@ def _files() -> Iterator[tuple[str, Path]]:
         yield "core", path
 
 
+def _long_names() -> Iterator[str]:
+    for path in (ROOT / "tests").rglob("*.py"):
+        for name in _TEST.findall(path.read_text(encoding="utf-8")):
+            if name.count("_") > _WORDS_OF_A_TEST:
+                yield f"{path.relative_to(ROOT)}: the name of {name} has more than {_WORDS_OF_A_TEST} words"
+
+
 def main() -> int:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     budgets = {row["room"]: (_number(row["files"]), _number(row["lines"])) for row in _ROW.finditer(text)}
@@ -95,6 +105,7 @@ def main() -> int:
     sys.stdout.write(f"{'Python':14}{total.files:5}{total.lines:16,}{'':11}({total.code:,} code)\n")
     if any(getattr(total, name) > _number(value) for name, value in total_budget.groupdict().items()):
         failures.append(f"the package exceeds its budget: {total_budget[0]}")
+    failures.extend(_long_names())
     for failure in sorted(failures):
         sys.stderr.write(f"{failure}\n")
     return bool(failures)

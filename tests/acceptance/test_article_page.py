@@ -106,7 +106,7 @@ def test_who_was_first_and_who_followed(site: SampleSite, visit: Visit) -> None:
     assert page.locator("#similar-heading").inner_text() != everything
 
 
-def test_a_copy_is_found_in_the_line_of_its_text(site: SampleSite, visit: Visit) -> None:
+def test_a_copy_is_found_beside_its_text(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     versions = site.reader.versions(site.index, site.largest[0]).versions
     folded = next(each for each in versions if each.copies)

@@ -91,7 +91,7 @@ def test_visitors_see_nothing_of_it(desk: SampleSite, browser: Browser) -> None:
         assert page.locator("#editing").count() == 0
 
 
-def test_the_commands_say_what_was_done_and_what_cannot_be(
+def test_commands_say_what_was_done_and_what_was_not(
     run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, forest = index_name("desk"), index_name("desk-forest")

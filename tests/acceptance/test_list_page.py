@@ -97,7 +97,7 @@ def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visito
 
 
 @pytest.mark.parametrize("visitor", ALL, ids="-".join, indirect=True)
-def test_the_first_page_is_light_and_its_first_row_in_sight(site: Site, visitor: Visitor) -> None:
+def test_the_first_page_is_light_and_shows_a_row(site: Site, visitor: Visitor) -> None:
     page, loaded = visitor.page, []
     page.on("response", lambda answer: loaded.append(len(answer.body())))
     page.goto(site.address)
@@ -207,7 +207,7 @@ def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -
     assert visitor.parameters["q"] == ["the"]
 
 
-def test_a_source_is_found_by_a_part_of_its_name(site: Site, visitor: Visitor) -> None:
+def test_a_source_is_found_by_part_of_its_name(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     visitor.unfold("facets")

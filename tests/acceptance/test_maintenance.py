@@ -135,7 +135,7 @@ def test_what_cannot_be_done(
     assert message in " ".join(result.err.replace("│", " ").split())
 
 
-def test_no_forest_is_made_from_a_forest_or_replaced_unasked(
+def test_no_forest_is_read_as_articles_or_replaced_unasked(
     run: Run, elasticsearch_url: str, fed: tuple[str, str]
 ) -> None:
     index, forest = fed

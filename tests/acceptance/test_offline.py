@@ -128,7 +128,7 @@ def test_fingerprint_of_what_has_none(run: Run, text: bytes) -> None:
     assert "none" in run("fingerprint", stdin=text).out
 
 
-def test_a_text_that_is_not_utf_8_has_no_fingerprint(run: Run) -> None:
+def test_invalid_utf_8_has_no_fingerprint(run: Run) -> None:
     refused = run("fingerprint", "--json", stdin=b"ferr\xff")
     assert (refused.code, refused.out) == (1, "")
     assert "standard input: is not UTF-8 (byte 5)" in refused.err
@@ -215,7 +215,7 @@ def test_every_command_explains_itself_with_an_example(run: Run, command: tuple[
         assert option[1], option[0]
 
 
-def test_every_module_of_commands_can_be_the_first_of_a_process() -> None:
+def test_each_module_of_commands_can_be_imported_first() -> None:
     """None needs what only another one imports."""
     modules = sorted({module for module, _ in _PLACES.values()})
     program = """if True:
@@ -236,7 +236,7 @@ def test_every_module_of_commands_can_be_the_first_of_a_process() -> None:
     assert (shown.stdout.split(), shown.stderr) == (modules, "")
 
 
-def test_the_fields_options_exist_wherever_articles_of_an_index_are_read_or_written(run: Run) -> None:
+def test_each_command_on_articles_takes_names_of_fields(run: Run) -> None:
     names = {f"--{role}-field" for role in Fields().names}
     others = {"expire", "cluster", "fingerprint", "plan", "weights", "demo", "node"}
     # A migration is between objects, whose names the indices keep.
@@ -297,13 +297,13 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("failing")
-def test_articles_at_which_the_core_fails_are_named_and_the_others_clustered(run: Run) -> None:
+def test_cluster_names_articles_at_which_the_core_fails(run: Run) -> None:
     done = run("cluster", "-", stdin=ARTICLES)
     assert (done.code, len(done.out.splitlines()), SAID in done.err) == (1, 2, True)
 
 
 @pytest.mark.usefixtures("failing")
-def test_articles_at_which_the_core_fails_are_named_and_the_others_indexed(
+def test_index_names_articles_at_which_the_core_fails(
     run: Run, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -370,7 +370,7 @@ def test_weights_of_articles_are_those_of_fingerprints(run: Run, tmp_path: Path)
     assert shown.err == ""
 
 
-def test_words_of_a_dictionary_that_are_never_cut_are_named(run: Run, tmp_path: Path) -> None:
+def test_words_that_a_dictionary_never_yields_are_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("ferry\nþing 9\n")
     made = run("weights", "-", "--dictionary", "words.txt", stdin=WEIGHED.encode())
     assert made.code == 0
@@ -389,7 +389,7 @@ def test_bad_articles_are_counted_and_said(run: Run) -> None:
     assert "standard input:7: repeats the id '1'" in made.err
 
 
-def test_words_that_are_never_cut_are_named_and_a_dictionary_helps(run: Run, tmp_path: Path) -> None:
+def test_a_dictionary_helps_with_words_that_are_never_cut(run: Run, tmp_path: Path) -> None:
     (tmp_path / "weights.json").write_text('{"long-term": 3, "plan": 1}')
     (tmp_path / "words.txt").write_text("long-term 10 n\n")
     (tmp_path / "stop.txt").write_text("plan\n")
@@ -440,7 +440,7 @@ def test_the_fewer_bits_may_differ_the_more_clusters(run: Run, tmp_path: Path) -
     assert made.out == run("cluster", "news.jsonl", "--profile", "classic").out
 
 
-def test_the_more_texts_must_resemble_each_other_the_more_clusters(run: Run, tmp_path: Path) -> None:
+def test_a_higher_resemblance_gives_more_clusters(run: Run, tmp_path: Path) -> None:
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
     roots = []
     for resemblance in ("0.4", "0.66", "0.95"):
@@ -480,9 +480,7 @@ def test_the_more_texts_must_resemble_each_other_the_more_clusters(run: Run, tmp
         (["cluster", "-", "--profile", "classic", "--resemblance", "0.7"], "goes with the profile verified"),
     ],
 )
-def test_usage_errors_about_words_exit_with_2_and_say_why(
-    run: Run, arguments: list[str], message: str
-) -> None:
+def test_usage_errors_about_words_exit_with_2(run: Run, arguments: list[str], message: str) -> None:
     result = run(*arguments, stdin=b'{"id": 1, "text": "one text of some words"}')
     assert result.code == 2
     assert message in result.err

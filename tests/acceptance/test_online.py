@@ -357,7 +357,7 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
     assert "Traceback" not in err
 
 
-def test_other_names_of_fields_are_told_once_and_nothing_is_written(
+def test_likely_names_of_fields_are_suggested_once(
     es: Elasticsearch, elasticsearch_url: str, run: Run, index_name: Names
 ) -> None:
     index, forest = index_name("news"), index_name("forest")
@@ -385,7 +385,7 @@ def test_other_names_of_fields_are_told_once_and_nothing_is_written(
     assert es.count(index=index)["count"] == 200
 
 
-def test_who_quotes_a_part_is_said_beside_what_is_similar(
+def test_articles_that_quote_a_part_are_listed_apart(
     quoted: SampleSite, elasticsearch_url: str, run: Run
 ) -> None:
     story, url = quoted.reader.similar(quoted.index, "story"), elasticsearch_url

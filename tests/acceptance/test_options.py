@@ -146,7 +146,7 @@ def test_setup_makes_shards_and_routes_by_root(
     assert hit["_routing"] == hit["_source"]["dedup"]["root"]
 
 
-def test_setup_refuses_another_number_of_shards_than_an_index_has(
+def test_setup_refuses_a_changed_number_of_shards(
     run: Run, elasticsearch_url: str, index_name: Names
 ) -> None:
     index = index_name("shards")
@@ -183,7 +183,7 @@ def test_refusals_name_the_option_that_is_wrong(
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_refusals_of_an_index_name_the_command_that_would_help(
+def test_refusals_of_an_index_name_the_remedy(
     run: Run, elasticsearch_url: str, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
 ) -> None:
     index = index_name("plain")

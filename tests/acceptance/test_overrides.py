@@ -121,7 +121,7 @@ def texts(left_out: Any) -> list[str]:
     return [span["text"] for span in left_out["spans"]]
 
 
-def test_explain_compares_articles_as_they_were_decided_and_says_what_is_left_out_now(
+def test_explain_compares_articles_as_they_were_decided(
     run: Run, elasticsearch_url: str, fed: tuple[str, str]
 ) -> None:
     index, forest = fed
@@ -196,9 +196,7 @@ def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fe
     assert RIGHTS in shown
 
 
-def test_a_text_is_looked_up_and_it_is_told_what_was_left_out(
-    run: Run, elasticsearch_url: str, fed: tuple[str, str]
-) -> None:
+def test_a_lookup_says_what_was_left_out(run: Run, elasticsearch_url: str, fed: tuple[str, str]) -> None:
     index, forest = fed
     ask = ("similar", "--index", index, "--text", "-", "--site", HARBOUR, "--forest", forest)
     text = page(article(9), HARBOUR).encode()

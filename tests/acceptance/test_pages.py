@@ -355,7 +355,7 @@ def test_head_is_answered_as_get_without_the_body(site: str, path: str) -> None:
         assert int(head.headers["Content-Length"]) == len(get.read())
 
 
-def test_a_page_beyond_the_end_says_so_and_leads_back(site: str) -> None:
+def test_a_page_beyond_the_end_links_back(site: str) -> None:
     body = urllib.request.urlopen(f"{site}/?page=490").read().decode()
     assert "The list ends before this page." in body
     assert 'rel="first"' in body

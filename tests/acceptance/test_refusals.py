@@ -122,7 +122,7 @@ def test_servers_that_are_none(run: Run) -> None:
     assert run("list", "--index", "x", "--ca-certs", "none.pem", url=url).code == 2
 
 
-def test_the_api_key_is_sent_as_an_option_or_from_the_environment(run: Run) -> None:
+def test_the_api_key_comes_from_option_or_environment(run: Run) -> None:
     received: list[str | None] = []
 
     class Answer(BaseHTTPRequestHandler):
@@ -185,7 +185,7 @@ def test_indices_and_forests_that_do_not_fit(
     assert other.json["failed"] == 1
 
 
-def test_nothing_that_an_article_or_a_server_says_steers_the_terminal(
+def test_terminal_escapes_in_articles_and_errors_are_neutralised(
     run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, hostile = index_name("steering"), "\x1b]0;owned\x07\x9b31m\u202e"
@@ -206,7 +206,7 @@ def test_nothing_that_an_article_or_a_server_says_steers_the_terminal(
     assert not [each for each in (done, *shown, listed) if {*"\x1b\x07\x9b\u202e"} & {*each.out, *each.err}]
 
 
-def test_what_is_refused_is_indexed_when_the_reason_is_gone(
+def test_refused_articles_are_indexed_once_the_reason_is_gone(
     run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
 ) -> None:
     index, forest, refused = index_name("refusing"), index_name("forest"), tmp_path / "refused.jsonl"
@@ -236,7 +236,7 @@ def test_what_is_refused_is_indexed_when_the_reason_is_gone(
     assert (last.code, last.json["known"], refused.exists()) == (0, 1, False)
 
 
-def test_an_index_of_an_earlier_version_is_to_be_migrated(
+def test_an_index_of_an_earlier_version_needs_migration(
     run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     """It has roots, but lacks other fields."""

@@ -163,7 +163,7 @@ def test_a_certificate_that_is_none_is_refused(run: Run, tmp_path: Path) -> None
     assert "the certificate cannot be used" in refused.err
 
 
-def test_the_help_has_every_setting_with_its_variable_and_default(run_process: Run) -> None:
+def test_help_lists_every_setting_with_variable_and_default(run_process: Run) -> None:
     # Wide enough that no name is broken.
     shown = run_process("sidecar", "--help", COLUMNS="250").out
     for setting in settings_of(Settings):

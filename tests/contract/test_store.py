@@ -92,7 +92,7 @@ PAGE_WITHOUT_NODE = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_a_page_without_a_node_stays_without_one_in_memory(size: int) -> None:
+def test_a_hash_without_a_node_keeps_none_in_memory(size: int) -> None:
     store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(PAGE_WITHOUT_NODE, [size]):
         _assert_kinds(store, model, batch)
@@ -100,7 +100,7 @@ def test_a_page_without_a_node_stays_without_one_in_memory(size: int) -> None:
 
 # Restarts come before each arrival that is answered by what was stored of the page.
 @pytest.mark.parametrize(("size", "restarts"), [(1, set()), (1, {0, 3, 5, 7}), (9, set())])
-def test_a_page_without_a_node_stays_without_one_in_elasticsearch(
+def test_a_hash_without_a_node_keeps_none_in_elasticsearch(
     es: Elasticsearch, elastic_stores: MakeStores, size: int, restarts: set[int]
 ) -> None:
     name, open_store = elastic_stores()
@@ -264,7 +264,7 @@ class Interrupted(MemoryStore):
 
 @given(arrivals, st.integers(0, 40), st.integers(1, 50), st.integers(0, 60), st.integers(-50, 450))
 @example(_bits({0, 1, 17}, {0, 1, 17, 18, 33}, {0, 17, 18, 33}, {17, 18, 33, 34}), 1, 3, 2, 0)
-def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
+def test_a_batch_repeated_after_a_crash_gets_its_roots(
     drawn: list[Arrival], before: int, size: int, survivors: int, time: int
 ) -> None:
     """The batch is fed by the clock: all of it has one time."""
@@ -342,9 +342,7 @@ def test_elasticsearch_forgets_a_batch_that_was_abandoned(
 
 
 @with_documents
-def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
-    es: Elasticsearch, elastic_stores: MakeStores
-) -> None:
+def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic_stores: MakeStores) -> None:
     """Roots and leaves alike: what a crash leaves of a batch is its beginning."""
     name, open_store = elastic_stores()
     store = open_store()
@@ -362,9 +360,7 @@ def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
 
 
 @with_documents
-def test_a_page_that_comes_back_is_written_after_what_came_before_it(
-    es: Elasticsearch, elastic_stores: MakeStores
-) -> None:
+def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic_stores: MakeStores) -> None:
     """Its node was kept alive by another page; a crash must not revive it before its arrival."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)

@@ -47,7 +47,7 @@ def await_end(is_running: Callable[[], bool]) -> None:
     assert not is_running()
 
 
-def test_a_node_is_found_and_listens_on_the_loopback_interface_only(started: tuple[Path, Cluster]) -> None:
+def test_a_node_listens_on_the_loopback_interface_only(started: tuple[Path, Cluster]) -> None:
     data, cluster = started
     with pytest.raises(NodeError, match=r"runs on .* already"):
         node.start(data, port=0)
@@ -86,7 +86,7 @@ def test_a_node_has_the_analyzers_of_languages(started: tuple[Path, Cluster]) ->
         assert found["hits"]["total"]["value"] == 1
 
 
-def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(data: Path) -> None:
+def test_other_users_and_sites_cannot_use_a_node(data: Path) -> None:
     url = running(data).url
 
     def status(method: str, path: str, **headers: str) -> int:
@@ -106,7 +106,7 @@ def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(data: Path)
             assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_data_outlive_a_node_and_a_node_ends_with_its_time(data: Path) -> None:
+def test_a_node_stops_after_its_lifetime_and_keeps_data(data: Path) -> None:
     cluster = running(data)
     with connect(cluster.url) as client:
         client.index(index="kept", id="1", document={"a": 1})

@@ -110,7 +110,7 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
     assert reader.overview(both) == Reader(es).overview(both)
 
 
-def test_a_data_stream_is_set_up_fed_adopted_and_migrated(
+def test_data_streams_are_set_up_fed_adopted_and_migrated(
     run: Run, es: Elasticsearch, url: str, index_name: Names
 ) -> None:
     """Elasticsearch's own module for data streams is not among its published jars; OpenSearch has one."""

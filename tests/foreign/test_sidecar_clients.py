@@ -120,7 +120,7 @@ class _NoPauses:
         raise Enough
 
 
-def test_the_feeder_writes_what_it_has_as_soon_as_somebody_takes_it(
+def test_the_feeder_writes_as_soon_as_it_can(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = index_name("articles")

@@ -17,9 +17,7 @@ def test_the_site_is_made_and_every_link_leads_somewhere() -> None:
         assert (site.SITE / name).exists()
 
 
-def test_a_picture_that_is_missing_and_a_script_from_elsewhere_are_found(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_missing_pictures_and_foreign_scripts_are_found(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(site, "SITE", tmp_path)
     page = tmp_path / "page.html"
     page.write_text(

@@ -89,7 +89,7 @@ def check(es: Elasticsearch, alias: str, forest: str) -> None:
 
 
 @pytest.mark.parametrize("learn_first", [False, True])
-def test_articles_get_the_roots_that_they_would_have_been_fed_with(
+def test_adopted_articles_get_the_roots_of_fed_ones(
     es: Elasticsearch, index_name: Names, learn_first: bool
 ) -> None:
     alias, forest = stored(es, index_name), index_name("forest")
@@ -263,9 +263,7 @@ def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index
     assert Counter("dedup" in each for each in found.values()) == {True: 58, False: 1}
 
 
-def test_names_that_no_article_has_are_refused_before_anything_is_written(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_unknown_names_of_fields_are_refused_before_writing(es: Elasticsearch, index_name: Names) -> None:
     alias = stored(es, index_name, ARTICLES[:6])
     before = es.indices.get_mapping(index=alias)
     for given in (None, Fields(text="body"), Fields(text="body", time="when", title="headline")):
@@ -357,7 +355,7 @@ def test_read_only_indices_are_adopted_into_copies(
 
 
 @pytest.mark.parametrize("kind", [None, "keyword", "text"])
-def test_articles_whose_time_has_no_order_need_a_runtime_field(
+def test_unsortable_times_need_a_runtime_field(
     es: Elasticsearch, index_name: Names, kind: str | None
 ) -> None:
     index = index_name("unsorted")
@@ -496,7 +494,7 @@ def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: N
         es.indices.delete(index=both)
 
 
-def test_an_update_does_not_make_an_index_that_was_deleted(es: Elasticsearch, index_name: Names) -> None:
+def test_an_update_does_not_recreate_a_deleted_index(es: Elasticsearch, index_name: Names) -> None:
     gone = index_name("gone")
     update = {"_op_type": "update", "_source": {"doc": {}}, "if_seq_no": 0, "if_primary_term": 1}
     for action in (update, {"_op_type": "create", "_source": {}}):

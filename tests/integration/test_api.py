@@ -163,7 +163,7 @@ def test_further_fields_are_given_as_they_are(ask: Ask) -> None:
         assert "source_includes" in refused.json["detail"]
 
 
-def test_two_articles_are_explained_in_the_language_that_is_wished_for(index: str, ask: Ask) -> None:
+def test_explanations_are_in_the_requested_language(index: str, ask: Ask) -> None:
     head = ask(f"{PREFIX}/list", "size=1&sort=similar-desc").json["rows"][0]["id"]
     other = ask(f"{PREFIX}/similar", f"id={head}&size=1").json["rows"][0]["id"]
     english, chinese = (

@@ -98,7 +98,7 @@ def test_callbacks_come_in_the_event_loop_and_in_order(
     assert next(iter(loops))[0] == threading.get_ident()
 
 
-def test_the_loop_goes_on_while_a_batch_waits_for_a_sidecar(elasticsearch_url: str) -> None:
+def test_waiting_for_a_sidecar_does_not_block_the_loop(elasticsearch_url: str) -> None:
     async def fed() -> int:
         turns = 0
         async with AsyncElasticsearch(elasticsearch_url) as client:

@@ -62,7 +62,7 @@ def state(es: Elasticsearch, forest: str) -> State:
 
 
 @pytest.mark.parametrize("wrong_ms", [YEARS_MS, -YEARS_MS])
-def test_a_clock_that_the_servers_contradicts_is_refused_whenever_it_became_wrong(
+def test_a_clock_that_disagrees_with_the_server_is_refused(
     es: Elasticsearch, index_name: Names, set_clock: SetClock, wrong_ms: int
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -87,7 +87,7 @@ def test_a_clock_that_the_servers_contradicts_is_refused_whenever_it_became_wron
             feed(es, dedup, index, FIRST[10:], backfill=backfill)
 
 
-def test_an_owner_notices_a_wrong_clock_though_no_article_comes(
+def test_an_idle_owner_notices_a_wrong_clock(
     es: Elasticsearch, index_name: Names, set_clock: SetClock
 ) -> None:
     with Owner(es, OwnerSettings(), forest=index_name("forest"), profile=CLASSIC) as owner:
@@ -99,7 +99,7 @@ def test_an_owner_notices_a_wrong_clock_though_no_article_comes(
         owner.open()
 
 
-def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
+def test_clocks_are_compared_only_after_a_jump(
     elasticsearch_url: str, index_name: Names, set_clock: SetClock
 ) -> None:
     with (
@@ -113,7 +113,7 @@ def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
 
 
 @pytest.mark.parametrize("ahead_ms", [0, DAY_MS // 2])
-def test_a_date_that_was_accepted_keeps_no_other_process_out(
+def test_an_accepted_date_keeps_no_other_process_out(
     es: Elasticsearch, index_name: Names, set_clock: SetClock, ahead_ms: int
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -150,7 +150,7 @@ def test_one_wrong_date_in_a_backfill_is_named(
     )
 
 
-def test_a_forest_in_the_future_is_neither_fed_nor_expired(
+def test_a_forest_ahead_is_neither_fed_nor_expired(
     es: Elasticsearch,
     fed: tuple[str, str],
     trusting: Callable[[bool], None],

@@ -93,7 +93,7 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
 
 
 @pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
-def test_killed_at_any_request_nothing_is_lost_and_no_root_changes(
+def test_a_kill_at_any_request_changes_no_root(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: Profile
 ) -> None:
     def new_job() -> Job:

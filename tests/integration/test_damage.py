@@ -265,7 +265,7 @@ def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
 
 
 @in_both_lookups
-def test_damage_to_pages_without_a_fingerprint_is_found_and_repaired(
+def test_damaged_hashes_without_a_fingerprint_are_repaired(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
     """Each damage has two pages of its own, of which one has nothing but a short text."""
@@ -415,7 +415,7 @@ def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]
 
 
 @in_both_lookups
-def test_a_root_made_again_of_a_leaf_is_not_taken_for_near_to_others(
+def test_a_root_recreated_from_a_leaf_is_near_nothing(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
     """The leaf lay between two roots, and had chosen the earlier one."""

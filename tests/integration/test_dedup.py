@@ -253,9 +253,7 @@ def test_an_update_whose_upsert_alone_carries_the_text(es: Elasticsearch, index_
     assert es.get(index=index, id="1")["_source"]["n"] == 1
 
 
-def test_an_article_that_an_update_makes_counts_as_published_at_its_arrival(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_an_article_made_by_update_is_dated_on_arrival(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("news")
     update = {"_op_type": "update", "_index": index, "_id": "1", "doc": {"text": TEXT}, "doc_as_upsert": True}
     with Dedup(es, forest=index_name("forest")) as dedup:
@@ -268,9 +266,7 @@ def test_an_article_that_an_update_makes_counts_as_published_at_its_arrival(
     assert stored[0].keys() == {"text", "dedup"}
 
 
-def test_articles_without_text_and_id_stay_alone_when_the_forest_is_made_anew(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_articles_without_text_stay_alone_in_a_rebuild(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     for _ in range(2):
         with Dedup(es, forest=forest) as dedup:
@@ -280,9 +276,7 @@ def test_articles_without_text_and_id_stay_alone_when_the_forest_is_made_anew(
     assert len(set(roots(es, index).values())) == 6
 
 
-def test_an_update_to_another_kind_of_text_leaves_no_fingerprint_behind(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_an_update_leaves_no_fingerprint_of_the_former_text(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
@@ -299,7 +293,7 @@ def test_an_update_to_another_kind_of_text_leaves_no_fingerprint_behind(
             assert dedup.reader.similar(index, "1").total == 0
 
 
-def test_an_index_that_is_deleted_meanwhile_is_not_written_to(es: Elasticsearch, index_name: Names) -> None:
+def test_a_deleted_index_is_not_written_to(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("news")
 
     def actions() -> Iterator[dict[str, Any]]:

@@ -102,7 +102,7 @@ def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url:
     assert narrowed.findtext("channel/link") == "http://localhost:8000/?q=harbour&dedup=false"
 
 
-def test_the_feed_tells_of_stories_that_pass_a_number_of_articles(
+def test_the_feed_announces_stories_that_reach_a_size(
     es: Elasticsearch, elasticsearch_url: str, index: str
 ) -> None:
     answer = ask(elasticsearch_url, index, "/feed.rss", "min_similar=3&size=100")
@@ -164,7 +164,7 @@ def test_pages_have_no_nul(elasticsearch_url: str, index: str) -> None:
         assert b"\0" not in body
 
 
-def test_a_row_with_several_dates_and_a_blank_title_is_shown(elasticsearch_url: str, index: str) -> None:
+def test_several_dates_and_a_blank_title_are_shown(elasticsearch_url: str, index: str) -> None:
     body = ask(elasticsearch_url, index, "/", "q=%22several+values%22").body
     assert "Nov 20, 2026, 10:00, some day" in body
     assert re.search(r'<h2[^>]*><a href="[^"]*">several</a></h2>', body)
@@ -177,7 +177,7 @@ def test_further_fields_are_columns(elasticsearch_url: str, index: str) -> None:
         assert row["nothing"] == ""
 
 
-def test_what_is_more_than_an_export_holds_is_said_and_follows(
+def test_an_export_that_is_cut_says_how_to_continue(
     es: Elasticsearch, elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As with thousands of rows.
@@ -205,7 +205,7 @@ def test_what_is_more_than_an_export_holds_is_said_and_follows(
     assert (refused.status, refused.headers["content-type"]) == (400, "application/problem+json")
 
 
-def test_some_files_are_made_at_once_and_more_are_refused(
+def test_too_many_exports_at_once_are_refused(
     elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0

@@ -138,7 +138,7 @@ def test_programs_name_many_articles_and_indices(pages: Pages) -> None:
     assert set(pages.stories().values()) == {before[one]}
 
 
-def test_the_article_that_was_chosen_is_edited_if_another_index_has_its_id(pages: Pages) -> None:
+def test_of_two_articles_with_one_id_the_chosen_changes(pages: Pages) -> None:
     older, newer = pages.index, f"{pages.index}-newer"
     with Dedup(pages.es, forest=pages.forest) as dedup:
         dedup.setup(newer, editorial=True)

@@ -188,7 +188,7 @@ def three_stories(newsroom: Newsroom) -> list[str]:
     return [names[0] for names in sorted(by_story.values(), key=len, reverse=True)[:3]]
 
 
-def test_killed_at_any_request_the_next_edit_or_a_repair_completes_it(newsroom: Newsroom) -> None:
+def test_an_edit_killed_at_any_request_is_completed(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     before = newsroom.stories()
     scope = ForestScope(given_forest=newsroom.forest)
@@ -291,7 +291,7 @@ def test_roots_never_change(newsroom: Newsroom) -> None:
     assert {name: each["dedup"]["root"] for name, each in newsroom.documents().items()} == roots
 
 
-def test_a_cluster_is_found_by_the_root_that_it_had(newsroom: Newsroom) -> None:
+def test_a_cluster_is_found_by_its_former_root(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     root = newsroom.stories()[other]
     newsroom.edit("merge", other, to=one)
@@ -336,7 +336,7 @@ def test_what_would_change_nothing_or_leave_nothing_is_refused(newsroom: Newsroo
     assert not newsroom.violations()
 
 
-def test_an_index_that_is_read_only_or_not_for_editors_says_so(newsroom: Newsroom, es: Elasticsearch) -> None:
+def test_read_only_indices_and_those_without_editing_say_so(newsroom: Newsroom, es: Elasticsearch) -> None:
     one, other, _ = three_stories(newsroom)
     es.indices.add_block(index=newsroom.index, block="write")
     with pytest.raises(IndexNotReady, match="read-only"):
@@ -385,7 +385,7 @@ def test_all_indices_behind_a_name_become_ones_for_editors(es: Elasticsearch) ->
             assert not newsroom.violations()
 
 
-def test_damaged_stories_are_found_and_repaired_and_a_rebuild_keeps_what_was_said(newsroom: Newsroom) -> None:
+def test_damaged_stories_are_repaired_and_survive_a_rebuild(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     expected = newsroom.stories()

@@ -182,7 +182,7 @@ def test_edits_go_with_a_forest_that_is_renamed(newsroom: Newsroom) -> None:
             renamed.edit(f"{newsroom.index},{other_index}", EditRequest(kind="split", ids=(other,)), by=BY)
 
 
-def test_no_edit_is_lost_by_a_rebuild_or_makes_an_index(newsroom: Newsroom) -> None:
+def test_edits_survive_a_rebuild_and_make_no_index(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     newsroom.dedup.close()

@@ -147,18 +147,14 @@ def test_a_text_that_is_not_indexed_quotes_a_part(fed: tuple[str, str], read: Re
     assert (known.total, known.excerpt_of) == (2, found.excerpt_of)
 
 
-def test_the_articles_of_the_story_that_one_quotes_may_be_gone(
-    fed: tuple[str, str], es: Elasticsearch, read: Read
-) -> None:
+def test_articles_of_a_quoted_story_may_be_gone(fed: tuple[str, str], es: Elasticsearch, read: Read) -> None:
     index, _ = fed
     es.delete(index=index, id="lost", refresh=True)
     quoted = read("sources", index, "lost-excerpt").excerpt_of
     assert (quoted.articles, quoted.first) == (0, None)
 
 
-def test_an_index_that_was_set_up_before_has_no_excerpts(
-    es: Elasticsearch, index_name: Names, read: Read
-) -> None:
+def test_an_index_set_up_earlier_has_no_excerpts(es: Elasticsearch, index_name: Names, read: Read) -> None:
     index = index_name("before")
     body = article_index(Fields())
     del body["mappings"]["properties"]["dedup"]["properties"]["part_of"]

@@ -203,7 +203,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_all_is_loaded_if_the_log_has_not_only_grown(
+def test_a_log_that_did_not_only_grow_is_reloaded(
     es: Elasticsearch,
     index_name: Names,
     taken: Callable[[], tuple[int, ...] | None],

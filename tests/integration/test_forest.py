@@ -66,7 +66,7 @@ def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
 
 @pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
 @in_each_way
-def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
+def test_a_forest_keeps_its_laws_after_a_failed_write(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], written: int, kind: str, seq: int
 ) -> None:
     fails = False
@@ -98,7 +98,7 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
 
 
 @in_each_way
-def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it(
+def test_a_batch_fails_with_the_unwritten_one_before_it(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any]
 ) -> None:
     """It has found nodes that no crash would leave."""
@@ -161,7 +161,7 @@ def test_what_was_acknowledged_is_verified_counted_and_rebuilt(
     assert Maintenance(es, forest=forest).rebuild([index], replace=True) == maintenance.stats().nodes
 
 
-def test_who_only_reads_is_told_what_he_may_not_see(
+def test_readers_are_told_what_they_may_not_see(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     dedup, index, forest = half_shown(es, index_name, "search")

@@ -112,9 +112,7 @@ def test_a_grandchild_is_refused_too(elasticsearch_url: str, index_name: Names) 
         assert in_child(lambda: refused_in_child(attempt)) == ["done"]
 
 
-def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
-    elasticsearch_url: str, index_name: Names
-) -> None:
+def test_a_child_is_refused_while_its_parent_holds_locks(elasticsearch_url: str, index_name: Names) -> None:
     forest = index_name("forest")
     with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
@@ -135,9 +133,7 @@ def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
         assert again["_source"]["dedup"]["seq"] == 2
 
 
-def test_what_nobody_has_used_before_a_fork_may_be_used_after_it(
-    elasticsearch_url: str, index_name: Names
-) -> None:
+def test_an_unused_object_may_be_used_after_a_fork(elasticsearch_url: str, index_name: Names) -> None:
     """A server that makes its client first, and forks its workers then."""
     forest = index_name("forest")
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
@@ -156,9 +152,7 @@ def small(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
     return index, forest
 
 
-def test_a_reader_is_refused_in_a_child_only_if_its_parent_has_used_its_client(
-    elasticsearch_url: str, small: tuple[str, str]
-) -> None:
+def test_a_used_reader_is_refused_in_a_child(elasticsearch_url: str, small: tuple[str, str]) -> None:
     index, forest = small
     with Elasticsearch(elasticsearch_url) as client:
         reader = Reader(client)
@@ -194,7 +188,7 @@ def test_so_is_an_async_reader(elasticsearch_url: str, small: tuple[str, str]) -
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, 0.2])
-def test_a_child_does_not_go_on_with_a_stream_of_its_parent(
+def test_a_child_cannot_continue_a_stream_of_its_parent(
     elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
 ) -> None:
     """Even one that only deletes, and so has sent nothing; a thread that reads it is the parent's alone."""
@@ -208,7 +202,7 @@ def test_a_child_does_not_go_on_with_a_stream_of_its_parent(
         assert [*first, *stream] == deletions
 
 
-def test_a_child_may_drop_a_stream_that_a_thread_of_its_parent_reads() -> None:
+def test_a_child_may_drop_a_stream_of_its_parent() -> None:
     reader = _Reader(ARTICLES, most=1, size_of=len, flush_interval_s=60.0)
     stream: Any = reader.batches()
     assert next(stream) == ARTICLES[:1]

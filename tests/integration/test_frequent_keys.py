@@ -153,7 +153,7 @@ def test_nothing_is_missed_and_little_is_read(
 
 
 @pytest.mark.parametrize("flooded", FLOODED.values(), ids=FLOODED)
-def test_a_text_whose_keys_are_flooded_costs_a_small_page(
+def test_a_text_with_flooded_keys_costs_little(
     es: Elasticsearch,
     counted: tuple[Elasticsearch, list[int]],
     index_name: Callable[[str], str],
@@ -245,9 +245,7 @@ def articles() -> list[dict[str, Any]]:
     return [{"id": str(number), "text": text} for number, text in enumerate(texts)]
 
 
-def test_nodes_with_a_saturated_key_are_verified_and_rebuilt_like_others(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_nodes_with_a_frequent_key_verify_and_rebuild(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     given = [{"_id": each["id"], "text": each["text"]} for each in articles()]
     maintenance = Maintenance(es, forest=forest)

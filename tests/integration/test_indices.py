@@ -135,7 +135,7 @@ def test_too_many_fields_are_no_reason_for_another_index(es: Elasticsearch, inde
         es.indices.delete_index_template(name=name)
 
 
-def test_an_index_that_another_process_makes_at_the_same_time(
+def test_two_processes_may_make_an_index_at_once(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     """It is checked like one that was there before."""
@@ -248,7 +248,7 @@ def test_a_template_that_harms_a_forest_is_named(
         es.cluster.delete_component_template(name=part)
 
 
-def test_a_forest_behind_the_name_of_articles_is_left_out(es: Elasticsearch, index_name: Names) -> None:
+def test_a_forest_behind_an_alias_is_left_out(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("behind"), index_name("behind-forest")
     alias, pattern = f"{index}-alias", f"{index},{forest}*"
     with Dedup(es, forest=forest) as dedup:
@@ -388,7 +388,7 @@ def test_a_field_that_cannot_hold_its_values_is_refused(
     assert "dedup" not in es.indices.get_mapping(index=index)[index]["mappings"]["properties"]
 
 
-def test_a_search_by_a_field_that_is_not_mapped_is_refused(
+def test_a_search_by_an_unmapped_field_is_refused(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index = index_name("wrong-names")
@@ -488,7 +488,7 @@ def test_an_alias_routes_as_its_write_index_does(es: Elasticsearch, index_name: 
 
 
 @in_both_lookups
-def test_an_index_with_articles_is_given_only_to_a_forest_that_knows_them(
+def test_an_index_with_articles_keeps_its_forest(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
     index, forest, other = index_name("articles"), index_name("forest"), index_name("other")

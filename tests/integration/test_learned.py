@@ -143,9 +143,7 @@ def test_damage_is_named_everywhere_and_a_repair_ends_it(
     assert learned(es, forest)["pages"]
 
 
-def test_changes_of_several_documents_count_once_the_last_is_there(
-    es: Elasticsearch, taught: tuple[str, str]
-) -> None:
+def test_split_changes_count_once_all_parts_are_there(es: Elasticsearch, taught: tuple[str, str]) -> None:
     """Until then, owners and readers go on as if there were none of them."""
     index, forest = taught
     before, copy = learned(es, forest), LearnedCopy()
@@ -242,7 +240,7 @@ def documents_of_it(es: Elasticsearch, forest: str) -> set[str]:
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_rebuild_keeps_what_was_learned_or_says_that_it_is_lost(
+def test_a_rebuild_keeps_or_reports_what_was_learned(
     es: Elasticsearch, taught: tuple[str, str], caplog: pytest.LogCaptureFixture, is_damaged: bool
 ) -> None:
     index, forest = taught
@@ -265,7 +263,7 @@ def test_a_rebuild_keeps_what_was_learned_or_says_that_it_is_lost(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_an_interrupted_rebuild_loses_nothing_that_only_the_forest_knew(
+def test_an_interrupted_rebuild_loses_nothing(
     es: Elasticsearch, taught: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = taught

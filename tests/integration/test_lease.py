@@ -32,9 +32,7 @@ def forest(es: Elasticsearch, index_name: Names) -> str:
     return name
 
 
-def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
-    es: Elasticsearch, forest: str
-) -> None:
+def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch, forest: str) -> None:
     """It waits in the server, for a copy of its shard, longer than any margin."""
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
     # From here on the shard takes a write that asks for all its copies only when there is one.
@@ -113,7 +111,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
     again.release()
 
 
-def test_a_dead_owner_whose_clock_was_ahead_is_noticed_by_who_never_waits(
+def test_a_dead_owner_with_a_fast_clock_is_noticed(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a standby does: it tries once a second. The owner is on another machine."""
@@ -140,7 +138,7 @@ def test_a_dead_owner_whose_clock_was_ahead_is_noticed_by_who_never_waits(
     assert time.monotonic() - began_s > TTL_S
 
 
-def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
+def test_a_process_may_retry_its_failed_claim_at_once(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     with (
@@ -153,7 +151,7 @@ def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
     again.release()
 
 
-def test_a_forest_is_not_taken_while_a_server_may_admit_the_previous_owner(
+def test_a_forest_is_not_taken_while_writes_are_possible(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     """As in a cluster with a server that lags behind and still knows the previous owner's alias."""
@@ -171,7 +169,7 @@ def test_a_forest_is_not_taken_while_a_server_may_admit_the_previous_owner(
     lease.release()
 
 
-def test_a_lease_that_nobody_renews_ends_also_when_its_clock_is_ahead(es: Elasticsearch, forest: str) -> None:
+def test_an_unrenewed_lease_from_a_fast_clock_ends(es: Elasticsearch, forest: str) -> None:
     ahead = {"host": "elsewhere", "renewed_s": time.time() + 3600, "ttl_s": TTL_S, "released": False}
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | ahead})
@@ -182,7 +180,7 @@ def test_a_lease_that_nobody_renews_ends_also_when_its_clock_is_ahead(es: Elasti
     taker.release()
 
 
-def test_who_waits_for_a_forest_is_told_that_it_was_deleted(es: Elasticsearch, forest: str) -> None:
+def test_waiting_for_a_deleted_forest_is_an_error(es: Elasticsearch, forest: str) -> None:
     held = Lease(es, forest=forest)
     held.acquire()
     deletion = threading.Timer(0.2, lambda: es.indices.delete(index=forest))
@@ -194,7 +192,7 @@ def test_who_waits_for_a_forest_is_told_that_it_was_deleted(es: Elasticsearch, f
     assert not es.indices.exists(index=forest)
 
 
-def test_a_server_that_has_gone_is_waited_for_once_at_the_end(
+def test_releasing_waits_once_for_a_server_that_is_gone(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     has_gone, asked = threading.Event(), list[str]()
@@ -255,7 +253,7 @@ def test_an_owner_says_where_it_is_reached(
     assert busy.value.owner.url == url
 
 
-def test_a_lease_that_was_renewed_too_slowly_permits_no_write(
+def test_a_lease_renewed_too_slowly_permits_no_write(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Lease(es, forest=forest, terms=LeaseTerms(ttl_s=600))
@@ -276,9 +274,7 @@ def test_a_lease_that_was_renewed_too_slowly_permits_no_write(
     held.release()
 
 
-def test_a_server_that_hides_its_tasks_makes_the_end_of_writes_uncertain(
-    elasticsearch_url: str, forest: str
-) -> None:
+def test_hidden_tasks_make_the_end_of_writes_uncertain(elasticsearch_url: str, forest: str) -> None:
     def between(request: Sent, send: Send) -> Answer:
         return answer(403, {}) if request.path.startswith("/_tasks") else send()
 

@@ -76,9 +76,7 @@ def test_a_forest_that_was_deleted_meanwhile_is_missing(es: Elasticsearch, index
         reader.similar_to_text(index, page(article(1), HARBOUR))
 
 
-def test_a_copy_follows_its_forest_to_another_one_of_the_same_name(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_a_copy_follows_a_forest_of_the_same_name(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("pages"), index_name("forest")
     reader, text = Reader(es, forest=forest), page(article(1), HARBOUR)
     for site, expected in ((HARBOUR, [f"{MENU}\n\n{MAIL}", RIGHTS]), (VALLEY, [MENU])):
@@ -107,7 +105,7 @@ TWICE = f"{NOTICE} {NOTICE}"
 THRICE = f"{NOTICE} {TWICE}"
 
 
-def test_overrides_count_for_what_is_fed_and_for_what_is_looked_up(
+def test_overrides_apply_to_feeding_and_lookups(
     es: Elasticsearch, read: Read, read_async: Read, index_name: Names, elasticsearch_url: str
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")

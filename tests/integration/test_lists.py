@@ -132,7 +132,7 @@ def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -
             assert page.order_exact
 
 
-def test_the_order_by_sources_reads_on_until_it_is_proved(corpus: Corpus, es: Elasticsearch) -> None:
+def test_the_order_by_sources_reads_until_proven(corpus: Corpus, es: Elasticsearch) -> None:
     query = RandomQuery({"match_all": {}}, lambda _: True)
     expected = [row[0] for row in expected_list(corpus.documents, query, sort="sources-desc").rows]
     options: dict[str, Any] = {"sort": "sources-desc", "size": 5}
@@ -144,7 +144,7 @@ def test_the_order_by_sources_reads_on_until_it_is_proved(corpus: Corpus, es: El
     assert not page.order_exact
 
 
-def test_the_order_by_sources_of_lone_articles_is_proved_at_once(
+def test_the_order_of_lone_articles_is_proven_at_once(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
     index = index_name("lone")
@@ -190,7 +190,7 @@ def test_rising_clusters_are_those_with_the_most_recent_articles(
 
 
 @pytest.mark.parametrize(("sort", "only"), [("newest", None), ("oldest", "similar"), ("newest", "single")])
-def test_pages_that_are_cut_short_have_the_same_rows_together(
+def test_truncated_pages_have_the_same_rows_together(
     corpus: Corpus, es: Elasticsearch, sort: str, only: str | None
 ) -> None:
     tuning = Tuning(read_articles=10, read_articles_a_row=1)
@@ -211,7 +211,7 @@ def test_pages_that_are_cut_short_have_the_same_rows_together(
     assert [row.id for row in third.rows] == expected[14:21][: len(third.rows)]
 
 
-def test_a_list_without_rows_does_not_read_the_whole_index(corpus: Corpus, es: Elasticsearch) -> None:
+def test_an_empty_list_does_not_read_the_index(corpus: Corpus, es: Elasticsearch) -> None:
     sent: list[Search] = []
     # No article is the only one of its cluster.
     alone = {"terms": {"dedup.root": [row.root for row in Reader(es).list(corpus.index, only="single").rows]}}
@@ -225,9 +225,7 @@ def test_a_list_without_rows_does_not_read_the_whole_index(corpus: Corpus, es: E
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.5, 5.0])
-def test_the_newest_are_found_whatever_span_they_are_looked_for_in(
-    corpus: Corpus, es: Elasticsearch, margin: float
-) -> None:
+def test_the_newest_are_found_in_any_span(corpus: Corpus, es: Elasticsearch, margin: float) -> None:
     """Spans that have too few, just enough and many; articles without a time come after all of them."""
     tuning = Tuning(spanned_articles=1, span_margin=margin)
     sent: list[Search] = []
@@ -297,7 +295,7 @@ def test_relevance_follows_the_best_match_of_each_cluster(
     "options", [{"sort": "similar-desc"}, {"sort": "relevance", "query": {"match_all": {}}}]
 )
 @pytest.mark.parametrize("size", [10, 8])
-def test_sorts_that_end_where_numbered_pages_do_offer_no_page_beyond(
+def test_sorts_limited_to_numbered_pages_offer_none_beyond(
     corpus: Corpus, read: Read, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], size: int
 ) -> None:
     whole = read("list", corpus.index, size=20, **options)
@@ -312,9 +310,7 @@ def test_sorts_that_end_where_numbered_pages_do_offer_no_page_beyond(
         read("list", corpus.index, size=20, page=2, **options)
 
 
-def test_without_a_sort_words_are_ranked_and_everything_else_is_newest_first(
-    corpus: Corpus, read: Read
-) -> None:
+def test_the_default_sort_ranks_words_else_newest_first(corpus: Corpus, read: Read) -> None:
     words, filters = {"match": {"title": "red blue"}}, {"bool": {"filter": {"term": {"source": "A"}}}}
     cases: list[tuple[dict[str, Any], str]] = [
         ({"query": words}, "relevance"),
@@ -335,7 +331,7 @@ def test_without_a_sort_words_are_ranked_and_everything_else_is_newest_first(
 @pytest.mark.parametrize(
     "query", [{"match": {"title": "red blue"}}, {"bool": {"filter": {"term": {"source": "A"}}}}]
 )
-def test_rows_are_counted_without_their_names_where_no_cluster_is_on_two_shards(
+def test_clusters_on_one_shard_are_counted_without_names(
     corpus: Corpus, es: Elasticsearch, query: Document
 ) -> None:
     sent: list[Search] = []
@@ -468,7 +464,7 @@ def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
             read("similar", index, "none", in_index=name)
 
 
-def test_an_order_by_count_is_exact_only_where_shards_prove_it(
+def test_order_by_count_is_exact_where_shards_prove_it(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
     """Five shards with more clusters than each one sends: the order must not be claimed without proof."""

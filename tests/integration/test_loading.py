@@ -86,7 +86,7 @@ def test_a_large_article_does_not_make_its_neighbours_fail(
     assert [each.article for each in rejected] == ["f:7 (id '7')"] * load.summary.failed
 
 
-def test_an_index_that_is_deleted_while_it_is_written_to_is_no_success(
+def test_deleting_an_index_during_a_write_is_an_error(
     es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elasticsearch makes it anew, without the fields."""
@@ -99,7 +99,7 @@ def test_an_index_that_is_deleted_while_it_is_written_to_is_no_success(
 
 
 @pytest.mark.parametrize("chunk_size", [2, 500])
-def test_an_index_that_is_deleted_while_its_last_batch_is_written(
+def test_deleting_an_index_during_the_last_batch(
     es: Elasticsearch, index: str, dedup: Dedup, chunk_size: int
 ) -> None:
     """Before the rest of a bulk request is sent, or after a part of it has made the index anew."""
@@ -179,7 +179,7 @@ def test_a_run_counts_dates_that_only_a_backfill_believes(
     assert {row.id for row in rows} == {"0", "6"}
 
 
-def test_a_closed_index_ends_a_run_before_the_forest_knows_an_article(
+def test_a_closed_index_ends_a_run_before_anything(
     es: Elasticsearch,
     index: str,
     dedup: Dedup,
@@ -194,7 +194,7 @@ def test_a_closed_index_ends_a_run_before_the_forest_knows_an_article(
     assert not es.indices.exists(index=forest)
 
 
-def test_an_index_that_is_closed_while_it_is_written_to_ends_a_run_at_once(
+def test_closing_an_index_during_a_write_ends_the_run(
     es: Elasticsearch,
     index: str,
     dedup: Dedup,
@@ -208,7 +208,7 @@ def test_an_index_that_is_closed_while_it_is_written_to_ends_a_run_at_once(
     assert (load.summary.read, load.summary.failed, rejected) == (10, 10, [])
 
 
-def test_texts_of_which_only_the_beginning_is_compared_are_counted(
+def test_texts_compared_only_in_part_are_counted(
     es: Elasticsearch, index: str, dedup: Dedup, caplog: pytest.LogCaptureFixture
 ) -> None:
     cut: list[str] = []

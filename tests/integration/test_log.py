@@ -54,9 +54,7 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert documents(es, forest)[-1] == "log-4"
 
 
-def test_a_node_that_is_needed_longer_takes_a_line_and_not_a_copy(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_a_node_needed_longer_takes_one_line(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
 
     def size_bytes() -> int:
@@ -73,9 +71,7 @@ def test_a_node_that_is_needed_longer_takes_a_line_and_not_a_copy(
         assert size_bytes() < 1.5 * before
 
 
-def test_what_has_expired_goes_with_its_document_and_what_is_needed_stays(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_expired_documents_go_and_needed_nodes_stay(es: Elasticsearch, index_name: Names) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
         arrive(store, range(1_000))
@@ -94,9 +90,7 @@ def test_what_has_expired_goes_with_its_document_and_what_is_needed_stays(
     assert list(Maintenance(es, forest=forest).verify()) == []
 
 
-def test_a_damaged_document_takes_nothing_with_it_that_stands_in_another(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_a_damaged_document_does_not_affect_others(es: Elasticsearch, index_name: Names) -> None:
     """Both have expired, and are deleted together."""
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:

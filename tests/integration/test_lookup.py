@@ -67,7 +67,7 @@ def test_a_text_gets_the_root_that_its_article_gets(
         assert 3 < joined < 15, joined
 
 
-def test_a_text_is_looked_up_whole_where_boilerplate_is_kept(
+def test_lookup_takes_whole_texts_where_boilerplate_is_kept(
     es: Elasticsearch, read: Read, index_name: Names
 ) -> None:
     """A menu is left out even before it is known, unless the profile keeps it."""
@@ -296,7 +296,7 @@ def test_who_has_lost_the_forest_says_nothing(
 
 
 @pytest.mark.parametrize("operation", ["_mapping", "_doc", "_search"])
-def test_it_is_not_asked_for_somebody_who_may_not_read_the_forest(
+def test_lookup_needs_the_right_to_read_the_forest(
     dedup: Dedup, es: Elasticsearch, elasticsearch_url: str, names: tuple[str, str], operation: str
 ) -> None:
     index, forest = names

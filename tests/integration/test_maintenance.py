@@ -65,7 +65,7 @@ def test_a_sound_forest_has_no_violations(es: Elasticsearch, unchanged: tuple[st
 
 
 @pytest.mark.parametrize("lookup", ["search"])
-def test_a_state_that_is_gone_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_missing_state_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = ForestIndex.find(es, forest).status().state
     es.delete(index=forest, id=STATE_ID, refresh=True)
@@ -112,9 +112,7 @@ def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_nam
         assert not list(rest)
 
 
-def test_a_forest_that_is_deleted_while_it_is_fed_does_not_come_back(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_a_forest_deleted_during_feeding_does_not_come_back(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     others = renewing_threads()
     with Dedup(es, forest=forest, lease_ttl_s=1) as dedup:
@@ -132,9 +130,7 @@ def test_a_forest_that_is_deleted_while_it_is_fed_does_not_come_back(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_a_process_whose_forest_is_deleted_is_told_once_and_makes_a_new_one(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_after_a_deletion_a_process_makes_a_new_forest(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
@@ -270,9 +266,7 @@ def test_a_rebuilt_forest_keeps_boilerplate_if_its_articles_did(es: Elasticsearc
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_a_rebuild_during_a_stream_changes_no_root(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     # What was learned goes with the forest.
     profile = VERIFIED.with_changes(keep_boilerplate=True)
@@ -423,7 +417,7 @@ def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: 
     assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).shared_by_trees == ()
 
 
-def test_a_rebuild_replaces_no_more_than_its_articles_unless_told(
+def test_a_rebuild_replaces_only_its_articles_unless_told(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, small, forest = index_name("news"), index_name("small"), index_name("forest")

@@ -52,9 +52,7 @@ def test_a_batch_needs_one_request_and_no_search(elasticsearch_url: str, index_n
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
-def test_the_forest_is_the_same_whether_nodes_are_in_memory_or_searched(
-    es: Elasticsearch, index_name: Names, profile: Any
-) -> None:
+def test_memory_and_search_make_the_same_forest(es: Elasticsearch, index_name: Names, profile: Any) -> None:
     """Fed in two parts, so that the second one finds what was loaded."""
     found = []
     for how in LOOKUPS.values():
@@ -109,7 +107,7 @@ def read_only(es: Elasticsearch, forest: str) -> Iterator[None]:
 
 
 @in_each_way
-def test_after_a_refused_write_a_leaf_that_has_expired_does_not_move_a_root(
+def test_a_refused_write_does_not_revive_expired_leaves(
     es: Elasticsearch, index_name: Names, lookup: dict[str, Any]
 ) -> None:
     """The root of the leaf expired with it, and has come again as a leaf of another tree."""
@@ -129,7 +127,7 @@ def test_after_a_refused_write_a_leaf_that_has_expired_does_not_move_a_root(
 
 
 @in_each_way
-def test_after_a_failed_write_pages_keep_the_nodes_that_they_got(
+def test_content_hashes_keep_their_nodes_after_failed_writes(
     es: Elasticsearch, index_name: Names, lookup: dict[str, Any]
 ) -> None:
     forest, one, other = index_name("forest"), "00" * 8, "ff" * 8
@@ -144,7 +142,7 @@ def test_after_a_failed_write_pages_keep_the_nodes_that_they_got(
         assert roots_of(Arrival(other, 0, page=2)) == [one]
 
 
-def test_nodes_in_which_the_core_has_failed_are_loaded_anew(
+def test_nodes_are_reloaded_after_the_core_failed(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forest = index_name("forest")
@@ -246,7 +244,7 @@ def test_batches_go_on_while_nodes_are_loaded(
     assert found[0] == found[1]
 
 
-def test_what_was_loaded_while_batches_went_on_is_what_is_loaded_at_once(
+def test_loading_beside_batches_equals_loading_at_once(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A day after the retention, a text that comes again makes another node of the same id."""

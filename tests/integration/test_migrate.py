@@ -114,7 +114,7 @@ def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
     assert not list(Maintenance(es, forest=old.to, fields=NEXT).verify([old.alias]))
 
 
-def test_articles_get_the_other_roots_in_the_order_in_which_they_came(es: Elasticsearch, old: Old) -> None:
+def test_migrated_articles_get_roots_in_order_of_arrival(es: Elasticsearch, old: Old) -> None:
     old.feed(es, ARTICLES)
     before, listed = sources(es, old.alias), Reader(es).list(old.alias, sort="similar-desc")
     overview = Reader(es).overview(old.alias)
@@ -313,7 +313,7 @@ def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str,
     check(es, old)
 
 
-def test_killed_in_the_middle_of_the_swap_it_goes_on(es: Elasticsearch, old: Old) -> None:
+def test_a_migration_killed_during_the_swap_continues(es: Elasticsearch, old: Old) -> None:
     """Indices that keep something else each change over one after the other."""
     old.feed(es, ARTICLES[:60])
     for at, day in enumerate(old.days):
@@ -375,7 +375,7 @@ def test_indices_that_come_meanwhile_migrate_too(es: Elasticsearch, old: Old, in
         es.indices.delete_index_template(name=template)
 
 
-def test_what_is_not_set_up_and_what_has_no_text_stay_as_they_are(
+def test_articles_without_text_or_set_up_stay_unchanged(
     es: Elasticsearch, old: Old, index_name: Names
 ) -> None:
     old.feed(es, [*ARTICLES[:6], {"_id": "empty", "text": ""}])

@@ -55,9 +55,7 @@ def ids(read: Read, index: str, **options: Any) -> list[str]:
     return [row.id for row in read("list", index, **options).rows]
 
 
-def test_an_alias_of_several_indices_loses_the_guarantee_of_routing(
-    es: Elasticsearch, read: Read, index_name: Names
-) -> None:
+def test_an_alias_of_several_indices_is_not_routed(es: Elasticsearch, read: Read, index_name: Names) -> None:
     routed, other = index_name("routed"), index_name("plain")
     alias = f"{routed}-alias"
     Dedup(es).setup(routed, shards=5, route_by_root=True)
@@ -97,7 +95,7 @@ OPERATIONS: list[tuple[str, ...]] = [
 """All that read an index, with what they are asked about."""
 
 
-def test_an_index_that_nobody_has_set_up_is_left_out_and_named(
+def test_an_index_without_set_up_is_named_and_omitted(
     es: Elasticsearch, read: Read, elasticsearch_url: str, index_name: Names
 ) -> None:
     one, other, plain, tomorrow = map(index_name, ("day-a", "day-b", "day-c", "day-d"))
@@ -162,9 +160,7 @@ def test_indices_that_come_and_go_are_noticed_at_once(es: Elasticsearch, index_n
         reader.list(alias)
 
 
-def test_an_index_is_not_left_out_of_an_alias_with_a_filter(
-    es: Elasticsearch, read: Read, index_name: Names
-) -> None:
+def test_a_filtered_alias_keeps_all_its_indices(es: Elasticsearch, read: Read, index_name: Names) -> None:
     one, plain = index_name("mine"), index_name("plain")
     alias = f"{one}-tenant"
     fill(es, one, {"a": {"source": "mine"}, "b": {"source": "theirs"}})
@@ -178,7 +174,7 @@ def test_an_index_is_not_left_out_of_an_alias_with_a_filter(
     assert told.value.index == plain
 
 
-def test_an_alias_of_dates_and_nanosecond_dates_is_in_order(
+def test_dates_and_nanosecond_dates_are_ordered_together(
     es: Elasticsearch, read: Read, index_name: Names
 ) -> None:
     one, other = index_name("kinds-a"), index_name("kinds-b")
@@ -188,7 +184,7 @@ def test_an_alias_of_dates_and_nanosecond_dates_is_in_order(
     assert ids(read, f"{one},{other}", sort="oldest") == ["a", "b"]
 
 
-def test_of_one_id_in_two_indices_the_last_to_arrive_is_read(
+def test_of_two_articles_with_one_id_the_later_counts(
     es: Elasticsearch, read: Read, index_name: Names
 ) -> None:
     one, other = index_name("twice-a"), index_name("twice-b")
@@ -236,9 +232,7 @@ def test_fields_that_indices_map_differently_are_named(
         assert ("Articles cannot be chosen by source, language: the indices" in page) is is_told
 
 
-def test_sources_are_counted_for_more_rows_than_one_search_holds(
-    es: Elasticsearch, read: Read, index_name: Names
-) -> None:
+def test_sources_are_counted_beyond_one_search(es: Elasticsearch, read: Read, index_name: Names) -> None:
     index = index_name("sources")
     articles = {
         f"{root}-{source}": {"root": f"r{root}", "source": f"s{source}"}

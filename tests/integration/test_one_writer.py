@@ -72,9 +72,7 @@ def job(es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: P
 
 @pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
 @pytest.mark.parametrize("stop", STOPS)
-def test_a_process_that_stops_too_long_writes_nothing_any_more(
-    es: Elasticsearch, job: Job, stop: str
-) -> None:
+def test_a_process_suspended_too_long_writes_nothing(es: Elasticsearch, job: Job, stop: str) -> None:
     job = dataclasses.replace(
         job, point=STOPS[stop], wait_before=10 if stop == "before the lease is renewed" else None
     )
@@ -103,7 +101,7 @@ def test_a_process_that_stops_too_long_writes_nothing_any_more(
         assert action["_source"]["dedup"]["root"] in stream.nodes(es, job.forest)
 
 
-def test_a_second_process_is_refused_with_the_owner_and_can_wait_for_it(
+def test_a_second_process_is_refused_or_waits(
     job: Job, es: Elasticsearch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [str(Path(sys.executable).parent / "esdedup"), "index", "-", "--index", job.index]
@@ -144,7 +142,7 @@ def test_a_second_process_is_refused_with_the_owner_and_can_wait_for_it(
     assert found == roots
 
 
-def test_a_loss_is_reported_even_if_the_forest_is_free_again(es: Elasticsearch, job: Job) -> None:
+def test_a_lost_lease_is_reported_even_if_free_again(es: Elasticsearch, job: Job) -> None:
     """The renewing thread notices first; the feeder must not take the forest again without an error."""
     others = renewing_threads()
     with Dedup(es, forest=job.forest, profile=job.profile, lease_ttl_s=TTL_S) as feeder:
@@ -161,7 +159,7 @@ def test_a_loss_is_reported_even_if_the_forest_is_free_again(es: Elasticsearch, 
         assert action["_source"]["dedup"]["seq"] == 3
 
 
-def test_a_process_of_this_machine_that_was_killed_gives_way_at_once(es: Elasticsearch, job: Job) -> None:
+def test_a_killed_local_process_is_replaced_at_once(es: Elasticsearch, job: Job) -> None:
     job = dataclasses.replace(job, lease_ttl_s=600, point=STOPS["between batches"])
     with Feeder(job) as owner:
         owner.wait_for_stop()
@@ -229,7 +227,7 @@ def test_a_blocked_forest_ends_a_run_at_once(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_a_blocked_forest_does_not_count_nodes_that_it_could_not_delete_as_kept(
+def test_nodes_that_could_not_be_deleted_count_separately(
     es: Elasticsearch, fed: tuple[str, str], block: Callable[[str, str], None], pauses: list[float]
 ) -> None:
     _, forest = fed
@@ -315,7 +313,7 @@ def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_na
     stale.close()
 
 
-def test_a_process_that_lost_the_forest_may_take_it_again(es: Elasticsearch, index_name: Names) -> None:
+def test_a_process_may_retake_a_forest_it_lost(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     dedup = Dedup(es, forest=forest)
     list(dedup.enrich([{"_id": "1", "text": TEXT}]))

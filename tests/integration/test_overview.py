@@ -172,7 +172,7 @@ def test_few_values_are_listed_and_chosen_ones_always(es: Elasticsearch, index: 
         (lambda number: f"a{number // 3}", True),
     ],
 )
-def test_a_field_with_another_value_in_nearly_each_article_is_no_facet(
+def test_fields_of_nearly_unique_values_are_no_facets(
     es: Elasticsearch, index_name: Names, named: Callable[[int], str], is_facet: bool
 ) -> None:
     index = index_name("identified")
@@ -270,7 +270,7 @@ def test_statistics_count_what_is_not_enriched(es: Elasticsearch, some: tuple[st
     assert maintenance.stats().not_enriched is None
 
 
-def test_a_new_forest_beside_articles_with_roots_is_warned_of(
+def test_a_new_forest_beside_rooted_articles_is_warned_of(
     es: Elasticsearch, some: tuple[str, str], index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest = some
@@ -289,7 +289,7 @@ def test_a_new_forest_beside_articles_with_roots_is_warned_of(
     assert "unless the forest is rebuilt" in warning
 
 
-def test_languages_that_the_server_mapped_by_itself_are_chosen_by(es: Elasticsearch) -> None:
+def test_dynamically_mapped_languages_can_be_chosen(es: Elasticsearch) -> None:
     """It makes strings text with a subfield; of other fields, that is mostly prose."""
     with new_names(es) as name:
         made = name("by-itself")

@@ -69,7 +69,7 @@ LISTS: list[dict[str, Any]] = [
 ]
 
 
-def test_every_option_of_a_list_shows_what_the_library_returns(
+def test_each_option_shows_what_the_library_returns(
     es: Elasticsearch, elasticsearch_url: str, fed: Fed
 ) -> None:
     index, _ = fed
@@ -226,7 +226,7 @@ def test_a_text_is_looked_up_page_by_page(es: Elasticsearch, elasticsearch_url: 
         assert got.json == reader.similar_to_text(index, text, **options).model_dump(mode="json")
 
 
-def test_texts_that_are_looked_up_at_once_refresh_the_forest_once(
+def test_simultaneous_lookups_refresh_the_forest_once(
     elasticsearch_url: str, fed: Fed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = fed
@@ -245,7 +245,7 @@ def test_texts_that_are_looked_up_at_once_refresh_the_forest_once(
     assert refreshed == [forest]
 
 
-def test_a_search_from_an_article_keeps_the_filters_of_the_list(elasticsearch_url: str, fed: Fed) -> None:
+def test_a_search_from_an_article_keeps_the_filters(elasticsearch_url: str, fed: Fed) -> None:
     id_, listed = (
         ARTICLES[0]["id"],
         urlencode({"source": [SOURCE, "A & B"], "q": "ferry", "page": 2}, doseq=True),
@@ -317,9 +317,7 @@ def test_a_server_that_does_not_answer_is_unavailable() -> None:
         assert "Elasticsearch does not answer" in got.body
 
 
-def test_the_list_shows_pictures_where_a_field_has_their_addresses(
-    es: Elasticsearch, elasticsearch_url: str
-) -> None:
+def test_the_list_shows_pictures_from_a_field(es: Elasticsearch, elasticsearch_url: str) -> None:
     """Only those that pages may load."""
     pictures: list[Any] = [
         "https://pictures.example/1.jpg",

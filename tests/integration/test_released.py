@@ -34,7 +34,7 @@ def expected(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_it_is_read_and_a_page_goes_on_at_its_cursor(
+def test_a_released_index_is_read_at_its_cursor(
     es: Elasticsearch, folder: Path, expected: dict[str, Any]
 ) -> None:
     found = json.loads(json.dumps(released.answers(es, folder)))

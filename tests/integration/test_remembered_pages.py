@@ -53,7 +53,7 @@ def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
     return {hit["_id"]: {name: hit["_source"]["dedup"].get(name) for name in names} for hit in found}
 
 
-def test_articles_fed_again_change_nothing_whatever_their_fingerprints_are_now(
+def test_articles_fed_again_with_other_fingerprints_change_nothing(
     es: Elasticsearch, fed: tuple[str, str], learn: Callable[[Change], None]
 ) -> None:
     """Nor when the forest was rebuilt."""
@@ -74,7 +74,7 @@ def test_articles_fed_again_change_nothing_whatever_their_fingerprints_are_now(
         assert list(maintenance.verify([index])) == [], is_rebuilt
 
 
-def test_each_page_of_a_node_is_remembered_before_a_refresh_and_after_a_restart(
+def test_content_hashes_are_remembered_across_refresh_and_restart(
     es: Elasticsearch, index_name: Names, learn: Callable[[Change], None]
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -104,7 +104,7 @@ SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
-def test_pages_of_boilerplate_keep_what_they_had_when_they_come_again(
+def test_boilerplate_articles_keep_their_roots_when_fed_again(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
     """Fed again, first to last, when all is learned, or when all that was learned is lost."""

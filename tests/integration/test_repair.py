@@ -145,9 +145,7 @@ def test_a_snapshot_out_of_step(es: Elasticsearch, index_name: Names, repository
     assert roots(es, index) == roots(es, plain)
 
 
-def test_nodes_of_articles_that_were_indexed_twice_come_back_under_their_roots(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_nodes_of_articles_indexed_twice_regain_their_roots(es: Elasticsearch, index_name: Names) -> None:
     """Their articles have the numbers of the second time, and so does a node that was lost."""
     index, forest = index_name("articles"), index_name("forest")
     twice = list(soak_articles(800, seed=1))

@@ -15,7 +15,7 @@ from tests.support.names import Names
 
 
 @pytest.mark.parametrize("route_by_root", [True, False])
-def test_an_article_without_a_fingerprint_keeps_its_root_under_every_name(
+def test_an_article_without_fingerprint_keeps_its_root(
     es: Elasticsearch, index_name: Names, route_by_root: bool
 ) -> None:
     index, other, alias = index_name("lone"), index_name("other"), index_name("alias")
@@ -71,9 +71,7 @@ def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str
     assert hit["_source"]["text"]
 
 
-def test_the_copy_of_an_earlier_text_replaces_no_later_one(
-    es: Elasticsearch, routed: tuple[str, str]
-) -> None:
+def test_an_earlier_copy_replaces_no_later_text(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, forest = routed
     records = Records(es, indices=[index], fields=Fields())
     old = next(record for batch in records.batches() for record in batch)
@@ -111,7 +109,7 @@ def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, st
     assert all("routed by root" in each.reason for each in rejected)
 
 
-def test_an_index_gets_as_many_shards_as_it_is_told(es: Elasticsearch, index_name: Names) -> None:
+def test_an_index_gets_the_given_number_of_shards(es: Elasticsearch, index_name: Names) -> None:
     for shards, routed in ((1, False), (3, False), (4, True)):
         index = index_name("shards")
         assert Dedup(es).setup(index, shards=shards, route_by_root=routed)
@@ -212,9 +210,7 @@ def test_an_index_keeps_its_language(es: Elasticsearch, index_name: Names) -> No
     assert {properties[name]["analyzer"] for name in ("body", "title", "headline")} == {"english"}
 
 
-def test_what_the_server_lacks_is_said_before_anything_is_created(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_missing_server_features_are_named_before_creation(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("lacking")
     with Dedup(es, forest=index_name("forest")) as dedup:
         # A server with all modules has every one of them.
@@ -302,7 +298,7 @@ def test_a_template_may_have_no_mapping(es: Elasticsearch, index_name: Names, of
         es.cluster.delete_component_template(name=component)
 
 
-def test_a_template_that_does_not_suit_stays_as_it_is(es: Elasticsearch, index_name: Names) -> None:
+def test_a_template_that_does_not_suit_stays_unchanged(es: Elasticsearch, index_name: Names) -> None:
     name = f"{index_name('unfit')}-of"
     own = {"properties": {"dedup": {"type": "keyword"}}}
     es.cluster.put_component_template(name=name, template={"mappings": own})
@@ -315,9 +311,7 @@ def test_a_template_that_does_not_suit_stays_as_it_is(es: Elasticsearch, index_n
         es.cluster.delete_component_template(name=name)
 
 
-def test_an_index_whose_articles_have_other_names_gets_no_fields(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_an_index_with_other_field_names_stays_unchanged(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("full")
     article = {"headline": "Ferry", "body": "The ferry goes on Monday.", "when": "now", "date": "2026-11-01"}
     es.index(index=index, id="1", document=article, refresh=True)

@@ -183,7 +183,7 @@ def test_paths_of_documents_are_those_that_the_server_takes(
         ("POST", "/_bulk;x", None),
     ],
 )
-def test_paths_of_bulk_requests_are_those_that_the_server_takes(
+def test_bulk_paths_are_those_that_the_server_takes(
     server: Server, method: str, path: str, expected: tuple[str, Any, None] | None
 ) -> None:
     path = path.replace("I", server.index)

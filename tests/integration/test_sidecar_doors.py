@@ -79,7 +79,7 @@ def door(es: Elasticsearch, index_name: Names, process: SidecarProcess) -> Door:
     indirect=["process"],
     ids=["refuse", "pass"],
 )
-def test_articles_without_a_text_are_refused_or_pass_without_any_root(door: Door, passes: bool) -> None:
+def test_articles_without_text_are_refused_or_get_no_root(door: Door, passes: bool) -> None:
     forged = {"title": "no text", "dedup": {"root": "forged"}, "dedup.seq": 7}
     status, answer = door.bulk(
         *({"index": {"_id": "a"}}, {"text": TEXT}, {"index": {"_id": "b"}}, forged),
@@ -111,7 +111,7 @@ def test_articles_without_a_text_are_refused_or_pass_without_any_root(door: Door
     indirect=["process"],
     ids=["warn", "pass", "refuse"],
 )
-def test_nothing_goes_to_an_index_that_was_not_set_up_in_silence(
+def test_writes_to_an_index_without_set_up_are_reported(
     door: Door, index_name: Names, status: int, warnings: int
 ) -> None:
     missing, lines = index_name("missing"), [{"text": TEXT}, {"index": {"_id": "b"}}, {"text": TEXT}]
@@ -222,7 +222,7 @@ def test_an_index_of_tomorrow_fails_no_others(door: Door, index_name: Names) -> 
         ("POST", "/_reindex"),
     ],
 )
-def test_what_is_not_read_reaches_no_index_that_was_set_up(door: Door, method: str, path: str) -> None:
+def test_unread_requests_reach_no_index_with_set_up(door: Door, method: str, path: str) -> None:
     def ask(index: str) -> Any:
         body = json.dumps({"source": {"index": "none"}, "dest": {"index": index}, "text": TEXT}).encode()
         return door.ask(method, path.format(index=index), body)
@@ -236,7 +236,7 @@ def test_what_is_not_read_reaches_no_index_that_was_set_up(door: Door, method: s
 
 
 @pytest.mark.parametrize("path", ["/{index}/typed/_bulk", "/elsewhere/typed/_bulk", "//typed/_bulk"])
-def test_no_bulk_request_with_a_type_reaches_an_index_that_was_set_up(door: Door, path: str) -> None:
+def test_no_typed_bulk_request_reaches_such_an_index(door: Door, path: str) -> None:
     """Whichever index its path names: its lines may name another."""
 
     def ask(index: str, **headers: str) -> Any:
@@ -251,7 +251,7 @@ def test_no_bulk_request_with_a_type_reaches_an_index_that_was_set_up(door: Door
     assert door.stored() == {}
 
 
-def test_who_reads_no_json_is_told_before_anything_is_written(door: Door) -> None:
+def test_a_client_without_json_is_refused_before_writing(door: Door) -> None:
     lines = [{"index": {"_id": "a"}}, {"text": TEXT}, {"index": {"_id": "b"}}, {"title": "no text"}]
     for accept in ("application/yaml", "application/cbor"):
         assert door.bulk(*lines, accept=accept)[0] == 406
@@ -316,7 +316,7 @@ def test_a_small_request_waits_for_no_large_one(door: Door) -> None:
         b"",
     ],
 )
-def test_where_articles_are_copied_to_is_known_or_they_are_not(door: Door, body: bytes) -> None:
+def test_reindexing_is_refused_where_its_target_is_unknown(door: Door, body: bytes) -> None:
     body = body.replace(b"INDEX", door.index.encode())
     status, answer = door.ask("POST", "/_reindex", body)
     assert (status, answer["error"]["type"]) == (400, "esdedup_not_understood")
@@ -358,7 +358,7 @@ def security(es: Elasticsearch, elasticsearch_url: str, index: str, forest: str)
         yield node
 
 
-def test_the_roles_suffice_and_have_nothing_that_is_not_needed(
+def test_the_roles_are_sufficient_and_minimal(
     security: Secured, es: Elasticsearch, index: str, forest: str, tmp_path: Path
 ) -> None:
     (tmp_path / "password").write_text(PASSWORD)

@@ -48,7 +48,7 @@ def process(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
         yield process
 
 
-def test_articles_get_the_roots_that_they_get_without_a_sidecar(
+def test_articles_get_the_same_roots_without_a_sidecar(
     es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
     """The first ones that this forest gets."""
@@ -75,7 +75,7 @@ def test_articles_get_the_roots_that_they_get_without_a_sidecar(
         list(other.enrich(PAGES[:1]))
 
 
-def test_what_pages_have_taught_a_sidecar_first_is_left_out_of_the_first_article(
+def test_pages_learned_first_filter_the_first_article(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     alone, index, taught = index_name("alone"), index_name("articles"), PAGES[:120]
@@ -291,7 +291,7 @@ def test_everything_is_as_without_a_sidecar(
     assert {status for status, _, _ in ours} >= {200, 201, 400, 404, 405, 406, 409}
 
 
-def test_a_body_that_is_too_large_is_refused_by_elasticsearch(elasticsearch_url: str, sidecar: str) -> None:
+def test_elasticsearch_refuses_a_body_that_is_too_large(elasticsearch_url: str, sidecar: str) -> None:
     """Before it is sent, if the caller asks first."""
     head = (
         b"PUT /a/_doc/1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"

@@ -78,7 +78,7 @@ def _ways(pair: Pair, article: dict[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-def test_a_standby_names_the_owner_and_takes_over_from_it(pair: Pair, es: Elasticsearch) -> None:
+def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch) -> None:
     one, *_ = TEXTS.values()
     pair.owner.post(f"/{pair.index}/_doc/a?refresh=true", one)
     root = es.get(index=pair.index, id="a")["_source"]["dedup"]["root"]
@@ -140,7 +140,7 @@ def _answer_to_head(sidecar: SidecarProcess, path: str) -> bytes:
 @pytest.mark.parametrize(
     "how", [signal.SIGTERM, signal.SIGKILL][: 1 if EFFORT <= 1 else 2], ids=lambda how: how.name
 )
-def test_a_standby_takes_over_and_no_article_is_lost_or_doubled(
+def test_a_takeover_loses_and_doubles_no_article(
     pair: Pair, es: Elasticsearch, how: signal.Signals, index_name: Names
 ) -> None:
     """An owner hangs and comes back as the standby; then the other ends or is killed. Clients know both."""

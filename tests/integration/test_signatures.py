@@ -43,9 +43,7 @@ def lose_roots(es: Elasticsearch, forest: str, found: dict[str, StoredNode]) -> 
     return lost
 
 
-def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
-    es: Elasticsearch, fed: tuple[str, str]
-) -> None:
+def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = nodes(es, forest)
     lost = lose_roots(es, forest, before)
@@ -70,7 +68,7 @@ def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
     assert list(maintenance.verify([index])) == []
 
 
-def test_roots_made_again_from_articles_that_are_read_latest_first(
+def test_roots_are_recreated_from_articles_read_latest_first(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leaf's article comes before its root's, on the same page or on an earlier one."""

@@ -41,7 +41,7 @@ def test_threads_may_share_a_dedup(es: Elasticsearch, index_name: Names) -> None
     assert sorted(hit["_source"]["dedup"]["seq"] for hit in sources) == list(range(1, len(ARTICLES) + 1))
 
 
-def test_what_comes_slowly_is_assigned_before_a_batch_is_full(es: Elasticsearch, index_name: Names) -> None:
+def test_slow_arrivals_do_not_wait_for_full_batches(es: Elasticsearch, index_name: Names) -> None:
     """Each article is answered before the next one comes."""
     answered = queue.Queue[str]()
 
@@ -57,7 +57,7 @@ def test_what_comes_slowly_is_assigned_before_a_batch_is_full(es: Elasticsearch,
     assert answered.empty()
 
 
-def test_a_second_dedup_of_one_process_is_told_what_to_do(es: Elasticsearch, index_name: Names) -> None:
+def test_a_second_dedup_in_a_process_is_refused(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     with Dedup(es, forest=forest) as one:
         list(one.enrich(ARTICLES[:1]))
@@ -69,7 +69,7 @@ def test_a_second_dedup_of_one_process_is_told_what_to_do(es: Elasticsearch, ind
             Maintenance(es, forest=forest).expire()
 
 
-def test_a_client_of_the_wrong_kind_is_refused_at_once() -> None:
+def test_a_wrong_kind_of_client_is_refused() -> None:
     other = AsyncElasticsearch("http://127.0.0.1:9")
     takers: list[Any] = [Dedup, Maintenance, Reader]
     for taker in takers:
@@ -127,7 +127,7 @@ def roots_of(dedup: Dedup, number: int) -> list[str]:
 @pytest.mark.parametrize(
     ("lookup", "called"), [(LOOKUPS[name], CHANGED[name]) for name in LOOKUPS], ids=LOOKUPS
 )
-def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
+def test_a_batch_interrupted_anywhere_may_be_repeated(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], called: list[Any]
 ) -> None:
     """The roots are those of a forest that nobody disturbed."""
@@ -148,9 +148,7 @@ def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
     assert interrupts.functions == {function.__qualname__ for function in functions}
 
 
-def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
-    elasticsearch_url: str, index_name: Names
-) -> None:
+def test_a_process_may_retake_a_dropped_lease(elasticsearch_url: str, index_name: Names) -> None:
     """An exception can come between taking a lease and noting who holds it."""
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
@@ -161,7 +159,7 @@ def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
 
 
 @pytest.mark.parametrize("is_sent_first", [False, True])
-def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
+def test_a_signal_handler_may_close_during_a_renewal(
     elasticsearch_url: str, index_name: Names, is_sent_first: bool
 ) -> None:
     """The forest is free at once, the interrupted renewal does not take it again, and the batch is stored."""

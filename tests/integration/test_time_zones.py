@@ -148,7 +148,7 @@ def test_there_is_no_such_zone(name: str) -> None:
         zone_named(name)
 
 
-def test_the_api_and_files_take_the_zone_of_the_request_or_of_the_cookie(
+def test_api_and_files_use_the_requested_time_zone(
     elasticsearch_url: str, published: dict[str, tuple[str, list[int]]]
 ) -> None:
     index, times_ms = published["a month"]

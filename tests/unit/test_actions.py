@@ -104,7 +104,7 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"upsert": {"text": "hello", "old": True}}])
-def test_an_update_that_makes_the_article_if_there_is_none(given: dict[str, Any]) -> None:
+def test_an_upsert_makes_the_article(given: dict[str, Any]) -> None:
     """Without a date, a new article counts as published at its arrival; one that exists keeps its date."""
     action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
@@ -114,7 +114,7 @@ def test_an_update_that_makes_the_article_if_there_is_none(given: dict[str, Any]
     }
 
 
-def test_each_part_of_an_update_counts_as_published_at_its_own_date() -> None:
+def test_each_part_of_an_update_has_its_date() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_788_800_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     dated = {"text": "hello", FIELDS.time: dated_ms}
@@ -149,7 +149,7 @@ def test_an_article_knows_how_it_was_read() -> None:
         assert (article.fields, article.is_backfill) == (fields, backfill)
 
 
-def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
+def test_old_dates_count_where_old_articles_are_expected() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
@@ -162,7 +162,7 @@ def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_an_update_of_the_date_alone_moves_the_article_in_time(flat: bool) -> None:
+def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
     doc = {FIELDS.time: DATED_MS, "n": 1}
     body = {"doc": doc, "detect_noop": False}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
@@ -187,7 +187,7 @@ def test_an_update_of_the_date_alone_moves_the_article_in_time(flat: bool) -> No
         {"_op_type": "update", "_id": "1", "doc": None},
     ],
 )
-def test_an_update_without_a_date_that_is_believed_moves_nothing(action: dict[str, Any]) -> None:
+def test_an_update_without_a_credible_date_moves_nothing(action: dict[str, Any]) -> None:
     assert redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=True) is None
 
 
@@ -315,7 +315,7 @@ def test_without_a_fingerprint() -> None:
     assert len(dedup["root"]) == 33
 
 
-def test_an_update_to_a_text_without_a_fingerprint_clears_the_earlier_one() -> None:
+def test_updating_to_an_unfingerprinted_text_clears_the_fingerprint() -> None:
     source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, LONE)[
         "_source"
     ]
@@ -449,14 +449,12 @@ def test_a_date_that_can_be_right(value: object) -> None:
     ],
     ids=range(10),
 )
-def test_a_date_is_read_as_its_format_says_or_not(
-    time_format: str | None, value: Any, read: str | None
-) -> None:
+def test_a_date_is_read_by_its_format(time_format: str | None, value: Any, read: str | None) -> None:
     assert time_reader(time_format)(value) == (None if read is None else time_ms(read))
 
 
 @pytest.mark.parametrize("known", ["abc", "1.5", [1], {}, 10**22])
-def test_a_time_from_another_process_is_a_number_or_none(known: Any) -> None:
+def test_times_from_another_process_are_numbers_or_none(known: Any) -> None:
     action = {"_index": "news", "_id": "1", "_source": {"text": "x"}, KNOWN_MS: known}
     read = read_action(action, INDEX, position=1)
     assert isinstance(read, ArticleAction)

@@ -204,7 +204,7 @@ def test_comparison_is_symmetric_and_as_the_model_has_it(
         assert 0 <= each[0] <= 1
 
 
-def test_the_number_of_figures_is_as_the_model_has_it() -> None:
+def test_figures_are_counted_as_in_the_model() -> None:
     odd = np.array([(1 << bits) - 1 for bits in range(65)], np.uint64)
     found = compare(
         np.repeat(signature(), 65), np.concatenate([signature(odd_bits=bits) for bits in range(65)])
@@ -259,7 +259,7 @@ def test_the_next_issue_of_a_template_stays_apart(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_bulletin_with_the_values_of_the_next_day_stays_apart(seed: int) -> None:
+def test_the_bulletin_of_the_next_day_stays_apart(seed: int) -> None:
     """Each value of today stands where that of yesterday did; all but one are in both texts."""
     values = numbers(7, 100)
     ours, theirs = bulletin(91, values, seed), bulletin(91, values[1:] + numbers(1, 200), seed)
@@ -267,14 +267,14 @@ def test_a_bulletin_with_the_values_of_the_next_day_stays_apart(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_one_figure_that_was_mended_in_a_long_text_parts_nothing(seed: int) -> None:
+def test_one_corrected_figure_parts_no_long_texts(seed: int) -> None:
     figures = numbers(12, seed)
     one, other = (bulletin(240, each, seed) for each in (figures, [*figures[:5], "17", *figures[6:]]))
     assert (roots([one, other]), rule(one, other)) == ([0, 0], Rule.RESEMBLE)
 
 
 @pytest.mark.parametrize("count", [4, 40, 400])
-def test_the_next_issue_of_a_long_table_is_another_text(count: int) -> None:
+def test_the_next_issue_of_a_table_stays_apart(count: int) -> None:
     """However many figures differ: from some number on, the sketch cannot tell how many."""
     joined = 0
     for seed in range(20):
@@ -283,7 +283,7 @@ def test_the_next_issue_of_a_long_table_is_another_text(count: int) -> None:
     assert joined <= 1
 
 
-def test_small_steps_lead_to_half_of_the_root_and_no_further() -> None:
+def test_small_steps_lead_no_further_than_half() -> None:
     further = 0
     for seed in range(10):
         # Of 400 words, eight are new in each version: a resemblance of 0.96 to the one before.
@@ -300,7 +300,7 @@ def test_small_steps_lead_to_half_of_the_root_and_no_further() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 80, 160])
-def test_an_excerpt_joins_its_story_and_the_story_its_excerpt(start: int) -> None:
+def test_excerpt_and_story_join_in_either_order(start: int) -> None:
     found = []
     for seed in range(40):
         story = words(400, seed)
@@ -321,7 +321,7 @@ def test_an_excerpt_of_the_longest_text_joins_it() -> None:
     assert rule([story], [story[10_000:70_000]]) is Rule.PART
 
 
-def test_two_halves_of_a_root_join_it_though_they_have_nothing_in_common() -> None:
+def test_two_disjoint_halves_join_their_root() -> None:
     found = []
     for seed in range(20):
         story = words(400, seed)
@@ -337,7 +337,7 @@ def test_two_halves_of_a_root_join_it_though_they_have_nothing_in_common() -> No
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("stories", [3, 5])
-def test_a_round_up_draws_its_stories_together_in_no_order(stories: int, seed: int) -> None:
+def test_a_round_up_never_joins_its_stories(stories: int, seed: int) -> None:
     parts = [words(150, 10 * seed + each) for each in range(stories)]
     round_up = list(itertools.chain.from_iterable(parts))
     assert roots([round_up, *parts]) == list(range(stories + 1))

@@ -79,7 +79,7 @@ def test_stopping_the_sidecar_ends_no_foreign_process(tmp_path: Path, foreign: p
     assert foreign.status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_process_ends_with_another_as_it_does_after_sigterm(foreign: psutil.Process) -> None:
+def test_a_process_ends_with_its_parent_as_after_sigterm(foreign: psutil.Process) -> None:
     program = f"import time; from esdedup.cli.background_sidecar import end_with; end_with({foreign.pid}); "
     with subprocess.Popen(
         [sys.executable, "-c", f"{program}print(); time.sleep(60)"], stdout=subprocess.PIPE
@@ -95,7 +95,7 @@ def test_a_process_ends_with_another_as_it_does_after_sigterm(foreign: psutil.Pr
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
-def test_a_file_that_others_may_have_written_is_not_believed(tmp_path: Path, foreign: psutil.Process) -> None:
+def test_a_file_writable_by_others_is_ignored(tmp_path: Path, foreign: psutil.Process) -> None:
     for name, stop in (("cluster.json", node.stop), ("sidecar.json", stop_sidecar)):
         forge(tmp_path / name, foreign)
         (tmp_path / name).chmod(0o666)
@@ -106,7 +106,7 @@ def test_a_file_that_others_may_have_written_is_not_believed(tmp_path: Path, for
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
 @pytest.mark.timeout(20)
-def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     for name, stop in (("cluster.json", node.find), ("sidecar.json", stop_sidecar)):
         os.mkfifo(tmp_path / name, 0o600)
         with pytest.raises(NodeError, match="is no regular file"):
@@ -182,7 +182,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=["wrong", "one more", "no published sum", "another published sum"],
 )
-def test_a_jar_with_a_wrong_or_missing_sum_ends_the_download(
+def test_a_wrong_or_missing_checksum_ends_the_download(
     tmp_path: Path, cache: Path, version: str, extra: str, published: bytes | None, message: str
 ) -> None:
     publish(tmp_path, SERVER, version, needs=extra, sum_of=published)
@@ -204,7 +204,7 @@ def test_jars_with_the_sums_published_beside_them_are_installed(tmp_path: Path, 
     assert "modulename" not in (home / "modules/transport-netty4/plugin-descriptor.properties").read_text()
 
 
-def test_the_package_has_the_sums_of_the_versions_that_names_stand_for() -> None:
+def test_the_package_has_checksums_of_all_named_versions() -> None:
     for name in ("8", "8.19", "9"):
         version = full_version(name)
         sums = known_sums(version)

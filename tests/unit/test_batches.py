@@ -47,7 +47,7 @@ def test_number_and_size_end_a_batch(flush_interval_s: float | None) -> None:
     assert sizes([], 2) == []
 
 
-def test_an_empty_list_comes_before_what_has_to_be_waited_for() -> None:
+def test_an_empty_list_precedes_a_wait() -> None:
     may_go_on = threading.Event()
 
     def items() -> Iterator[int]:
@@ -90,7 +90,7 @@ def test_a_trickle_is_flushed_while_it_waits_for_more() -> None:
     assert first
 
 
-def test_the_thread_reads_one_batch_ahead_and_ends_with_its_reader() -> None:
+def test_the_thread_reads_one_batch_ahead() -> None:
     taken = 0
 
     def endless() -> Iterator[int]:
@@ -120,7 +120,7 @@ async def awaited(items: Iterable[int]) -> AsyncIterator[int]:
 @given(
     st.lists(st.sampled_from([1, 2, 3, MAX_BATCH_SIZE // 2, MAX_BATCH_SIZE]), max_size=12), st.integers(1, 4)
 )
-def test_they_are_those_of_a_stream_that_is_not_awaited(
+def test_async_batches_equal_those_of_a_blocking_stream(
     flush_interval_s: float | None, items: list[int], most: int
 ) -> None:
     async def collected(source: Iterable[int] | AsyncIterator[int]) -> list[list[int]]:
@@ -131,7 +131,7 @@ def test_they_are_those_of_a_stream_that_is_not_awaited(
     assert asyncio.run(collected(items)) == asyncio.run(collected(awaited(items))) == expected
 
 
-def test_what_comes_slowly_does_not_wait_for_a_full_batch() -> None:
+def test_slow_arrivals_do_not_wait_for_full_batches() -> None:
     came = asyncio.Event()
 
     async def trickle() -> AsyncIterator[int]:
@@ -283,7 +283,7 @@ def texts(*names: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, 0.05])
-def test_the_next_batch_is_assigned_while_the_actions_of_one_are_used(flush_interval_s: float | None) -> None:
+def test_one_batch_is_assigned_while_another_is_used(flush_interval_s: float | None) -> None:
     forest = Assigning()
     found = enriched(forest, texts(*"abcdefg"), flush_interval_s=flush_interval_s)
     first = next(found)
@@ -320,7 +320,7 @@ def test_rejections_come_in_their_turn() -> None:
     assert [each.article for each in rejected] == ["none"]
 
 
-def test_a_single_batch_is_assigned_by_the_thread_that_asks() -> None:
+def test_a_single_batch_is_assigned_by_its_caller() -> None:
     forest = Assigning()
     assert len(list(enriched(forest, texts("a")))) == 1
     assert forest.threads == {threading.get_ident()}

@@ -160,7 +160,7 @@ def test_the_documents_are_made_from_the_file_of_results() -> None:
 
 
 @pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
-def test_a_document_quotes_no_figure_that_is_not_in_the_file_of_results(path: Path) -> None:
+def test_documents_quote_only_figures_among_the_results(path: Path) -> None:
     held = " ".join(
         cell
         for result in results.load(results.QUOTED).values()
@@ -180,7 +180,7 @@ def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
     assert results.load(tmp_path / "none.json") == {}
 
 
-def test_results_of_other_code_or_another_machine_are_measured_again() -> None:
+def test_results_of_other_code_are_measured_again() -> None:
     measured = dataclasses.replace(MEASURED, code=results.code(), machine=machine())
     assert results.is_current(Result(measured=measured, tables={}))
     older, another = dataclasses.replace(measured, code="0"), dataclasses.replace(measured, machine="another")
@@ -235,7 +235,7 @@ def test_arrivals_are_copies_near_copies_and_between_two_roots(profile: Profile)
 
 
 @pytest.mark.slow
-def test_another_hash_function_gives_other_bits_and_the_same_clusters(articles: Articles) -> None:
+def test_another_hash_function_gives_the_same_clusters(articles: Articles) -> None:
     texts = [each["text"] for each in articles.values()]
     own = Fingerprinter(VERIFIED).fingerprint(texts).signatures
     with hashed_by(3):
@@ -277,7 +277,7 @@ def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
 
 
 @pytest.mark.slow
-def test_there_are_texts_in_27_languages_with_one_letter_exchanged() -> None:
+def test_texts_in_27_languages_have_one_letter_exchanged() -> None:
     assert len(scripts.LANGUAGES) == 27
     for language in scripts.LANGUAGES:
         texts, others = scripts.texts_with_typos(language, 1)
@@ -300,7 +300,7 @@ def test_pairs_are_counted() -> None:
     assert score.f1.value == pytest.approx(2 / 5)
 
 
-def test_a_root_may_be_called_as_an_article_that_is_alone() -> None:
+def test_a_root_may_share_a_lone_articles_name() -> None:
     assert Score.of({"a": "b", "b": None}, {}).false_positives == 0
 
 

@@ -179,7 +179,7 @@ def test_a_step_that_is_undone_leaves_nothing_behind(
         assert filtered(filter_of(boilerplate, batch, {}), batch) == undone
 
 
-def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
+def test_a_page_forgotten_within_its_slice_is_new() -> None:
     """The third page ends the last period that knew the first."""
     own: list[Page] = [(each, [POOL[2 * each], POOL[2 * each + 1]], None, None) for each in (1, 2, 3, 1)]
     last = []
@@ -325,7 +325,7 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
         (None, 5, [False] * 4),
     ],
 )
-def test_of_a_list_that_moves_on_the_older_items_are_left_out(
+def test_older_items_of_a_moving_list_are_filtered(
     block_pages: int, site: str | None, last_of_first: int, expected: list[bool]
 ) -> None:
     first = [prose(number, 80) for number in range(2, last_of_first + 1)]
@@ -337,7 +337,7 @@ def test_of_a_list_that_moves_on_the_older_items_are_left_out(
         assert [filtered(learning, [page]) for page in stream] == [[False] * len(first), left_out]
 
 
-def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
+def test_a_site_with_long_boilerplate_is_learned() -> None:
     """All of its pages share their marks, so no page is another context."""
     articles = names(30)
     # With less of its own, a page may as well be a new version, or one more reprint.
@@ -350,7 +350,7 @@ def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
 
 
 @pytest.mark.parametrize(("pages_apart", "expected"), [(2, 3), (4, 7), (9, 7), (12, None)])
-def test_what_is_on_fewer_pages_of_a_site_takes_more_of_them(pages_apart: int, expected: int | None) -> None:
+def test_rarer_boilerplate_takes_more_pages(pages_apart: int, expected: int | None) -> None:
     stream: list[Page] = [
         (at, own if at % pages_apart else [*own, *LEGAL], "a.example", each)
         for at, each in enumerate(names(13) * 8, pages_apart)
@@ -359,7 +359,7 @@ def test_what_is_on_fewer_pages_of_a_site_takes_more_of_them(pages_apart: int, e
     assert first_learned(stream, LEGAL[0]) == expected
 
 
-def test_a_site_is_learned_though_others_have_shown_its_passages() -> None:
+def test_a_site_sharing_passages_with_others_is_learned() -> None:
     """A copy of its page, or its other host, was first."""
     strangers = [site_page(at, str(at), site="b.example") for at in (1, 2)]
     stream = strangers + [site_page(at, str(at)) for at in range(3, 100)]
@@ -432,7 +432,7 @@ def test_what_one_site_teaches_counts_there_alone(taught_at: str | None) -> None
         assert not any(any(each) for (number, *_), each in zip(stream, found, strict=True) if number >= 1_000)
 
 
-def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None:
+def test_a_site_showing_only_a_notice_is_learned() -> None:
     """Nothing but the notice is left of these pages, so none is a context for it."""
     notice = prose(1, 80)
     stream: list[Page] = [(at, [notice], "a.example", each) for at, each in enumerate(names(30), 1)]
@@ -440,7 +440,7 @@ def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None
 
 
 @pytest.mark.slow
-def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> None:
+def test_a_long_page_teaches_its_first_and_last_passages() -> None:
     """What stands between them is judged as on any other page."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
@@ -478,7 +478,7 @@ def test_what_is_no_change_is_refused(content: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
+def test_memory_is_steady_from_the_second_period_on() -> None:
     chance, of_site = np.random.default_rng(14), np.arange(1, 21, dtype=np.uint64) << np.uint64(33)
     batch_pages, own = 100, 80
     boilerplate = Boilerplate(period_records=50_000)

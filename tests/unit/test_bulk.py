@@ -113,9 +113,7 @@ def test_one_article_that_fails_every_request_fails_alone(
     assert sum(pauses) < 10
 
 
-def test_neighbours_that_are_refused_with_a_large_article_are_sent_apart(
-    server: Server, pauses: list[float]
-) -> None:
+def test_articles_refused_beside_a_large_one_are_resent(server: Server, pauses: list[float]) -> None:
     server.refuse_one = lambda ids, _: {"status": 429, "error": BREAKER} if CULPRIT in ids else None
     found = load(server, culprit_bytes=2_000_000)
     assert {name for name, refusal in found.items() if refusal is not None} == {CULPRIT}
@@ -123,7 +121,7 @@ def test_neighbours_that_are_refused_with_a_large_article_are_sent_apart(
     assert len(pauses) == 5
 
 
-def test_a_server_that_is_busy_for_a_while_gets_the_same_again(server: Server, pauses: list[float]) -> None:
+def test_a_busy_server_gets_the_request_again(server: Server, pauses: list[float]) -> None:
     answers = iter([answer(503)] * 4)
     server.refuse = lambda _: next(answers, None)
     assert set(load(server).values()) == {None}
@@ -143,7 +141,7 @@ def test_a_server_that_is_busy_for_a_while_gets_the_same_again(server: Server, p
         ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "r"}}, IndexNotReady),
     ],
 )
-def test_what_is_wrong_with_the_server_ends_a_run_once(
+def test_a_fault_of_the_server_ends_a_run(
     server: Server, pauses: list[float], refused: dict[str, Any], kind: type[EsdedupError]
 ) -> None:
     server.refuse_one = lambda _, __: refused
@@ -209,7 +207,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     return answers
 
 
-def test_a_patient_client_asks_again_while_the_cluster_cannot_answer(
+def test_a_patient_client_retries_an_unavailable_cluster(
     answers: Answers,
 ) -> None:
     left = answers(503, elastic_transport.ConnectionError("refused"), 429, 200)
@@ -224,7 +222,7 @@ def test_a_patient_client_asks_again_while_the_cluster_cannot_answer(
         assert left == []
 
 
-def test_several_searches_are_asked_again_if_the_cluster_cannot_answer_one(
+def test_all_searches_are_retried_if_one_is_unavailable(
     answers: Answers,
 ) -> None:
     left = answers(*({"responses": [{"status": 200}, {"status": each}]} for each in (503, 429, 200, 503)))
@@ -282,7 +280,7 @@ def test_several_addresses_of_which_one_makes_no_sense(url: str) -> None:
     assert "secret" not in str(told.value)
 
 
-def test_a_request_that_json_cannot_hold_is_a_wrong_setting() -> None:
+def test_a_request_json_cannot_hold_is_refused() -> None:
     with (
         Elasticsearch(ADDRESS) as es,
         pytest.raises(SettingError, match=r"cannot search: the request cannot be written as JSON \(.*set"),

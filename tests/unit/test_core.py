@@ -92,7 +92,7 @@ def test_a_batch_has_the_bits_of_its_texts() -> None:
 
 
 @given(st.text(), st.text())
-def test_a_lone_surrogate_parts_words_as_a_control_character_does(before: str, after: str) -> None:
+def test_lone_surrogates_part_words_like_control_characters(before: str, after: str) -> None:
     texts = [f"{before}\ud800{after}", f"{before}\x01{after}"]
     found = Fingerprinter(VERIFIED).fingerprint(texts)
     assert found.signatures[0] == found.signatures[1]
@@ -115,7 +115,7 @@ def test_flags_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC, KEYWORDS], ids=lambda profile: profile.name)
-def test_the_results_are_the_same_however_many_threads_there_are(profile: Profile) -> None:
+def test_any_number_of_threads_gives_the_same_results(profile: Profile) -> None:
     texts = [page["text"] for page in pages(300)] + ["", "short", "x " * 150_000]
 
     def found(threads: int) -> list[Fingerprints]:

@@ -30,6 +30,6 @@ class Server:
         return {"data_streams": [stream | {"generation": 2, "status": "GREEN", "template": "news"}]}
 
 
-def test_a_data_stream_is_written_to_by_its_latest_index() -> None:
+def test_a_data_stream_is_written_through_its_latest_index() -> None:
     index = Articles(cast(Elasticsearch, Server())).check("news")
     assert (index.name, index.fields) == (BACKING[-1], FIELDS)

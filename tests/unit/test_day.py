@@ -81,7 +81,7 @@ def test_clusters_stand_against_the_truth(pages: list[CrawledPage]) -> None:
     assert shares.recall > 0.85
 
 
-def test_the_truth_counts_every_pair_for_both_of_its_pages(pages: list[CrawledPage]) -> None:
+def test_each_pair_counts_for_both_its_pages(pages: list[CrawledPage]) -> None:
     truth = Truth(pages[:300])
     together = truth.counts(["one"] * 300)
     alone = truth.counts([None] * 300)
@@ -97,7 +97,7 @@ def are_alike(pages: list[CrawledPage], one: int, other: int) -> bool:
     return len(bodies) == 1 and all(len(pages[each].text) < 2 * len(*bodies) for each in (one, other))
 
 
-def test_pages_with_nothing_but_a_title_are_alone_once_their_site_is_learned() -> None:
+def test_pages_with_only_a_title_stay_alone() -> None:
     chance, recent = random.Random(8), Recent()
     language = Language("latin", 7)
     design = Design(language, chance)
@@ -120,7 +120,7 @@ def days() -> list[list[Arrival]]:
     return list(Month(A_DAY).days(DAYS))
 
 
-def test_arrivals_are_the_same_each_time_and_in_their_order(days: list[list[Arrival]]) -> None:
+def test_arrivals_are_repeatable_and_in_order(days: list[list[Arrival]]) -> None:
     assert list(Month(A_DAY).days(3)) == days[:3]
     flat = list(itertools.chain.from_iterable(days))
     assert [each.when for each in flat] == sorted(each.when for each in flat)
@@ -129,7 +129,7 @@ def test_arrivals_are_the_same_each_time_and_in_their_order(days: list[list[Arri
         assert {(each.when - BEGINNING) // timedelta(days=1) for each in arrivals} == {number}
 
 
-def test_days_are_alike_but_for_the_hot_story_and_have_a_rhythm(days: list[list[Arrival]]) -> None:
+def test_days_have_a_rhythm_and_one_hot_story(days: list[list[Arrival]]) -> None:
     counts = [len(each) for each in days]
     usual = counts[3:HOT_DAY]
     assert all(0.7 * A_DAY < each < 1.4 * A_DAY for each in usual)
@@ -172,7 +172,7 @@ def day(number: int, **changes: float) -> Day:
     )
 
 
-def test_flatness_compares_the_later_days_with_the_earlier_ones_after_the_first_retention() -> None:
+def test_flatness_compares_days_after_the_first_retention() -> None:
     flat = [day(number) for number in range(30)]
     assert [row.ratio for row in flatness(flat)] == [1.0] * 5
     growing = [
@@ -187,6 +187,6 @@ def test_flatness_compares_the_later_days_with_the_earlier_ones_after_the_first_
     assert list(flatness(flat[:9])) == []
 
 
-def test_the_picture_is_drawn_from_the_rows_of_the_table(tmp_path: Path) -> None:
+def test_the_picture_is_drawn_from_the_table(tmp_path: Path) -> None:
     draw([day(number).cells() for number in range(30)], tmp_path / "month.svg")
     assert "<svg" in (tmp_path / "month.svg").read_text()

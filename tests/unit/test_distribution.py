@@ -50,7 +50,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_has_every_module_and_data_file_under_one_import_name(dist: Path) -> None:
+def test_the_wheel_has_every_file_under_one_name(dist: Path) -> None:
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
     metadata = {name for name in names if name.startswith("esdedup-")}
@@ -95,7 +95,7 @@ def test_both_state_the_licence_and_carry_its_files(dist: Path) -> None:
     assert not any(name.startswith("core/target") for name in names)
 
 
-def test_the_notice_names_the_pinned_versions_of_what_decides_fingerprints() -> None:
+def test_the_notice_names_versions_that_decide_fingerprints() -> None:
     notice = (ROOT / "NOTICE").read_text()
     project = (ROOT / "pyproject.toml").read_text()
     for name in ("jieba", "OpenCC", "rjieba"):
@@ -132,7 +132,7 @@ def test_the_locks_fulfil_the_project_file() -> None:
             assert all(map(requirement.specifier.contains, versions))
 
 
-def test_demo_and_sidecar_are_locked_to_versions_of_the_development_set() -> None:
+def test_demo_and_sidecar_use_locked_development_versions() -> None:
     def pins(name: str) -> set[str]:
         lines = (ROOT / "locks" / f"{name}.txt").read_text().splitlines()
         return {line.split(" ")[0] for line in lines if "==" in line and not line.startswith("#")}

@@ -53,7 +53,7 @@ def test_a_figure_is_changed_if_there_is_one() -> None:
 
 
 @pytest.mark.parametrize("order", [AFTER, BEFORE])
-def test_what_is_made_of_a_story_is_joined_apart_or_wrong(order: str) -> None:
+def test_a_derived_text_is_joined_apart_or_wrong(order: str) -> None:
     texts = {each["id"]: each["text"] for each in list(sample.articles(3))}
     stories = Stories("sample", texts)
     first, second, third = texts
@@ -106,7 +106,7 @@ def test_stories_that_a_round_up_joins_are_counted(monkeypatch: pytest.MonkeyPat
     assert (counted.counts, counted.of) == ({"together": 2, "joined": 2, "linked": 1}, 5)
 
 
-def test_documents_show_a_kind_a_row_and_a_set_a_column() -> None:
+def test_tables_have_kinds_as_rows_and_sets_as_columns() -> None:
     measured = Measured(on="", machine="", system="", versions={}, code="", took_s=1, seeds=1)
     rows = [
         {"set": name, "what": what, "share": share, "of": "9"}

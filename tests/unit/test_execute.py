@@ -102,7 +102,7 @@ def test_further_searches_go_with_the_first_of_an_operation(answers: Answers) ->
     assert with_both_clients(lambda: carrying(never(), "news", BODY)) == 2 * [expected]
 
 
-def test_what_is_refused_is_raised_in_an_operation_that_carries_others(answers: Answers) -> None:
+def test_a_refusal_is_raised_in_the_outer_operation(answers: Answers) -> None:
     def found() -> Requests[str]:
         try:
             yield from search("news", BODY)
@@ -144,7 +144,7 @@ def test_an_owner_elsewhere_says_nothing() -> None:
     assert with_both_clients(asked) == [None, None]
 
 
-def test_a_point_in_time_is_closed_when_a_search_in_it_fails(answers: Answers) -> None:
+def test_a_failed_search_closes_its_point_in_time(answers: Answers) -> None:
     page = {"hits": {"hits": [HIT]}}
     expected = ["POST /news/_pit", "POST /_search", "POST /_search", "DELETE /_pit"]
     with Elasticsearch(URL) as client:
@@ -164,7 +164,7 @@ def test_a_point_in_time_is_closed_when_a_search_in_it_fails(answers: Answers) -
         assert asked == expected[:-1]
 
 
-def test_a_forest_that_was_deleted_is_missing_though_its_mapping_is_cached(answers: Answers) -> None:
+def test_a_deleted_forest_is_missing_despite_cached_mappings(answers: Answers) -> None:
     known = ServerCache()
     known.put_mappings("news", {"news": article_index(Fields())["mappings"]})
     known.put_mappings(

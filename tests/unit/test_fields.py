@@ -23,7 +23,7 @@ from esdedup.sites import path_of, site_fields, site_name, site_of
 from esdedup.times import time_ms
 
 
-def test_a_value_is_found_by_its_full_name_or_along_its_dots() -> None:
+def test_a_value_is_found_by_name_or_path() -> None:
     assert value_of({"a.b": 1, "a": {"b": 2}}, "a.b") == 1
     assert value_of({"a": {"b": 2}}, "a.b") == 2
     assert value_of({"a": "text"}, "a.b") is None
@@ -136,7 +136,7 @@ def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
         ("desk@news.example", "desk@news.example"),
     ],
 )
-def test_a_site_may_be_named_by_a_part_of_an_address(value: str, site: str) -> None:
+def test_a_site_may_be_part_of_an_address(value: str, site: str) -> None:
     assert site_name(f" {value} ") == site
 
 

@@ -66,7 +66,7 @@ def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str
     assert good.article["text"] == "😀"
 
 
-def test_an_id_stays_in_the_article_if_it_is_another_field_too(tmp_path: Path) -> None:
+def test_an_id_that_doubles_as_a_field_stays(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"url": "http://a.example/1", "nr": 7, "text": "x"}\n')
     (by_url,) = read_articles([path], id_field="url")
@@ -177,7 +177,7 @@ def test_likely_fields_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_text_is_guessed_by_its_length_and_no_field_twice(tmp_path: Path) -> None:
+def test_the_text_field_is_guessed_by_length(tmp_path: Path) -> None:
     error = found_in(tmp_path / "a", [{"link": "x", "a\x1bb": "long" * 20, "n": 1}])
     assert error.likely == {"text": "a\x1bb", "id": "link"}
     assert "\x1b" not in str(error)
@@ -330,7 +330,7 @@ def test_an_array_with_all_that_can_be_wrong(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ['{"id": 1}\n' * 3, '[\n{"id": 1},\n{"id": 2}]', "编号,标题\n1,一二\n2,渡轮\n"]
 )
-def test_a_file_in_another_encoding_is_one_rejection_that_says_so(
+def test_another_encoding_is_reported_as_one_rejection(
     tmp_path: Path, content: str, encoding: str, named: str, pack: Callable[[bytes], bytes]
 ) -> None:
     found = records_of(tmp_path / "a", pack(content.encode(encoding)))
@@ -406,7 +406,7 @@ def test_stray_quotes_take_no_other_rows_with_them(tmp_path: Path) -> None:
         assert len(found) == 40
 
 
-def test_a_text_of_several_lines_without_an_end_is_no_article(tmp_path: Path) -> None:
+def test_an_unterminated_text_of_several_lines_is_rejected(tmp_path: Path) -> None:
     begun = b'"id","text"\n"1","x"\n"2","Two lines,\nof text"\n'
     found = records_of(tmp_path / "a.csv", begun + b'"3","One line.\n\nAnother, of\nwhich the e')
     assert fields(found)[2:] == ["is not CSV (to line 8): a quote is not closed"]
@@ -418,7 +418,7 @@ def test_a_text_of_several_lines_without_an_end_is_no_article(tmp_path: Path) ->
     ]
 
 
-def test_a_quote_that_is_closed_in_another_row_of_tabs(tmp_path: Path) -> None:
+def test_a_quote_closed_in_another_row(tmp_path: Path) -> None:
     rows = b'1\t"Never.\tx\n2\tt\tx\n3\tSwan"\tx\n4\tt\tx\n'
     found = records_of(tmp_path / "a.tsv", b"id\ttext\tsource\n" + rows)
     assert fields(found)[0] == "is not CSV: has a quote that is closed in another row"
@@ -427,9 +427,7 @@ def test_a_quote_that_is_closed_in_another_row_of_tabs(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_is_read_again_once_and_not_for_each_row_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_is_read_again_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     number_read, read_line = 0, csv_rows._Row.__next__
 
     def counted(row: csv_rows._Row) -> str:
@@ -443,9 +441,7 @@ def test_a_line_is_read_again_once_and_not_for_each_row_before_it(
     assert number_read < 2 * 4 * 500 + 10
 
 
-def test_a_quote_that_is_not_closed_does_not_swallow_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unclosed_quote_does_not_swallow_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "MAX_ARTICLE_BYTES", 1_000)
     rows = "".join(f"{n},text\n" for n in range(1_000))
     bad, *good = records_of(tmp_path / "a.csv", f'id,text\nx,"text\n{rows}'.encode())

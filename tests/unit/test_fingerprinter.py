@@ -95,7 +95,7 @@ def test_a_profile_that_keeps_boilerplate_leaves_nothing_out(profile: Profile) -
     assert emptied.exists.tolist() == [profile is VERIFIED] * len(texts)
 
 
-def test_a_text_of_which_only_boilerplate_is_left_resembles_its_copies_alone() -> None:
+def test_pure_boilerplate_resembles_only_its_copies() -> None:
     def everything(passages: Passages, pages: object) -> np.ndarray:
         return np.ones(len(passages.hashes), bool)
 
@@ -202,7 +202,7 @@ def test_traditional_and_simplified_full_and_half_width_meet() -> None:
         ("only two", "only two"),
     ],
 )
-def test_what_is_shown_of_a_long_sentence_is_what_is_hashed(sentence: str, hashed: str) -> None:
+def test_long_sentences_are_shown_as_they_are_hashed(sentence: str, hashed: str) -> None:
     fingerprinter = Fingerprinter(dataclasses.replace(VERIFIED, max_sentence_length=3))
     texts = [f"Before it. {each}." for each in (sentence, hashed)]
     assert fingerprinter.passages(texts[0]) == ["before it", hashed]
@@ -390,7 +390,7 @@ def test_minhashes_are_shared_as_often_as_three_runs_are() -> None:
     assert 0.3 < shared / trials < 0.42
 
 
-def test_where_a_third_run_is_missing_two_make_a_minhash() -> None:
+def test_without_a_third_run_two_make_a_minhash() -> None:
     def count(run: list[str]) -> int:
         minhashes = signatures(run)["representatives"][0, 1:]
         return int(np.count_nonzero(minhashes & np.uint64(1)))
@@ -407,7 +407,7 @@ def test_too_few_runs_have_no_minhashes() -> None:
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.5, 0.95), (0.35, 0.82)])
-def test_a_part_of_a_text_has_a_long_run_in_common_with_it(share: float, least: float) -> None:
+def test_an_excerpt_shares_a_long_run_with_its_text(share: float, least: float) -> None:
     """Unless all five of the text lie outside the part: 1 - 0.5^5 = 0.97, 1 - 0.65^5 = 0.88."""
     found = 0
     for seed in range(300):
@@ -434,7 +434,7 @@ def page_ids(*batch: str) -> list[int]:
     return ids
 
 
-def test_no_text_can_be_calculated_that_has_the_id_of_another() -> None:
+def test_no_text_can_be_made_with_anothers_id() -> None:
     """The last characters solve an equation: with a sum of hashes as the id, both were d6bee666a468af90."""
     story = "The ferry to Greyholm is cancelled until Monday."
     forged = "Buy your new car today 暪懆湬煤戻吹惋咷夷煃楾楮变嗁婱囸"
@@ -442,7 +442,7 @@ def test_no_text_can_be_calculated_that_has_the_id_of_another() -> None:
     assert one != other
 
 
-def test_characters_beyond_the_first_plane_are_told_from_those_in_it() -> None:
+def test_characters_beyond_the_first_plane_are_distinct() -> None:
     deseret, cyrillic = page_ids("\U00010448" * 3, "\u0448" * 3)
     assert deseret != cyrillic
 
@@ -453,7 +453,7 @@ def test_an_id_depends_on_its_text_alone(batch: list[str]) -> None:
 
 
 @given(one=st.text(st.sampled_from("ab1 2.,:中文。"), max_size=9), data=st.data())
-def test_texts_have_one_id_if_they_have_the_same_words(one: str, data: st.DataObject) -> None:
+def test_texts_with_the_same_words_share_an_id(one: str, data: st.DataObject) -> None:
     """Most other texts are nearly the same, and differ in signs and spaces."""
     other = data.draw(st.permutations(one).map("".join) | st.text(st.sampled_from("ab1 中"), max_size=9))
     spaced = " ".join(page_words(other))
@@ -462,7 +462,7 @@ def test_texts_have_one_id_if_they_have_the_same_words(one: str, data: st.DataOb
     assert (first == second) == (page_words(one) == page_words(other))
 
 
-def test_signs_and_spaces_matter_only_where_they_part_words_or_numbers() -> None:
+def test_punctuation_matters_only_between_words_or_numbers() -> None:
     same = page_ids("使用Python编程 3.5 遍", " 使用 Python 编程，3.5遍。", "<b>使用</b>python 编 程 (3.5) 遍")
     assert len(set(same)) == 1
     others = page_ids("to get her", "together", "1 2", "12", "1.2", "12.", "", "...")

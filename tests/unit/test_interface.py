@@ -69,7 +69,7 @@ PUBLIC = {
 OPERATIONS = [name for name in dir(Reader) if not name.startswith("_")]
 
 
-def test_every_name_exists_once_and_where_types_are_looked_for() -> None:
+def test_every_public_name_exists_once_and_has_types() -> None:
     listed = list(esdedup.__dir__())
     # Each once, though by now they have been used.
     assert set(esdedup.__all__) <= set(listed)
@@ -174,7 +174,7 @@ async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: 
     reader.list("news", scope=None)  # type: ignore[call-arg]
 
 
-def test_results_of_reading_hold_no_lists_that_could_be_changed() -> None:
+def test_results_of_reading_hold_no_mutable_lists() -> None:
     for result in vars(results).values():
         if isinstance(result, type) and issubclass(result, pydantic.BaseModel):
             for field, hint in typing.get_type_hints(result).items():
@@ -297,7 +297,7 @@ def articles() -> list[dict[str, Any]]:
     return list(sample.articles())
 
 
-def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: list[dict[str, Any]]) -> None:
+def test_the_documented_batch_is_what_the_fingerprinter_computes(articles: list[dict[str, Any]]) -> None:
     text = _words("docs/fingerprints.md")
     relation = relation_of(VERIFIED)
     chosen = [articles[414 - 1]["text"], articles[456 - 1]["text"]]
@@ -322,7 +322,7 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
     assert all(f'"{name}": "{value}"' in overview for name, value in shown.items())
 
 
-def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: list[dict[str, Any]]) -> None:
+def test_the_documented_page_is_what_clustering_gives(articles: list[dict[str, Any]]) -> None:
     """Without a server: the clusters, and the numbers that the page shows of them."""
     arrivals = Arrivals.of(
         Fingerprinter(VERIFIED).fingerprint([article["text"] for article in articles]),

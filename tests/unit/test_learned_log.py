@@ -95,13 +95,13 @@ def count(texts: list[str], **limits: Any) -> BoilerplateCounts:
     return counts
 
 
-def test_a_passage_counts_once_an_article_and_dates_do_not_part_it() -> None:
+def test_a_passage_counts_once_per_article_despite_dates() -> None:
     (site,) = count(["In 2001.\n\nIn 2002.\n\nHome", "In 2003.", ""]).result(1).sites
     assert (site.articles, site.learned) == (3, 2)
     assert site.passages == (LearnedPassage(text="In 2001.", articles=2),)
 
 
-def test_further_passages_are_not_counted_and_long_ones_not_shown() -> None:
+def test_counting_and_showing_of_passages_are_bounded() -> None:
     found = count(["Home\n\nWeather", "Home\n\nSports"], most_passages=2, longest_shown=5).result(9)
     assert found.sites[0].passages == (
         LearnedPassage(text="Home", articles=2),

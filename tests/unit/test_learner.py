@@ -105,7 +105,7 @@ def taught(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplat
     return boilerplate
 
 
-def test_whenever_an_exception_comes_what_has_begun_can_be_undone() -> None:
+def test_an_exception_at_any_point_can_be_undone() -> None:
     interrupts = Interrupts(is_learning)
     for count, batch in enumerate(BATCHES):
         before, expected = contents(taught(BATCHES[:count])), contents(taught(BATCHES[: count + 1]))
@@ -124,7 +124,7 @@ def test_whenever_an_exception_comes_what_has_begun_can_be_undone() -> None:
     assert interrupts.functions >= {"Boilerplate.filter", "learn"}
 
 
-def test_a_copy_goes_on_after_a_look_up_that_failed() -> None:
+def test_a_copy_works_after_a_failed_lookup() -> None:
     passages, ids = BATCHES[0]
     learned = LearnedCopy()
     expected = learned.filter(passages, ids).tolist()
@@ -188,7 +188,7 @@ DAMAGES: list[Callable[[Array], Array]] = [
 
 
 @given(st.integers(0, len(CHANGES) - 1), st.sampled_from(DAMAGES), st.data())
-def test_impossible_changes_are_refused_and_end_in_no_other_error(
+def test_impossible_changes_are_refused_with_one_error(
     at: int, damage: Callable[[Array], Array], data: st.DataObject
 ) -> None:
     arrays = arrays_of(CHANGES[at])
@@ -328,7 +328,7 @@ def test_each_article_has_both_looks_in_its_part(ahead: int) -> None:
     assert second == list(map(str, read()))
 
 
-def test_what_was_added_to_a_file_between_the_looks_is_assigned() -> None:
+def test_articles_added_between_two_passes_are_assigned() -> None:
     numbers = itertools.count()
     lengths = iter((5, 8))
 

@@ -129,7 +129,7 @@ steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
     st.integers(2, 5),
     st.one_of(arrivals, ordered_arrivals),
 )
-def test_nodes_that_were_followed_decide_as_those_that_are_loaded(
+def test_followed_nodes_decide_as_loaded_ones(
     before: list[Arrival],
     sizes: list[int],
     steps: list[tuple[bool, bool, bool]],

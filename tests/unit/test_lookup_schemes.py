@@ -57,7 +57,7 @@ def test_uniform_fingerprints_cost_what_the_formulas_say(scheme: Scheme) -> None
     assert 0.9 * scheme.memory_bytes(count) <= tables.size_bytes / count <= scheme.memory_bytes(count) + 0.01
 
 
-def test_a_hash_table_reads_each_bucket_that_is_asked_for() -> None:
+def test_a_hash_table_reads_each_requested_bucket() -> None:
     keys = np.array([5, 5, 7, 9], np.uint64)
     table = HashTable(keys, np.arange(4, dtype=np.uint64), width_bits=4)
     read = [
@@ -95,7 +95,7 @@ def test_figures_are_read_as_they_are_shown(value: float) -> None:
     assert (figure(None), number("")) == ("", None)
 
 
-def test_a_bucket_of_four_tables_has_2_18_entries_and_a_look_up_reads_four_of_them() -> None:
+def test_a_lookup_in_four_tables_reads_four_buckets() -> None:
     """Each of the four tables holds all fingerprints, once: a bucket is not four times as large."""
     bucket = LITERATURE // 2**16
     assert bucket == 2**18 == 262_144
@@ -104,7 +104,7 @@ def test_a_bucket_of_four_tables_has_2_18_entries_and_a_look_up_reads_four_of_th
     assert BLOCKS.candidates(LITERATURE) == 4 * bucket == 2**20 == 1_048_576
 
 
-def test_one_store_for_the_keys_of_all_blocks_reads_four_times_as_many_unless_keys_name_their_block() -> None:
+def test_keys_in_one_store_must_name_their_block() -> None:
     count = 2**37
     # Four entries of each fingerprint under keys of 16 bits, of which an arrival reads four.
     assert 4 * count // 2**16 == 8_388_608
@@ -112,7 +112,7 @@ def test_one_store_for_the_keys_of_all_blocks_reads_four_times_as_many_unless_ke
     assert BLOCKS.candidates(count) == 8_388_608
 
 
-def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:
+def test_17_billion_fingerprints_take_128_gib() -> None:
     assert LITERATURE == 17_179_869_184
     assert 2**33 == 8_589_934_592
     assert round(LITERATURE / 10**9) - 10 == 7
@@ -120,7 +120,7 @@ def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:
     assert 8 * LITERATURE == 128 * 2**30
 
 
-def test_four_tables_spare_all_but_one_comparison_of_16_384() -> None:
+def test_four_tables_spare_nearly_all_comparisons() -> None:
     """Not of a thousand, which a billion fingerprints and a million comparisons would give."""
     assert LITERATURE / BLOCKS.candidates(LITERATURE) == 2**14 == 16_384
 
@@ -133,7 +133,7 @@ def test_1_024_and_87_381_are_other_quotients() -> None:
     assert not [each for each in quotients if each == pytest.approx(87_381, rel=0.01)]
 
 
-def test_expansion_asks_for_43_745_values_of_which_41_664_differ_in_three_bits() -> None:
+def test_expansion_within_three_bits_asks_for_43_745_values() -> None:
     assert [comb(64, bits) for bits in range(4)] == [1, 64, 2_016, 41_664]
     assert EXPANSION.asked_keys == ALL_VARIANTS.stored_keys == 43_745
 
@@ -149,7 +149,7 @@ def test_longer_keys_read_less_of_2_34_fingerprints() -> None:
 
 
 @pytest.mark.slow
-def test_the_figures_of_the_page_are_drawn_from_the_file_of_results(tmp_path: Path) -> None:
+def test_figures_of_the_document_come_from_the_results(tmp_path: Path) -> None:
     draw(tmp_path)
     page = (ROOT / "docs/lookup.md").read_text(encoding="utf-8")
     drawn = {path.name for path in tmp_path.iterdir()}

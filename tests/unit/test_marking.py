@@ -44,7 +44,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_visitors_do_not_wait_for_a_forest_that_is_being_read() -> None:
+def test_visitors_do_not_wait_for_a_loading_forest() -> None:
     async def visits() -> None:
         reader = Reader()
         marks = Marking(cast("AsyncReader", reader))

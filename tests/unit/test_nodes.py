@@ -42,7 +42,7 @@ def scattered(numbers: range, time: int) -> list[Arrival]:
     return [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", time, page=n + 1) for n in numbers]
 
 
-def test_what_has_expired_leaves_memory_and_its_rows_are_used_again() -> None:
+def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
     nodes, state, sizes = Nodes(RELATION, Aging(retention_ms=1_000, granularity_ms=10)), State(), []
     for round_ in range(40):
         batch = as_batch(scattered(range(500 * round_, 500 * (round_ + 1)), 100 * round_))
@@ -99,7 +99,7 @@ def test_what_was_stored_is_what_was_there(
     assert one.state == other.state
 
 
-def test_a_root_that_is_missing_is_made_again_from_its_leaf() -> None:
+def test_a_missing_root_is_recreated_from_its_leaf() -> None:
     nodes = Nodes(RELATION, AGING)
     plan = nodes.assign(as_batch([Arrival("00" * 8, 0), Arrival("00" * 7 + "07", 0)]), State(), now_ms=NOW_MS)
     read = Nodes(RELATION, AGING)
@@ -113,7 +113,7 @@ def test_a_root_that_is_missing_is_made_again_from_its_leaf() -> None:
     assert len(read) == 2
 
 
-def test_what_is_neither_a_node_nor_a_page_is_left_out() -> None:
+def test_unknown_documents_are_left_out() -> None:
     nodes = Nodes(RELATION, AGING)
     nodes.load([b"", bytes(15), bytes(63), bytes(65), bytes(1_000)], live_since_ms=NO_TIME)
     nodes.settle()
@@ -130,7 +130,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
         assert nodes._nodes.depth == 0
 
 
-def test_of_two_roots_that_resemble_it_equally_an_arrival_joins_the_earlier_one() -> None:
+def test_of_two_equal_roots_the_earlier_is_joined() -> None:
     """Whichever of them was loaded first."""
     earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
     nodes = Nodes(RELATION, AGING)
@@ -179,7 +179,7 @@ def test_a_key_has_room_for_just_so_many_nodes() -> None:
     assert Saturated(4).are_indexed(different_texts(6), 0) == [True] * 4 + [False] * 2
 
 
-def test_only_nodes_that_were_made_within_the_retention_saturate_a_key() -> None:
+def test_only_nodes_made_within_the_retention_saturate_keys() -> None:
     """Those that were made before it live on if they were needed since."""
     saturated, texts = Saturated(2), different_texts(4)
     assert saturated.are_indexed(texts[:2], 0) == [True, True]
@@ -217,7 +217,7 @@ def bare(seen_ms: int) -> StoredPage:
     return StoredPage(f"{1:016x}", None, seen_ms)
 
 
-def test_a_flood_of_one_page_is_written_once_a_granularity() -> None:
+def test_repeats_of_one_text_are_written_once_a_granularity() -> None:
     watched = store()
     assert written(watched, as_batch([BARE] * 50)) == [bare(0)]
     assert written(watched, as_batch([BARE] * 50)) == []
@@ -231,7 +231,7 @@ def test_texts_without_letters_and_digits_are_not_remembered() -> None:
     assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
 
 
-def test_a_page_that_stays_without_a_node_is_counted_as_without_a_fingerprint() -> None:
+def test_texts_without_a_node_count_as_without_fingerprint() -> None:
     """Its signature of today makes nothing: the same text on another page becomes a root."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
@@ -301,7 +301,7 @@ class Logged(MemoryStore):
 
 
 @given(st.one_of(arrivals, ordered_arrivals), batch_sizes, st.lists(st.booleans(), max_size=20))
-def test_a_forest_that_is_read_from_its_log_follows_the_laws(
+def test_a_forest_read_from_its_log_follows_laws(
     all_arrivals: list[Arrival], sizes: list[int], is_shortened: list[bool]
 ) -> None:
     store, model = Logged(is_shortened), Model(AGING)
@@ -338,7 +338,7 @@ def test_entries_are_read_as_they_were_written(profile: Profile) -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, 200))
-def test_what_cannot_be_read_ends_a_log_and_nothing_else(rest: bytes, length: int) -> None:
+def test_unreadable_bytes_end_only_their_own_log(rest: bytes, length: int) -> None:
     """The crate and Python read equally far."""
     log = (PACKING.log([PACKING.pack(a_node(CLASSIC)._replace(root=a_node(CLASSIC).id))]) + rest)[:length]
     nodes = Nodes(RELATION, AGING)
@@ -410,7 +410,7 @@ def test_what_is_packed_is_read_again(drawn: tuple[Profile, Stored]) -> None:
 
 
 @given(profiles_and_stored())
-def test_a_document_agrees_with_its_own_node_and_page_only(drawn: tuple[Profile, Stored]) -> None:
+def test_a_document_agrees_only_with_its_own_node(drawn: tuple[Profile, Stored]) -> None:
     profile, stored = drawn
     relation = relation_of(profile)
     ((name, body),) = documents([stored], relation)

@@ -87,7 +87,7 @@ def test_what_readers_see_of_a_passage_can_be_pinned(passage: str) -> None:
         assert own == [False] * 2 + [True] * len(shown) + [False] * 2
 
 
-def test_what_is_pinned_as_markup_counts_more_than_what_readers_might_see() -> None:
+def test_pinned_markup_outweighs_visible_text() -> None:
     overrides = Overrides.of([Override(boilerplate="Ships &amp; trains"), Override(text="Ships amp trains")])
     assert left_out([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
         [True, False, *[False] * 4]
@@ -188,7 +188,7 @@ def test_a_line_that_is_no_pin_is_named(line: Any, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_contradiction_on_a_site_names_both_overrides_and_the_site() -> None:
+def test_contradictory_overrides_are_named_with_their_site() -> None:
     overrides = [
         Override(text="Posted 2026-11-22", site="www.a.example"),
         Override(boilerplate="Posted 2026-11-23"),
@@ -224,7 +224,7 @@ def _variant(random: Random, more: list[str], less: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_twenty_variants_of_a_mixture_draw_no_reprint_of_either_story(seed: int) -> None:
+def test_twenty_variants_of_a_mixture_draw_no_reprint(seed: int) -> None:
     random = Random(seed)
     one, other = _story(random), _story(random)
     variants = [_variant(random, *((one, other) if number % 2 else (other, one))) for number in range(20)]
@@ -253,7 +253,7 @@ def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, lis
     return text, estimates[:, best].tolist()
 
 
-def test_a_forged_text_resembles_one_story_in_the_estimate_alone() -> None:
+def test_a_forged_text_resembles_a_story_by_estimate_only() -> None:
     """What docs/forest.md says of the weakness: 200 chosen words are enough, and explanations show it."""
     random = Random(1)
     story = " ".join(_story(random))
@@ -267,7 +267,7 @@ def test_a_forged_text_resembles_one_story_in_the_estimate_alone() -> None:
     assert compared.exact_resemblance < 0.01
 
 
-def test_a_forged_text_resembles_no_two_stories_by_more_than_a_half() -> None:
+def test_a_forged_text_half_resembles_at_most_one_story() -> None:
     random = Random(2)
     _, estimates = _forged(random, [" ".join(_story(random)) for _ in range(2)], words=200)
     assert 0.5 < sum(estimates) < 1.1
@@ -296,7 +296,7 @@ def _roots(*batches: list[list[str]], overrides: Overrides = NO_OVERRIDES) -> li
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_five_pages_with_a_story_part_its_reprints_unless_it_is_declared_text(seed: int) -> None:
+def test_five_planted_pages_part_reprints_unless_overridden(seed: int) -> None:
     """Before the story is crawled, and after; three pages teach nothing."""
     random = Random(seed)
     story = _story(random)

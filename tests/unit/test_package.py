@@ -39,7 +39,7 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
     assert shown.stdout.splitlines()[-1] == ""
 
 
-def test_a_list_without_details_needs_nothing_that_compares_or_cuts_texts() -> None:
+def test_a_plain_list_imports_no_core() -> None:
     program = "import sys, esdedup.reading.lists; print(*sys.modules)"
     shown = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
@@ -124,7 +124,7 @@ def test_a_missing_extra_is_named_before_anything_is_done(
 
 
 @pytest.mark.slow
-def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
+def test_a_sidecar_without_pages_needs_no_web_packages() -> None:
     of_pages = tuple(set(EXTRAS["serve"]) - set(EXTRAS["sidecar"]))
     assert run_without(of_pages, "import esdedup.sidecar.app").returncode == 0
     program = (

@@ -78,7 +78,7 @@ def planned(of: Profile | None = None, /, **changes: float) -> Plan:
     return plan(dataclasses.replace(WORKLOAD, **changes), of or VERIFIED, COSTS, LEARNED)
 
 
-def test_nodes_are_made_by_all_but_unchanged_reprints_and_these_are_pages() -> None:
+def test_only_unchanged_reprints_make_no_node() -> None:
     found = planned()
     days = 30 + 2 / 24
     assert found.load.articles_a_second == 10
@@ -260,7 +260,7 @@ def test_the_package_has_costs_of_every_profile(profile: str) -> None:
     assert 20 < found.costs.server.node_bytes < 5_000
 
 
-def test_a_page_that_made_no_node_takes_so_much_memory() -> None:
+def test_a_text_without_a_node_has_measured_bytes() -> None:
     store = MemoryStore(aging=AGING, relation=relation_of(CLASSIC))
     count = 200_000
     assign(store, as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS)

@@ -64,7 +64,7 @@ def test_a_query_ranks_articles_if_it_has_words(query: Query | None, expected: b
     assert ranks_articles(query) is expected
 
 
-def test_the_default_sort_is_relevance_for_words_and_else_newest() -> None:
+def test_the_default_sort_is_relevance_for_words_else_newest() -> None:
     words = narrowed("ferry", fields=Fields(), filters=[TERM], since="2026-01-01")
     filters = narrowed(None, fields=Fields(), filters=[TERM], since="2026-01-01")
     assert default_sort(words) == "relevance"
@@ -204,7 +204,7 @@ def test_a_query_without_words_finds_nothing(text: str) -> None:
         ("😀", "😀"),
     ],
 )
-def test_what_the_analyser_would_cut_is_sent_as_a_phrase(text: str, sent: str) -> None:
+def test_words_that_the_analyser_cuts_become_a_phrase(text: str, sent: str) -> None:
     assert words(text, Fields())["simple_query_string"]["query"] == sent
 
 
@@ -284,7 +284,7 @@ def test_an_ellipsis_stands_where_a_sentence_is_cut(fragment: str, is_cut: tuple
     assert (text.startswith("…"), text.endswith("…")) == is_cut
 
 
-def test_rows_of_one_id_in_two_indices_are_told_apart() -> None:
+def test_equal_ids_in_two_indices_are_distinct_rows() -> None:
     rows = [ROW, ROW.model_copy(update={"index": "old"})]
     hits = [
         {"_index": "old", "_id": "1", "highlight": {"text": ["old text"]}},
@@ -346,7 +346,7 @@ def hits(*ids: str) -> dict[str, Any]:
     return {"hits": {"hits": [{"_id": each, "sort": [each, 1]} for each in ids]}}
 
 
-def test_all_hits_are_read_page_by_page_and_the_point_is_closed() -> None:
+def test_all_hits_are_read_and_the_point_closed() -> None:
     body = {"size": 2, "sort": ["name"]}
     asked, found = run(all_hits("news", body), "point", hits("a", "b"), hits("c", "d"), hits(), None)
     pit = {"id": "point", "keep_alive": "5m"}
@@ -362,7 +362,7 @@ def test_all_hits_are_read_page_by_page_and_the_point_is_closed() -> None:
 
 @pytest.mark.parametrize("orders", ["abcdefg", "aaaaaaa", "aabbbcc", "abbbbbc", "abbcccd"])
 @pytest.mark.parametrize("lost", list(itertools.combinations(range(8), 2)))
-def test_hits_go_on_where_they_were_when_a_point_in_time_is_lost(orders: str, lost: tuple[int, ...]) -> None:
+def test_hits_continue_after_a_lost_point_in_time(orders: str, lost: tuple[int, ...]) -> None:
     stored = [{"_id": str(at), "sort": [order, at]} for at, order in enumerate(orders)]
     searches = itertools.count()
 
@@ -380,7 +380,7 @@ def test_hits_go_on_where_they_were_when_a_point_in_time_is_lost(orders: str, lo
     assert served(all_hits("news", {"size": 2, "sort": ["name"]}), answer) == stored
 
 
-def test_hits_in_no_order_end_with_their_point_in_time() -> None:
+def test_unordered_hits_end_with_their_point_in_time() -> None:
     body = {"size": 2, "sort": ["_doc"]}
     with pytest.raises(ServerUnavailable, match="its server was started again"):
         run(all_hits("news", body), "point", hits("a", "b"), None)
@@ -388,7 +388,7 @@ def test_hits_in_no_order_end_with_their_point_in_time() -> None:
     assert [hit["_id"] for hit in found] == ["a"]
 
 
-def test_a_server_that_forgets_each_point_at_once_is_given_up() -> None:
+def test_a_server_that_loses_every_point_is_abandoned() -> None:
     with pytest.raises(ServerUnavailable):
         run(all_hits("news", {"size": 2, "sort": ["name"]}), *["point", None] * 20)
 

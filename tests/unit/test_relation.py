@@ -42,9 +42,7 @@ def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int,
 
 @in_each_layout
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
-def test_within_three_bits_a_key_that_is_asked_for_is_stored(
-    layout: Layout, value: int, flips: set[int]
-) -> None:
+def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, flips: set[int]) -> None:
     other = value ^ sum(1 << bit for bit in flips)
     asked, asked_for_other = layout.asked_terms(np.array([value, other], np.uint64))
     stored, stored_of_other = layout.terms(np.array([value, other], np.uint64))
@@ -95,7 +93,7 @@ def test_articles_have_the_keys_of_halves_in_shorter_terms() -> None:
     assert ARTICLES.exact_terms(value) == ["4zhmu9G", "_____M0"]
 
 
-def test_of_articles_their_own_keys_are_asked_for_and_what_is_one_bit_away() -> None:
+def test_articles_ask_for_keys_within_one_bit() -> None:
     value = np.array([0x0000000180000000], np.uint64)
     (own,), (asked,) = ARTICLES.terms(value), ARTICLES.asked_terms(value)
     assert own == ["000001", "600000"]
@@ -104,14 +102,14 @@ def test_of_articles_their_own_keys_are_asked_for_and_what_is_one_bit_away() -> 
     assert asked[65] == "400000"
 
 
-def test_the_values_within_three_bits_of_sixty_four_are_43_745() -> None:
+def test_there_are_43_745_values_within_three_bits() -> None:
     found = differences_within(64, 3)
     assert len(found) == len(np.unique(found)) == 1 + 64 + 2_016 + 41_664 == 43_745
     assert np.bincount(np.bitwise_count(found)).tolist() == [1, 64, 2_016, 41_664]
 
 
 @given(one=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
-def test_around_a_term_stands_whatever_is_near_and_has_it(one: int, flips: set[int]) -> None:
+def test_whatever_is_near_is_found_around_a_term(one: int, flips: set[int]) -> None:
     values = np.array([one, one ^ sum(1 << bit for bit in flips)], np.uint64)
     own, other = NODES.terms(values)
     shared = set(own) & set(other)
@@ -188,7 +186,7 @@ def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     assert {len(each) for each in keys} <= {11, 10}
 
 
-def test_a_row_is_found_by_a_minhash_of_it_and_not_by_a_near_one() -> None:
+def test_a_row_is_found_only_by_an_equal_minhash() -> None:
     held = np.zeros(2, RELATION.dtype)
     held["representatives"] = array(0b111 << 40, 0b1001)[:, None] + np.zeros(REPRESENTATIVES, np.uint64)
     held["representatives"][:, 1] = 0b0101, 0b1101
@@ -300,7 +298,7 @@ def have_in_common(queried: np.ndarray, held: np.ndarray) -> np.ndarray:
 
 
 @given(st.lists(several, max_size=5), several)
-def test_texts_are_near_that_have_a_representative_in_common_and_agree(
+def test_texts_that_share_a_representative_and_agree_are_near(
     batches: list[np.ndarray], queried: np.ndarray
 ) -> None:
     index, held = NeighbourIndex(BY_AGREEMENT), np.zeros(0, SIGNATURE)

@@ -79,7 +79,7 @@ def answered(item: Any, action: dict[str, Any] | None = None) -> RemoteDecision:
 
 
 @pytest.mark.parametrize("backfill", [True, False])
-def test_it_names_its_forest_and_profile_and_says_whether_old_articles_come(backfill: bool) -> None:
+def test_a_request_names_forest_profile_and_old_articles(backfill: bool) -> None:
     connection = Answering({"outcome": "joined", "dedup": DEDUP})
     fields = Fields(text="title", title="head", time="date", link="address", site="host", dedup="near")
     remote(connection, fields).assign([article({"text": "hello"}, backfill=backfill)])
@@ -149,7 +149,7 @@ def test_an_answer_is_an_assignment_and_what_is_added() -> None:
     assert not answered({"outcome": "joined", "dedup": DEDUP}).article.is_cut
 
 
-def test_parts_of_an_update_are_what_is_added_to_them() -> None:
+def test_parts_of_an_update_get_their_own_addition() -> None:
     update = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True}
     upsert = DEDUP | {"published": 1_000}
     both = answered({"outcome": "joined", "doc": DEDUP, "upsert": upsert}, update)
@@ -162,7 +162,7 @@ def test_parts_of_an_update_are_what_is_added_to_them() -> None:
     assert one.addition(INDEX) == Addition({"doc": None, "upsert": DEDUP})
 
 
-def test_an_article_without_a_fingerprint_has_no_root_in_the_forest() -> None:
+def test_an_article_without_fingerprint_has_no_forest_root() -> None:
     found = answered({"outcome": "without_fingerprint", "dedup": {"root": "~1", "seq": 9}})
     assert found.assignment == Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
     assert found.addition(INDEX) == Addition({"source": {"root": "~1", "seq": 9}})
@@ -172,7 +172,7 @@ def rejection(status: int, detail: str = "1: has no text") -> dict[str, Any]:
     return {"error": {"type": "x", "title": "X", "status": status, "detail": detail}}
 
 
-def test_a_rejected_article_is_rejected_by_its_name_and_the_others_are_not() -> None:
+def test_a_rejection_names_its_article_and_spares_others() -> None:
     connection = Answering(
         rejection(400),
         {"outcome": "joined", "dedup": DEDUP},
@@ -191,7 +191,7 @@ def test_a_rejected_article_is_rejected_by_its_name_and_the_others_are_not() -> 
 
 
 @pytest.mark.parametrize("status", [403, 409, 500])
-def test_what_is_wrong_with_the_index_or_the_caller_fails_the_batch(status: int) -> None:
+def test_errors_of_index_or_caller_fail_the_batch(status: int) -> None:
     with pytest.raises(SidecarError, match="1: the sidecar refuses it: may not write") as raised:
         answered(rejection(status, "may not write"))
     assert (raised.value.address, raised.value.status) == (ADDRESS, status)
@@ -216,7 +216,7 @@ def test_what_is_wrong_with_the_index_or_the_caller_fails_the_batch(status: int)
         {"error": {"status": 400}},
     ],
 )
-def test_an_item_that_is_no_answer_is_an_error_of_the_sidecar(item: Any) -> None:
+def test_a_malformed_item_is_an_error_of_the_sidecar(item: Any) -> None:
     with pytest.raises(SidecarError, match="something else than roots") as raised:
         answered(item)
     assert raised.value.address == ADDRESS
@@ -238,7 +238,7 @@ def test_an_item_that_is_no_answer_is_an_error_of_the_sidecar(item: Any) -> None
         b"[" * 100_000,
     ],
 )
-def test_an_answer_that_is_none_is_an_error_of_the_sidecar(answer: bytes) -> None:
+def test_a_malformed_answer_is_an_error_of_the_sidecar(answer: bytes) -> None:
     with pytest.raises(SidecarError, match="something else than roots"):
         remote(Answering(answer=answer)).assign([article({"text": "hello"})])
 
@@ -345,7 +345,7 @@ def test_a_refusal_is_raised_at_once(servers: list[ScriptedServer], status: int,
     assert (raised.value.address, raised.value.status) == (servers[0].url, status)
 
 
-def test_what_cannot_be_used_is_refused_before_anything_is_sent() -> None:
+def test_unusable_arguments_are_refused_before_sending() -> None:
     client = Elasticsearch("http://127.0.0.1:9")
     cases: list[tuple[dict[str, Any], str]] = [
         ({"sidecar": []}, "sidecar has no address"),

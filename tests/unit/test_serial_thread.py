@@ -34,7 +34,7 @@ def test_jobs_are_done_in_their_order_whatever_they_raise() -> None:
     assert done == list(range(100))
 
 
-def test_a_job_is_done_even_if_nobody_waits_for_it() -> None:
+def test_a_job_runs_even_if_nobody_waits() -> None:
     goes_on = threading.Event()
     thread = SerialThread("test")
     thread.begin(goes_on.wait)
@@ -53,7 +53,7 @@ def test_the_thread_ends_when_nobody_holds_it() -> None:
     assert not running.is_alive()
 
 
-def test_what_is_being_done_at_the_end_of_a_process_is_done() -> None:
+def test_a_running_job_completes_when_the_process_ends() -> None:
     program = """
 import time
 from esdedup.serial_thread import SerialThread

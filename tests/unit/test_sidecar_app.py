@@ -76,7 +76,7 @@ def test_the_description_tells_of_the_own_endpoints_alone() -> None:
     assert "_bulk" not in body
 
 
-def test_what_runs_alongside_begins_in_order_and_ends_in_reverse() -> None:
+def test_background_tasks_start_in_order_and_stop_in_reverse() -> None:
     events: list[str] = []
 
     @asynccontextmanager

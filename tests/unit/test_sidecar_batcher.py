@@ -97,7 +97,7 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
     assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
 
 
-def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
+def test_arrivals_during_a_busy_owner_make_one_batch() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
@@ -116,7 +116,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     assert asyncio.run(run()) == [["a"], ["b", "c", "d"]]
 
 
-def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
+def test_a_failure_reaches_only_requests_of_its_batch() -> None:
     async def run() -> list[object]:
         decider = Decider()
         decider.error = EsdedupError("the forest is away")
@@ -139,7 +139,7 @@ def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
     assert third == ["E"]
 
 
-def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() -> None:
+def test_one_request_alone_may_exceed_the_bounds() -> None:
     async def run() -> None:
         decider = Decider()
         decider.free.clear()
@@ -225,7 +225,7 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
         asyncio.run(run())
 
 
-def test_callers_take_turns_and_who_has_little_there_is_not_refused() -> None:
+def test_callers_take_turns_and_small_ones_are_accepted() -> None:
     async def run() -> tuple[list[list[str]], int | None]:
         decider = Decider()
         decider.free.clear()
@@ -257,7 +257,7 @@ def test_callers_take_turns_and_who_has_little_there_is_not_refused() -> None:
     assert retry_after_s in {1, 2}
 
 
-def test_the_more_waits_the_later_those_come_again_who_are_refused() -> None:
+def test_a_longer_queue_means_a_later_retry() -> None:
     async def waits_s(articles_waiting: int) -> set[int | None]:
         decider = Decider()
         decider.free.clear()

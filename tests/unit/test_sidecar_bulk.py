@@ -70,7 +70,7 @@ def test_items_stand_in_the_order_of_the_request(items: list[bytes | None], inde
         *(b'{"items":[1,2]}', b'{"items":[{}', b"\xff", b"[" * 100_000, b'{"items":' + b"1" * 5_000 + b"}"),
     ],
 )
-def test_what_is_no_answer_to_these_items_is_an_error(answer: bytes) -> None:
+def test_an_answer_to_other_items_is_an_error(answer: bytes) -> None:
     with pytest.raises(ServerError):
         merged(answer, {0: _refused(0)}, count=2)
 
@@ -89,7 +89,7 @@ def test_all_may_be_refused() -> None:
 
 
 @given(st.binary())
-def test_the_form_of_an_answer_can_be_left_out_of_any_query(query: bytes) -> None:
+def test_filter_path_can_be_removed_from_any_query(query: bytes) -> None:
     whole = whole_answer(query)
     assert whole_answer(whole) == whole
     assert whole_answer(query + b"&pretty") == whole or b"#" in query
@@ -128,7 +128,7 @@ def test_the_other_parameters_stay_as_they_came(query: bytes, expected: bytes) -
         ),
     ],
 )
-def test_an_answer_is_json_of_the_version_that_is_wanted(accept: str | None, content_type: str) -> None:
+def test_an_answer_has_the_requested_version_of_json(accept: str | None, content_type: str) -> None:
     assert json_type(accept) == content_type
 
 

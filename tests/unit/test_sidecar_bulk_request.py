@@ -164,9 +164,7 @@ def test_any_bytes_are_read_or_refused(body: bytes, at: int, inserted: bytes) ->
         (b' {"d\\u0065lete": {"_\\u0069d":"\\ud83d\\ude00"}}\t\r', "delete", ["\U0001f600"]),
     ],
 )
-def test_of_an_action_line_is_read_where_and_how_it_writes(
-    line: bytes, operation: str, meta: list[str]
-) -> None:
+def test_an_action_line_gives_target_and_operation(line: bytes, operation: str, meta: list[str]) -> None:
     (item,) = read_bulk(line + b'\n{"text":"x"}\n'[: 1 if operation == "delete" else None], index=None)
     read = [item.meta[key] for key in ("_id", "_index", "routing", "pipeline") if key in item.meta]
     assert (item.operation, read) == (operation, meta)
@@ -312,7 +310,7 @@ def test_what_is_no_document_is_rejected(operation: str, source: bytes, reason: 
         _item(source, operation).document()
 
 
-def test_half_a_character_is_replaced_in_what_is_looked_at_and_goes_on_as_it_came() -> None:
+def test_a_lone_surrogate_is_passed_on_unchanged() -> None:
     source = b'{"text":"a \\ud83d b","\\udc00":["\\ud800"],"n":1e400}'
     item = _item(source)
     assert item.document() == {"text": "a ? b", "?": ["?"], "n": float("inf")}

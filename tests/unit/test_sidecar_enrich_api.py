@@ -129,7 +129,7 @@ def lines(*given: Any) -> bytes:
 ONE = lines({"index": {}}, {"text": "one"})
 
 
-def test_each_action_gets_what_is_to_be_added_to_it() -> None:
+def test_each_action_gets_its_own_addition() -> None:
     sidecar = Sidecar()
     first, deleted, created, updated, untouched, no_text = sidecar.enrich(
         {"index": {"_id": "1"}},
@@ -188,7 +188,7 @@ def test_a_doc_that_serves_as_upsert_gets_two_objects() -> None:
     assert dated["doc"]["published"] == 1_000
 
 
-def test_what_an_update_says_of_the_dedup_object_is_to_be_taken_out() -> None:
+def test_dedup_fields_in_an_update_are_to_be_removed() -> None:
     forged = {"dedup": {"root": "forged"}}
     alone, dated, beside = Sidecar().enrich(
         {"update": {"_id": "1"}},
@@ -205,7 +205,7 @@ def test_what_an_update_says_of_the_dedup_object_is_to_be_taken_out() -> None:
     assert beside["upsert"]["root"] == "root-0"
 
 
-def test_each_index_says_which_fields_its_articles_have_and_who_may_write_there() -> None:
+def test_each_index_has_its_own_fields_and_rights() -> None:
     sidecar = Sidecar()
     given: list[Any] = []
     for name in ("news", "plain", "routed", "secret", "logs", "Bad,name"):
@@ -283,7 +283,7 @@ def test_odd_requests_are_refused_in_words(body: bytes, query: str, status: int,
     assert said in answer.json["detail"]
 
 
-def test_a_sidecar_takes_articles_of_its_own_forest_and_profile() -> None:
+def test_a_sidecar_takes_only_its_forest_and_profile() -> None:
     (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-5")
     assert item["outcome"] == "new_root"
 
@@ -320,7 +320,7 @@ def test_a_request_that_fails_is_a_problem(sidecar: Sidecar, status: int, kind: 
 
 
 @pytest.mark.parametrize("path", ["", "/one"])
-def test_who_is_not_the_owner_refuses_what_it_has_not_read(path: str) -> None:
+def test_a_standby_refuses_an_unread_request(path: str) -> None:
     sidecar = Sidecar()
     owner = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=OWNED_AT)
     sidecar.ownership = Ownership(reason=ForestBusy("owned", forest="own", owner=owner))

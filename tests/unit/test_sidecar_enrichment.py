@@ -136,7 +136,7 @@ def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
     assert first.added.routing is updated.added.routing is None
 
 
-def test_articles_that_cannot_be_taken_are_rejected_and_the_rest_goes_on() -> None:
+def test_rejected_articles_do_not_stop_the_others() -> None:
     sidecar = Sidecar(forbidden="routed")
     outcomes = sidecar.enrich(
         {"index": {"_id": "1"}},
@@ -258,7 +258,7 @@ def test_nobody_is_asked_about_requests_without_articles() -> None:
     assert sidecar.asked == []
 
 
-def test_no_deletion_goes_on_that_would_keep_the_others_from_an_answer() -> None:
+def test_deletions_that_would_fail_the_request_are_held() -> None:
     sidecar = Sidecar()
     deletions = [{"delete": {"_index": name, "_id": "1"}} for name in ("news", "_x", "", "a*")]
     expected = [None, *(Rejection(f"no index can be called {name!r}") for name in ("_x", "", "a*"))]
@@ -305,7 +305,7 @@ def may_write(given: Rights, headers: Sequence[tuple[bytes, bytes]], *indices: s
     return dict(asyncio.run(given.may_write(headers, indices)))
 
 
-def test_elasticsearch_is_asked_with_the_credentials_of_the_caller_and_nothing_else() -> None:
+def test_rights_are_checked_with_only_the_callers_credentials() -> None:
     server = Elasticsearch()
     assert may_write(Rights(server.ask), FEEDER, "news", "other") == {"news": True, "other": False}
     ((headers, names),) = server.asked
@@ -313,7 +313,7 @@ def test_elasticsearch_is_asked_with_the_credentials_of_the_caller_and_nothing_e
     assert names == ["news", "other"]
 
 
-def test_a_right_counts_for_a_while_and_for_that_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_right_is_cached_briefly_per_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     server, now_s = Elasticsearch(), [0.0]
     monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: now_s[0])
     given = Rights(server.ask)
@@ -349,7 +349,7 @@ def test_without_security_everybody_may_write(status: int, body: bytes) -> None:
     assert len(server.asked) == 1
 
 
-def test_who_is_not_known_is_told_so_in_the_words_of_elasticsearch() -> None:
+def test_unknown_callers_get_the_answer_of_elasticsearch() -> None:
     answer = WholeAnswer(401, [(b"www-authenticate", b"ApiKey")], b'{"error":{}}')
     with pytest.raises(CallerRefused) as refused:
         may_write(Rights(Elasticsearch(answer).ask), [], "news")
@@ -367,7 +367,7 @@ NEWS = WritableIndex(fields=Fields(), name="news")
 CLOSED = IndexNotReady("the index 'news' is closed", index="news")
 
 
-def test_what_takes_articles_is_remembered_and_what_takes_none_is_asked_again() -> None:
+def test_only_indices_that_take_articles_are_remembered() -> None:
     answers: list[WritableIndex | IndexNotReady] = [CLOSED, CLOSED, NEWS]
 
     def find(name: str) -> WritableIndex | None:
@@ -384,7 +384,7 @@ def test_what_takes_articles_is_remembered_and_what_takes_none_is_asked_again() 
     assert asyncio.run(found()) == [CLOSED, CLOSED, NEWS, NEWS, NEWS]
 
 
-def test_a_name_that_elasticsearch_cannot_read_concerns_its_items_alone() -> None:
+def test_an_invalid_index_name_fails_only_its_items() -> None:
     def find(name: str) -> WritableIndex | None:
         if name == "<a1-{now/x}>":
             raise ServerError("unit [x] not supported for date math", status=400)
@@ -399,7 +399,7 @@ def test_a_name_that_elasticsearch_cannot_read_concerns_its_items_alone() -> Non
     assert isinstance(answers["<a1-{now/x}>"], IndexNotReady)
 
 
-def test_a_request_that_names_too_many_indices_asks_for_none() -> None:
+def test_too_many_indices_in_a_request_are_refused() -> None:
     """Each takes a request to Elasticsearch, for which those of others would wait."""
 
     async def ask() -> None:

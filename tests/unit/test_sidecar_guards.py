@@ -121,7 +121,7 @@ def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
         assert sum(refused(metrics, reason) or 0 for reason in ("host", "foreign_page", "token")) == 1
 
 
-def test_pages_of_named_origins_may_read_the_pages_and_nothing_else() -> None:
+def test_named_origins_may_read_only_the_pages() -> None:
     app = behind(show, Metrics(), allow_origins=("https://desk.example",))
 
     def status(path: str, origin: str) -> int:
@@ -275,7 +275,7 @@ def test_a_late_answer_becomes_a_refusal() -> None:
     assert refused(metrics, "late") == 1
 
 
-def test_a_request_that_is_cut_off_at_the_end_is_to_be_sent_again() -> None:
+def test_a_request_cut_off_at_shutdown_may_be_resent() -> None:
     metrics = Metrics()
 
     async def run() -> Answer:

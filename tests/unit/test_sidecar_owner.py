@@ -256,9 +256,7 @@ def test_the_first_request_finds_an_owner() -> None:
         (None, None),
     ],
 )
-def test_who_is_not_the_owner_says_where_articles_are_taken(
-    reason: EsdedupError | None, url: str | None
-) -> None:
+def test_a_standby_says_where_articles_are_taken(reason: EsdedupError | None, url: str | None) -> None:
     ownership = Ownership(reason=reason)
     assert ownership.url == url
     with pytest.raises(Refused) as raised:
@@ -291,7 +289,7 @@ def test_a_forest_that_was_lost_is_taken_again() -> None:
     asyncio.run(run())
 
 
-def test_what_was_begun_before_the_forest_was_lost_does_not_take_it_again() -> None:
+def test_work_begun_before_a_loss_retakes_no_forest() -> None:
     async def run() -> None:
         forest, looking, go_on = Forest(), threading.Event(), threading.Event()
 
@@ -313,7 +311,7 @@ def test_what_was_begun_before_the_forest_was_lost_does_not_take_it_again() -> N
     asyncio.run(run())
 
 
-def test_an_error_of_one_batch_does_not_end_the_ownership() -> None:
+def test_an_error_of_one_batch_keeps_the_lease() -> None:
     async def run() -> None:
         forest = Forest()
 
@@ -375,7 +373,7 @@ def test_batches_are_decided_while_much_expires() -> None:
     asyncio.run(run())
 
 
-def test_metrics_tell_what_the_owner_holds_and_nothing_of_it_from_a_standby() -> None:
+def test_only_an_owner_has_metrics_of_its_nodes() -> None:
     async def run() -> None:
         forest, metrics = Forest(refusals=1, steps=3), Metrics("f")
 
@@ -404,7 +402,7 @@ def test_metrics_tell_what_the_owner_holds_and_nothing_of_it_from_a_standby() ->
     asyncio.run(run())
 
 
-def test_at_the_end_what_was_taken_is_decided_and_the_forest_released() -> None:
+def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> None:
     async def run() -> None:
         forest, go_on = Forest(), threading.Event()
 
@@ -431,7 +429,7 @@ def test_at_the_end_what_was_taken_is_decided_and_the_forest_released() -> None:
 
 
 @pytest.mark.parametrize("is_owner", [True, False])
-def test_a_forest_that_is_released_at_the_end_is_not_taken_again(
+def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
     """Whatever the thread was about to look after then."""
@@ -483,7 +481,7 @@ def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch)
         is_back.set()
 
 
-def test_an_owner_that_cannot_write_says_so_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     blocked = EsdedupError("the forest is blocked")
 

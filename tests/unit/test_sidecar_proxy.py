@@ -84,7 +84,7 @@ def test_what_names_no_path_is_refused(url: str, request_line: bytes) -> None:
     assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "esdedup_invalid_request"
 
 
-def test_headers_go_on_as_they_came_and_none_is_added(server: ScriptedServer, url: str) -> None:
+def test_headers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> None:
     kept = [
         b"authorization: ApiKey bWluZQ==",
         b"x-opaque-id: \xe4\xb8\xad",
@@ -125,7 +125,7 @@ def test_a_header_with_a_control_character_is_refused(url: str, character: bytes
 
 @pytest.mark.parametrize("body", [(b"{}",), (b"{", b"}")], ids=["at once", "in parts"])
 @pytest.mark.parametrize("status", [b"400 Bad Request", b"413 Too Large", b"417 Expectation Failed"])
-def test_a_connection_on_which_elasticsearch_reads_no_more_is_not_used_again(
+def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     server: ScriptedServer, url: str, status: bytes, body: tuple[bytes, ...]
 ) -> None:
     """It answers 400 to headers that are too long, keeps the connection open, and ignores what follows."""
@@ -180,7 +180,7 @@ def test_answers_without_a_body(server: ScriptedServer, url: str, request_line: 
     assert got == whole.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
 
-def test_a_body_of_known_length_and_one_in_chunks_stay_so(server: ScriptedServer, url: str) -> None:
+def test_bodies_keep_their_length_or_chunks(server: ScriptedServer, url: str) -> None:
     heads: list[bytes] = []
 
     def script(connection: Connection) -> None:
@@ -232,7 +232,7 @@ def test_bodies_are_streamed_both_ways(server: ScriptedServer, url: str) -> None
         assert caller.until(ENDED).count(b"seven") == 1
 
 
-def test_a_caller_who_does_not_read_makes_the_server_wait(server: ScriptedServer, url: str) -> None:
+def test_a_caller_that_reads_nothing_stalls_the_server(server: ScriptedServer, url: str) -> None:
     sent = 0
     stuck = threading.Event()
 
@@ -252,7 +252,7 @@ def test_a_caller_who_does_not_read_makes_the_server_wait(server: ScriptedServer
     assert 0 < sent < FAR_TOO_MUCH_BYTES / 4
 
 
-def test_a_server_that_does_not_read_makes_the_caller_wait(server: ScriptedServer, url: str) -> None:
+def test_a_server_that_reads_nothing_stalls_the_caller(server: ScriptedServer, url: str) -> None:
     done = threading.Event()
 
     def script(connection: Connection) -> None:
@@ -357,7 +357,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(server: ScriptedServer, u
     assert b"content-length: 9" in got or (b"chunked" in got and ENDED not in got)
 
 
-def test_an_answer_in_chunks_has_a_length_for_a_caller_of_http_1_0(server: ScriptedServer, url: str) -> None:
+def test_http_1_0_callers_get_a_content_length(server: ScriptedServer, url: str) -> None:
     """In HTTP/1.0 an answer without a length ends with the connection: one that breaks off looks whole."""
     chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"
     server.script = answer(chunked)
@@ -394,7 +394,7 @@ def test_what_is_no_answer_is_told_as_elasticsearch_would(
     assert "secret" not in body["error"]["reason"]
 
 
-def test_other_clients_take_no_answer_that_is_cut_in_its_headers() -> None:
+def test_other_clients_refuse_answers_cut_in_their_headers() -> None:
     """The headers that have come look like all of them, and the body like an empty one."""
     answers = iter([CUT, CUT, OK])
     json_headers = b"x-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"
@@ -416,7 +416,7 @@ def test_other_clients_take_no_answer_that_is_cut_in_its_headers() -> None:
 class TestUpstream:
     """Several nodes."""
 
-    def test_nodes_are_used_in_turn_and_the_next_one_if_one_refuses(self) -> None:
+    def test_nodes_are_used_in_turn_with_failover(self) -> None:
         heads: dict[str, list[bytes]] = {}
         with contextlib.ExitStack() as stack:
             servers = [stack.enter_context(ScriptedServer().running()) for _ in range(2)]
@@ -430,9 +430,7 @@ class TestUpstream:
         ("method", "has_body", "tried"),
         [("GET", False, 2), ("DELETE", False, 2), ("POST", False, 1), ("PUT", True, 1)],
     )
-    def test_what_may_have_been_carried_out_is_repeated_only_if_that_changes_nothing(
-        self, method: str, has_body: bool, tried: int
-    ) -> None:
+    def test_only_idempotent_requests_are_repeated(self, method: str, has_body: bool, tried: int) -> None:
         heads: list[bytes] = []
 
         def script(connection: Connection) -> None:

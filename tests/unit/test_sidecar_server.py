@@ -80,7 +80,7 @@ def test_a_request_that_does_not_arrive_is_given_up(half: bytes, request_timeout
     assert asyncio.run(received()) == b""
 
 
-def test_a_body_may_take_longer_than_a_head_and_a_connection_be_idle() -> None:
+def test_head_body_and_idle_timeouts_differ() -> None:
     async def received() -> list[bytes]:
         async with listening() as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -206,7 +206,7 @@ def expressions() -> list[str]:
     return shown + alerts
 
 
-def test_dashboard_and_alerts_use_exactly_the_metrics_that_there_are() -> None:
+def test_dashboard_and_alerts_use_exactly_the_existing_metrics() -> None:
     described = {each.name: each for each in made_from_code.metrics()}
     histograms = {name for name, each in described.items() if each.type == "histogram"}
     series = {f"{name}{part}" for name in histograms for part in PARTS} | (described.keys() - histograms)

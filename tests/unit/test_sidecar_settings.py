@@ -53,7 +53,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Load:
     return loaded
 
 
-def test_options_count_more_than_variables_and_these_more_than_the_file(loaded: Load) -> None:
+def test_options_override_variables_and_variables_the_file(loaded: Load) -> None:
     file = "port = 1\nworkers = 2\nbatch_size = 3\n"
     settings = loaded({"port": "7"}, file=file, ESDEDUP_SIDECAR_PORT="8", ESDEDUP_SIDECAR_WORKERS="9")
     assert (settings.port, settings.workers, settings.batch_size) == (7, 9, 3)
@@ -77,7 +77,7 @@ def test_the_variables_of_other_commands_count_after_our_own(loaded: Load) -> No
         ({"host": "::", "insecure": True, "advertise": "https://b.example/es/"}, "https://b.example/es"),
     ],
 )
-def test_others_reach_a_sidecar_where_it_listens_unless_told_otherwise(
+def test_the_public_address_defaults_to_the_listening_one(
     loaded: Load, options: dict[str, Any], address: str | None
 ) -> None:
     settings = loaded(options)
@@ -157,7 +157,7 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"config": "/nowhere"}, "there is no file /nowhere, which --config (ESDEDUP_SIDECAR_CONFIG) names"),
     ],
 )
-def test_a_refusal_names_option_and_variable_and_says_what_to_do(
+def test_a_refused_setting_names_option_variable_and_remedy(
     loaded: Load, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SettingError) as refused:
@@ -209,7 +209,7 @@ def test_a_file_nested_too_deeply_is_refused(loaded: Load) -> None:
         loaded(file=f"port = {'[' * 50_000}{']' * 50_000}")
 
 
-def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Load) -> None:
+def test_variables_set_by_kubernetes_are_explained(loaded: Load) -> None:
     with pytest.raises(SettingError, match="enableServiceLinks: false"):
         loaded(ESDEDUP_SIDECAR_PORT="tcp://10.0.0.1:9500")
 
@@ -462,7 +462,7 @@ def _bulk_as_deployed(url: str) -> None:
 
 @pytest.mark.parametrize("bulk", [_bulk_as_documented, _bulk_as_deployed])
 @pytest.mark.parametrize("status", [429, 502, 503])
-def test_clients_wait_longer_than_a_lease_for_a_sidecar_that_takes_articles(
+def test_clients_wait_longer_than_a_lease(
     monkeypatch: pytest.MonkeyPatch, bulk: Callable[[str], None], status: int
 ) -> None:
     """The client of Elasticsearch pauses where nobody answers, and repeats at once what was answered."""

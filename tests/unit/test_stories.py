@@ -84,7 +84,7 @@ def test_a_long_chain_of_merges_is_followed_at_once() -> None:
     assert time.monotonic() - began_s < 20
 
 
-def test_an_undone_edit_counts_as_if_it_had_never_been_made() -> None:
+def test_an_undone_edit_has_no_effect() -> None:
     merge = Edit(number=1, kind="merge", by="A", at_ms=1, into="r1", stories=("r2",))
     undo = Edit(number=2, kind="undo", by="A", at_ms=2, undoes=1)
     redo = Edit(number=3, kind="undo", by="A", at_ms=3, undoes=2)
@@ -93,7 +93,7 @@ def test_an_undone_edit_counts_as_if_it_had_never_been_made() -> None:
     assert NO_STORIES.of("r2", "r2") == "r2"
 
 
-def test_stories_that_are_merged_the_other_way_after_an_undoing_end_somewhere() -> None:
+def test_stories_merged_both_ways_after_an_undo_resolve() -> None:
     said = [("r1", "r2"), ("r2", "r1"), ("r3", "r1")]
     edits = [
         Edit(number=number, kind="merge", by="A", at_ms=number, into=into, stories=(story,))

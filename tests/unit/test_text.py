@@ -280,7 +280,7 @@ def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:
     return ParsedTexts.of(chosen, max_length=1_000).passages.hashes
 
 
-def test_words_with_one_key_are_not_found_by_adding_up() -> None:
+def test_words_that_share_a_key_are_distinguished() -> None:
     """Were a hash the sum of what the parts of a word add, two lists of parts would flood any key.
 
     The last key of a simhash is its lowest 25 bits. Of a thousand million pairs, thirty have a given key.

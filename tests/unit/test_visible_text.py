@@ -159,7 +159,7 @@ PIECES = (*TAGS.split(), *REFERENCES.split(), " ", "\r", "\n")
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.integers(0, 12))
-def test_the_beginning_of_what_is_shown_is_that_of_the_whole(raw: str, max_length: int) -> None:
+def test_the_visible_beginning_is_that_of_the_whole(raw: str, max_length: int) -> None:
     whole, beginning = visible_text(raw), visible_beginning(raw, max_length=max_length)
     assert whole.startswith(beginning)
     assert beginning == whole or len(beginning) > max_length
@@ -256,7 +256,7 @@ def test_each_passage_is_where_it_is_said_to_be(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_what_is_left_out_is_told_in_the_text_without_markup(form: Literal["NFC", "NFD"]) -> None:
+def test_omissions_are_told_in_the_visible_text(form: Literal["NFC", "NFD"]) -> None:
     text = unicodedata.normalize(
         form, f"<p>Économie &amp; été<p>À propos</p>\n{article(1)}<!-- no --> Fin…<p>À suivre"
     )
@@ -331,7 +331,7 @@ def test_wrapped_chinese_has_the_passages_of_its_paragraph(wrap: object, width: 
     assert passages(wrap(text, width)) == passages(text)
 
 
-def test_a_line_of_numbers_is_full_in_columns_and_in_characters() -> None:
+def test_a_line_of_numbers_is_full_by_two_measures() -> None:
     """A width counted in one of the two varies in the other."""
     text = CHINESE.replace("无数", "12,345,678吨")
     for wrapped in (chunks(text, 45), columns(text, 84)):

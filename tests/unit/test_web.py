@@ -151,7 +151,7 @@ def test_the_language_that_an_article_names() -> None:
     assert own_language(Article(id="1", index="news", root="r", title=None)) == ""
 
 
-def test_an_article_is_named_by_its_place_its_id_or_its_address() -> None:
+def test_an_article_is_named_by_row_id_or_address() -> None:
     assert read_place("news/a/b") == ("news", "a/b")
     assert read_place("sample-1") == (None, "sample-1")
     assert read_place("http://desk.example:8000/pages/article?id=a%2Fb&index=old&listed=q%3Dx#similar") == (
@@ -433,7 +433,7 @@ def test_times_outside_the_calendar_are_not_drawn() -> None:
     assert histogram(timeline_of([1, 1], first_ms=last_ms - DAY_MS), PageForm(), EN) is None
 
 
-def test_a_curve_has_a_bar_for_each_span_with_articles() -> None:
+def test_a_curve_has_a_bar_per_nonempty_span() -> None:
     assert curve([]) == curve([0, 0]) == ""
     assert curve([10, 0, 1, 1_000]).count("M") == 3
     # One article among many is visible.

@@ -344,7 +344,7 @@ def test_the_longest_text_passes(character: str) -> None:
     assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 
 
-def test_half_a_request_and_an_unread_answer_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_requests_and_unread_answers_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "MAX_REQUESTS", 1)
 
     async def statuses() -> list[int]:

@@ -65,7 +65,7 @@ def table_of(texts: list[str], *, segmenter: Segmenter = UnicodeWords(), min_tex
     return frequencies.table(min_texts=min_texts)
 
 
-def test_a_word_weighs_the_logarithm_of_the_share_of_texts_without_it() -> None:
+def test_a_word_is_weighted_by_inverse_document_frequency() -> None:
     texts = ["<b>Fish</b> and fish!", "FISH or ｆｏｗｌ", "fowl and – well – game", "salt"]
     table = table_of(texts)
     weights = {word: table.weight(word) for word in table.words}
@@ -78,7 +78,7 @@ def test_a_word_weighs_the_logarithm_of_the_share_of_texts_without_it() -> None:
     assert table.weight("unknown") == table.default == once
 
 
-def test_words_in_few_texts_weigh_the_median_of_the_others() -> None:
+def test_rare_words_get_the_median_weight() -> None:
     texts = ["a b c d", "a b c", "a b", "a"]
     table = table_of(texts, min_texts=2)
     assert sorted(table.words) == ["a", "b", "c"]
@@ -87,7 +87,7 @@ def test_words_in_few_texts_weigh_the_median_of_the_others() -> None:
     assert table_of(texts, min_texts=3).default == round(math.log(5 / 3), 6)
 
 
-def test_words_are_those_of_the_segmenter_up_to_the_length_that_counts() -> None:
+def test_words_are_the_segmenters_within_the_compared_length() -> None:
     assert set(table_of(["abc d"], segmenter=NGrams(2)).words) == {"ab", "bc", "cd"}
     frequencies = DocumentFrequencies(Jieba(), max_text_length=6)
     assert frequencies.add(["地铁开通了", "地铁开通了，真好", ""]).tolist() == [False, True, False]
@@ -119,7 +119,7 @@ def test_a_table_is_read_as_it_was_written(write: Write) -> None:
     assert found.text_count == len(TEXTS)
 
 
-def test_every_word_of_a_table_of_ones_own_can_be_cut() -> None:
+def test_every_word_of_a_custom_table_can_be_cut() -> None:
     """What depends on the words around it too, which a test of each word alone would miss."""
     table = table_of(TEXTS, segmenter=Jieba())
     assert words_never_cut(KEYWORDS.with_changes(weighting=table)) == []
@@ -357,7 +357,7 @@ def test_weights_that_are_wrong(write: Write, content: str, message: str) -> Non
     assert "weights.json" in str(refused.value)
 
 
-def test_a_table_may_say_the_same_twice_and_weigh_other_words_only(write: Write) -> None:
+def test_a_table_may_repeat_entries_and_omit_words(write: Write) -> None:
     table = read_weights(str(write("weights.json", '{"default": 2, "words": {"a": 0, "a": 0}}')))
     assert [table.weight(word) for word in ("a", "other")] == [0, 2]
 

@@ -54,7 +54,7 @@ def test_known_cuts(segmenter: Segmenter, text: str, words: list[str]) -> None:
 
 
 @given(st.text())
-def test_unicode_words_have_every_letter_and_digit_once_in_order(text: str) -> None:
+def test_unicode_words_cover_each_alphanumeric_once_in_order(text: str) -> None:
     (normal,) = normalise([text])
     words = UnicodeWords().cut(normal)
     assert all(words)
@@ -100,7 +100,7 @@ def test_n_grams_of_no_sensible_length(size: int) -> None:
         ("2-grams", "exists"),
     ],
 )
-def test_a_segmenter_of_ones_own_has_a_name_of_its_own(name: str, message: str) -> None:
+def test_a_custom_segmenter_has_its_own_name(name: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         CustomSegmenter(name, str.split)
 
@@ -149,7 +149,7 @@ def test_the_sum_of_bernstein_by_its_formula() -> None:
     )
 
 
-def test_a_hash_of_32_bits_is_made_longer_by_the_finalizer_of_murmur3() -> None:
+def test_murmur3s_finalizer_extends_32_bit_hashes() -> None:
     # fmix64 of the reference implementation.
     assert mixed(np.array([0, 1], np.uint64)).tolist() == [0, 0xB456BCFC34C2CB2C]
     hashes = TOKEN_HASHES["times33"].of(["", "Algorithms"])
@@ -165,7 +165,7 @@ def test_words_with_different_hashes_keep_different_ones(values: set[int]) -> No
 
 
 @pytest.mark.slow
-def test_every_bit_of_a_longer_hash_is_one_as_often_as_not() -> None:
+def test_every_bit_of_an_extended_hash_is_balanced() -> None:
     """Within 5 standard errors; the upper half too, which a hash of 32 bits does not have.
 
     Python 2's is 64 bits as they come, in which words that begin alike have upper bits alike.
@@ -183,7 +183,7 @@ def test_what_is_no_hash_of_these_bits_is_refused(value: object) -> None:
         TokenHash("own", lambda token: value, bits=8).of(["a"])  # type: ignore[arg-type,return-value]
 
 
-def test_a_hash_without_a_name_or_with_no_sensible_size() -> None:
+def test_a_hash_without_a_name_or_sensible_size() -> None:
     with pytest.raises(SettingError, match="needs a name"):
         TokenHash("", crc32)
     for bits in (0, 65):
@@ -239,7 +239,7 @@ def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
 
 
 @pytest.mark.parametrize("zero_bit", [0, 1])
-def test_where_weights_add_up_to_zero_the_bit_is_as_the_profile_says(zero_bit: int) -> None:
+def test_the_profile_decides_bits_whose_weights_cancel(zero_bit: int) -> None:
     sums = signed_sums([("apple", 1), ("pear", 1)])
     assert set(sums) == {-2, 0, 2}
     words = CLASSIC.with_changes(segmenter=UnicodeWords(), weighting=Tf())
@@ -248,7 +248,7 @@ def test_where_weights_add_up_to_zero_the_bit_is_as_the_profile_says(zero_bit: i
     assert found == [f"{int(expected, 2):016x}"]
 
 
-def test_labels_tell_segmenters_and_hashes_apart_and_do_not_change() -> None:
+def test_labels_of_segmenters_and_hashes_are_distinct_constants() -> None:
     assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-4"
     labels = {name: profile.label for name, (profile, *_) in CHANGED.items()}
     assert len(set(labels.values())) == len(labels)

@@ -173,7 +173,7 @@ def test_the_features_of_the_cat_example() -> None:
 @pytest.mark.parametrize("token_hash", TOKEN_HASHES.values(), ids=TOKEN_HASHES)
 @pytest.mark.parametrize("width", ["as the hash", 64])
 @pytest.mark.parametrize("features", [shingles, str.split], ids=["shingles", "words"])
-def test_the_cats_are_nearer_to_each_other_than_to_ice_cream(
+def test_cats_are_nearer_to_cats_than_to_ice_cream(
     features: Callable[[str], Collection[str]], width: int | str, token_hash: TokenHash
 ) -> None:
     """Whatever the features and the hash, at its own width and at that of fingerprints."""

@@ -19,7 +19,7 @@ from benchmarks.rows import Row, duration_s, less_is_better
 from benchmarks.server import Run
 from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
-from esdedup.reading.list_request import Counting, ListRequest, Sort
+from esdedup.reading.list_request import ListRequest, Sort
 from esdedup.reading.lists import estimate_rows
 from esdedup.reading.paging import Cursor, Paging
 from esdedup.reading.queries import Order, fields_read, order, with_signature
@@ -161,12 +161,10 @@ def cases(client: Elasticsearch, articles: Collection) -> list[Case]:
         "newest, by cursor amid a cluster of a tenth": lists.amid,
     }
     counted: dict[str, Callable[[], Asked]] = {}
-    for sort, counting in itertools.product(("similar-desc", "similar-asc"), ("similar", "matching")):
-        if counting == "similar":
-            counted[f"{sort}, everything"] = lambda sort=sort: lists.by_count(sort)
-        counted[f"{sort} counting {counting}, three words"] = lambda sort=sort, counting=counting: (
-            lists.by_count(sort, lists.words(), counting)
-        )
+    sorts: tuple[Sort, ...] = ("similar-desc", "similar-asc")
+    for sort in sorts:
+        counted[f"{sort}, everything"] = lambda sort=sort: lists.by_count(sort)
+        counted[f"{sort}, three words"] = lambda sort=sort: lists.by_count(sort, lists.words())
     widget: dict[str, Callable[[], Asked]] = {}
     most = int(articles.sizes.max())
     for named, least, largest in (("about 5", 4, 6), ("about 50", 40, 60), ("a tenth", most, most)):
@@ -267,10 +265,8 @@ class _Lists(_Asking):
             _COLLAPSE: collapse,
         }
 
-    def by_count(self, sort: Sort, query: Query | None = None, counting: Counting = "similar") -> Asked:
-        return {
-            OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort, counting=counting).total_articles
-        }
+    def by_count(self, sort: Sort, query: Query | None = None) -> Asked:
+        return {OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort).total_articles}
 
     def _flood(self) -> Numbers:
         return np.flatnonzero(self.articles.roots == np.argmax(self.articles.sizes))

@@ -10,7 +10,7 @@ from esdedup.cli.command import command
 from esdedup.cli.files import read_text
 from esdedup.errors import ArticleNotFound, ForestError, SettingError
 from esdedup.maintenance import ForestNode, Maintenance
-from esdedup.reading.list_request import MOST_SOURCES, Counting, Head, Only, Sort
+from esdedup.reading.list_request import MOST_SOURCES, Head, Sort
 from esdedup.reading.reader import Reader
 from esdedup.reading.results import FullArticle
 from esdedup.reading.search_form import values_by_field
@@ -27,8 +27,6 @@ def list_rows(
     sources: Annotated[list[str] | None, typer.Option("--source")] = None,
     conditions: Annotated[list[str] | None, typer.Option("--where", metavar="FIELD:VALUE")] = None,
     head: Head | None = None,
-    counting: Counting = "similar",
-    only: Only | None = None,
     min_similar: Annotated[int, typer.Option(min=0)] = 0,
     min_sources: Annotated[int, typer.Option(min=0, max=MOST_SOURCES)] = 0,
     no_dedup: bool = False,
@@ -52,8 +50,6 @@ def list_rows(
             for one of several values, or for several fields.
         head: Which matching article a row shows. Default: the one that decides its position; the newest if
             rows are sorted by count.
-        counting: What the sorts by count compare: all articles of a cluster, or only those that match.
-        only: Only rows with similar articles, or only rows without, not by a count.
         min_similar: Only rows with so many similar articles.
         min_sources: Only rows of clusters with so many sources.
         no_dedup: Show every article in a row of its own.
@@ -76,8 +72,6 @@ def list_rows(
             query=matching,
             sort=sort,
             head=head,
-            counting=counting,
-            only=only,
             min_similar=min_similar,
             min_sources=min_sources,
             dedup=not no_dedup,

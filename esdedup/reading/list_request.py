@@ -25,10 +25,6 @@ Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc", "
 """What rows are sorted by: their best match, their newest or oldest match, or a count."""
 Head = Literal["best", "newest", "earliest", "longest"]
 """Which matching article a row shows."""
-Counting = Literal["similar", "matching"]
-"""Which count rows are sorted by: all articles of the cluster, or those that match the query."""
-Only = Literal["similar", "single"]
-"""Only rows with similar articles, or only rows without."""
 
 _ORDER_OF_HEAD: dict[Head, Order] = {
     "best": "relevance",
@@ -78,8 +74,6 @@ class ListRequest:
     sort: Sort = "newest"
     # None: the match that decides the row's position; for sorts by count the newest match.
     head: Head | None = None
-    counting: Counting = "similar"
-    only: Only | None = None
     min_similar: int = 0
     min_sources: int = 0
     # The field that sources are counted by, if they decide.
@@ -93,26 +87,16 @@ class ListRequest:
     def __post_init__(self) -> None:
         _check("sort", self.sort, SORTS)
         _check("head", self.head, (None, *get_args(Head)))
-        _check("counting", self.counting, get_args(Counting))
-        _check("only", self.only, (None, *get_args(Only)))
         _check_query(self.query)
         if self.min_similar < 0 or not 0 <= self.min_sources <= MOST_SOURCES:
             raise SettingError(
                 f"min_similar is {self.min_similar} and min_sources {self.min_sources}; they must be at "
                 f"least 0, and min_sources at most {MOST_SOURCES:,}"
             )
-        if self.only == "single" and (self.is_by_count or self.min_similar or self.min_sources > 1):
-            raise SettingError(
-                "only 'single' needs a sort by time or relevance, and no other numbers: its rows have none"
-            )
-        if self.counting != "similar" and self.sort not in {"similar-desc", "similar-asc"}:
-            raise SettingError(
-                f"counting {self.counting!r} needs a sort by count: similar-desc or similar-asc"
-            )
         if not self.dedup and (self.is_by_count or self.is_filtered or self.head):
             raise SettingError(
-                "without dedup each article is a row of its own: sorts by count, only, min_similar, "
-                "min_sources and head do not apply"
+                "without dedup each article is a row of its own: sorts by count, min_similar, min_sources "
+                "and head do not apply"
             )
 
     @property
@@ -129,24 +113,14 @@ class ListRequest:
         return matching
 
     @property
-    def counts_matching(self) -> bool:
-        """Whether the count that rows are sorted by is that of matching articles."""
-        return self.counting == "matching" or self.sort == "rising"
-
-    @property
-    def ranks_what_matches(self) -> bool:
-        """Whether rows are sorted by what matches: then it need not be known how many articles do."""
-        return self.query is None or self.counts_matching
-
-    @property
     def min_articles(self) -> int:
-        """The fewest articles of a cluster that has a row, unless only single ones have."""
-        return 1 + max(self.min_similar, int(self.only == "similar"))
+        """The fewest articles of a cluster that has a row."""
+        return 1 + self.min_similar
 
     @property
     def is_filtered(self) -> bool:
         """Whether rows are left out by the numbers of their clusters."""
-        return self.only is not None or self.min_similar > 0 or self.min_sources > 0
+        return self.min_similar > 0 or self.min_sources > 0
 
     @property
     def is_by_time(self) -> bool:
@@ -178,8 +152,8 @@ class ListRequest:
 
     @property
     def _identity(self) -> list[Any]:
-        given = [self.index, self.query, self.sort, self.head, self.counting, self.only, self.dedup]
-        # Cursors of versions that had no such numbers go on.
+        # As cursors of earlier versions have it; those two had parameters of which only this is left.
+        given = [self.index, self.query, self.sort, self.head, "similar", None, self.dedup]
         least = [self.min_similar, self.min_sources]
         return given + least if any(least) else given
 
@@ -277,14 +251,11 @@ def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]
     """Return those of `roots` whose clusters have the numbers that are asked for; all articles count."""
     if not (roots and request.is_filtered):
         return set(roots)
-    # Single ones are those that are not larger.
-    least = 2 if request.only == "single" else request.min_articles
-    most = request.min_sources
+    least, most = request.min_articles, request.min_sources
     counted = {"aggs": count_sources_of_each(request, most=most)} if most else {}
     at_once = limits.MAX_BUCKETS // (1 + most)
     clusters = yield from _clusters_of(request, roots, counted, least=least, at_once=at_once)
-    larger = {each["key"] for each in clusters if not most or each["sources"]["count"] >= most}
-    return set(roots) - larger if request.only == "single" else larger
+    return {each["key"] for each in clusters if not most or each["sources"]["count"] >= most}
 
 
 def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str, tuple[int, int]]]:

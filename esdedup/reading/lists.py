@@ -10,10 +10,8 @@ from esdedup.fields import PARTITIONS
 from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import (
     ROOTS_IN_A_SEARCH,
-    Counting,
     Head,
     ListRequest,
-    Only,
     Sort,
     SortResult,
     count_articles,
@@ -52,8 +50,6 @@ def list_rows(
     query: Query | None = None,
     sort: Sort | None = None,
     head: Head | None = None,
-    counting: Counting = "similar",
-    only: Only | None = None,
     min_similar: int = 0,
     min_sources: int = 0,
     dedup: bool = True,
@@ -80,10 +76,6 @@ def list_rows(
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
             original) or the ``longest``. None: the one that decides the row's position; for
             counts, the newest.
-        counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
-            that match the query (``matching``); with other sorts, only ``similar`` is accepted.
-        only: Show only rows with ``similar`` articles, or only rows of ``single`` articles, which needs a
-            sort by time or relevance.
         min_similar: Only rows with so many similar articles.
         min_sources: Only rows of clusters with so many sources, at most 1,000.
         dedup: False gives each article a row of its own, with the same counts.
@@ -104,8 +96,6 @@ def list_rows(
         query=query,
         sort=sort or default_sort(query),
         head=head,
-        counting=counting,
-        only=only,
         min_similar=min_similar,
         min_sources=min_sources,
         dedup=dedup,

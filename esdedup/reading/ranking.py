@@ -178,8 +178,7 @@ class _Ranking:
     @property
     def _least(self) -> int:
         """The fewest articles of a cluster that the server ranks: smaller ones would be the first."""
-        counts_all = not self.request.counts_matching or self.request.query is None
-        return 1 if self._is_descending or not counts_all else self.request.min_articles
+        return 1 if self._is_descending else self.request.min_articles
 
     def _is_required(self, bucket: dict[str, Any]) -> bool:
         return self.required is None or bool(bucket["required"]["doc_count"])
@@ -206,7 +205,8 @@ class _Ranking:
 
 
 def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
-    if ranking.request.ranks_what_matches:
+    # What is ranked are the matching articles: it need not be known how many match.
+    if ranking.request.query is None or ranking.request.sort == "rising":
         return (yield from ranking.first(depth))
     few = ranking.tuning.few_articles
     roots = yield from _roots_with_a_match(ranking, bodies.roots_of_few(ranking.request, few=few))
@@ -218,9 +218,8 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
         roots = yield from _roots_with_a_match(ranking, bodies.roots_of(ranking.request, size=most))
     if roots is None:
         raise SettingError(
-            f"the query matches more than {ranking.tuning.max_roots:,} clusters, too many to sort by the "
-            "size of whole clusters: sort by the count of matching articles, narrow the query, or sort by "
-            "time or relevance"
+            f"the query matches more than {ranking.tuning.max_roots:,} clusters, too many to sort by their "
+            "size: narrow the query, or sort by time or relevance"
         )
     named = bodies.with_roots(roots, ranking.request.fields)
     return (yield from dataclasses.replace(ranking, counted=named).first(depth))

@@ -192,7 +192,7 @@ class Page(Result, frozen=True):
     total_rows_exact: bool
     """True if `total_rows` is a count, false if it is an estimate."""
     total_articles: int
-    """All matching articles with a root, including those in rows that `only` excludes."""
+    """All matching articles with a root, including those of rows that are left out."""
     not_set_up: tuple[str, ...] = ()
     """Indices behind the name that nobody has set up: their articles are left out."""
     not_enriched: int

@@ -52,7 +52,7 @@ class Tuning:
     span_margin: float = 50
     # Up to this many rows are counted; more are estimated.
     exact_rows: int = 10_000
-    # About how many roots are inspected to estimate how many rows `only` leaves.
+    # About how many roots are inspected to estimate how many rows have the numbers that are asked for.
     inspected_roots: int = 8_000
     # If the roots for one page do not prove an order by count, each shard next sends at least this many.
     first_roots: int = 1_000

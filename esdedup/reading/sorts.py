@@ -5,9 +5,9 @@ By relevance, Elasticsearch collapses the matches to the best one of each cluste
 By time, articles are read in time order, and the first of each cluster becomes a row. Collapsing would visit
 every match for each page; this visits about as many articles as the page has rows. Earlier pages need not be
 remembered: an article is a row if it is the first match of its cluster, and one search over the clusters on
-the page decides that. So cursors reach any depth. Where few articles become rows (`only`, or reprints of what
-earlier pages show), a page is cut short before the whole index is read; its cursor goes on after the last
-article that was read.
+the page decides that. So cursors reach any depth. Where few articles become rows (`min_similar`, or reprints
+of what earlier pages show), a page is cut short before the whole index is read; its cursor goes on after the
+last article that was read.
 """
 
 import collections

@@ -26,6 +26,12 @@ _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 # FastAPI describes its own answer to invalid parameters; this application answers with 400.
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
+# Parameters that lists had, and what to use: to leave one out in silence would show another list.
+_REMOVED = {
+    "counting": "sorts by count compare whole clusters",
+    "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with those without",
+}
+
 # What begins with the first row, or with `after`, has no pages.
 _FROM_THE_FIRST = "/export."
 
@@ -89,6 +95,8 @@ async def _check_parameters(request: Request) -> None:
     for name in given:
         if name not in REPEATABLE and len(given.getlist(name)) > 1:
             raise SettingError(f"{name} is given more than once; give it once")
+        if name in _REMOVED and given[name]:
+            raise SettingError(f"there is no parameter {name!r} any more: {_REMOVED[name]}")
     path = request.scope["route"].path
     paths: Mapping[str, Any] = request.app.openapi()["paths"]
     operation = paths.get(path, {}).get(request.method.lower())

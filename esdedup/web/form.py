@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from esdedup.errors import SettingError
 from esdedup.reading.articles import MAX_INCLUDED
-from esdedup.reading.list_request import MOST_SOURCES, SORTS_BY_COUNT, Counting, Head, Only, Sort
+from esdedup.reading.list_request import MOST_SOURCES, SORTS_BY_COUNT, Head, Sort
 from esdedup.reading.search_form import values_by_field
 from esdedup.times import zone_named
 from esdedup.web.site import Site
@@ -112,14 +112,6 @@ class Form(BaseModel):
         Head | None,
         Field(description="Which matching article a row shows. Default: the one that decides its position."),
     ] = None
-    counting: Annotated[
-        Counting,
-        Field(description="What the sorts by count compare: whole clusters, or matching articles only."),
-    ] = "similar"
-    only: Annotated[
-        Only | None,
-        Field(description="Only rows with similar articles, or only rows without; those not by a count."),
-    ] = None
     min_similar: Annotated[
         int, Field(ge=0, le=1_000_000, description="Only rows with so many similar articles.")
     ] = 0
@@ -194,13 +186,9 @@ class PageForm(Form):
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":
         if not self.dedup:
-            self.head = self.only = None
-        if not self.dedup or self.only == "single":
-            self.min_similar = self.min_sources = 0
+            self.head, self.min_similar, self.min_sources = None, 0, 0
             if self.sort in SORTS_BY_COUNT:
                 self.sort = None
-        if self.sort not in {"similar-desc", "similar-asc"}:
-            self.counting = "similar"
         return self
 
     def changed(self, **changes: object) -> Parameters:

@@ -165,9 +165,6 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
         field, _sign, value = each.partition(":")
         label = f"{_heading_of(field, language)}: {_label_of(field, value, language)}"
         found.append((label, {"where": _toggled(form.where, each)}))
-    if form.only is not None:
-        names = {"similar": _("With similar"), "single": _("Without similar")}
-        found.append((names[form.only], {"only": ""}))
     if count := form.min_similar:
         label = _("%(number)s or more similar", number=language.number(count))
         found.append((label, {"min_similar": ""}))

@@ -87,8 +87,7 @@ def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
         (["--source", "South", "--source", "East"], ["d", "b"]),
         (["--where", "desk:sea"], ["b"]),
         (["--where", "desk:sea", "--where", "desk:land", "--source", "North"], ["c"]),
-        (["--only", "similar"], ["c"]),
-        (["--only", "single"], ["d"]),
+        (["--min-similar", 1], ["c"]),
         (["--no-dedup"], ["d", "c", "b", "a"]),
         (["--no-dedup", "--size", 3, "--page", 2], ["a"]),
         (["--sort", "newest"], ["d", "c"]),
@@ -104,11 +103,10 @@ def test_options_of_list_choose_and_sort_rows(ask: Ask, options: list[object], i
     assert [row["id"] for row in ask("list", *options)["rows"]] == ids
 
 
-def test_list_counts_whole_clusters_or_what_matches(ask: Ask) -> None:
-    counted = ["--sort", "similar-desc", "--source", "North"]
-    assert [row["similar"] for row in ask("list", *counted, "--counting", "similar")["rows"]] == [2]
-    matching = ask("list", *counted, "--counting", "matching")
-    assert matching["total_articles"] == 2
+def test_list_counts_whole_clusters(ask: Ask) -> None:
+    counted = ask("list", "--sort", "similar-desc", "--source", "North")
+    assert [row["similar"] for row in counted["rows"]] == [2]
+    assert counted["total_articles"] == 2
     first = ask("list", "--size", 1)
     assert [row["id"] for row in ask("list", "--size", 1, "--after", first["next"])["rows"]] == ["c"]
 
@@ -161,7 +159,6 @@ def test_setup_refuses_a_changed_number_of_shards(
     ("arguments", "message"),
     [
         (["list", "--query", " "], "the query has no words"),
-        (["list", "--counting", "matching"], "counting 'matching' needs a sort by count"),
         (["list", "--no-dedup", "--head", "best"], "without dedup each article is a row of its own"),
         (["serve", "--forest", ""], "cannot name one index"),
     ],

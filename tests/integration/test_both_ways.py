@@ -173,7 +173,7 @@ def test_every_method_answers_alike(
     other = read("similar", index, article, size=1).rows[0].id
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         *(("list", (index,), {"sort": sort, "size": 7}) for sort in get_args(Sort)),
-        *(("list", (index,), {"query": QUERY, "only": only}) for only in ("similar", "single")),
+        ("list", (index,), {"query": QUERY, "min_similar": 1}),
         ("list", (index,), {"head": "longest", "page": 3}),
         ("list", (index,), {"dedup": False}),
         ("similar", (index, article), {"size": 2}),

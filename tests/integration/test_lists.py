@@ -101,14 +101,9 @@ def seen(pages: list[Page]) -> list[tuple[Any, ...]]:
 
 def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
     options: dict[str, Any] = {"sort": sort, "head": chance.choice([None, "newest", "earliest", "longest"])}
-    if sort.startswith("similar"):
-        options["counting"] = chance.choice(["similar", "matching"])
-        options["only"] = chance.choice([None, None, "similar"])
-    elif sort != "sources-desc" and chance.random() < 0.2:
+    if sort in {"newest", "oldest"} and chance.random() < 0.2:
         return {"sort": sort, "dedup": False}
-    elif sort != "sources-desc" and chance.random() < 0.4:
-        options["only"] = chance.choice(["similar", "single"])
-    if options.get("only") != "single" and chance.random() < 0.5:
+    if chance.random() < 0.5:
         options |= {"min_similar": chance.randrange(4), "min_sources": chance.randrange(4)}
     return options
 
@@ -189,13 +184,13 @@ def test_rising_clusters_are_those_with_the_most_recent_articles(
     assert read("list", index, sort="rising", size=1, after=first.next).rows[0].root == "new"
 
 
-@pytest.mark.parametrize(("sort", "only"), [("newest", None), ("oldest", "similar"), ("newest", "single")])
+@pytest.mark.parametrize(("sort", "min_similar"), [("newest", 0), ("oldest", 1), ("newest", 3)])
 def test_truncated_pages_have_the_same_rows_together(
-    corpus: Corpus, es: Elasticsearch, sort: str, only: str | None
+    corpus: Corpus, es: Elasticsearch, sort: str, min_similar: int
 ) -> None:
     tuning = Tuning(read_articles=10, read_articles_a_row=1)
     query = random_query(random.Random(3))
-    options: dict[str, Any] = {"sort": sort, "only": only}
+    options: dict[str, Any] = {"sort": sort, "min_similar": min_similar}
     pages = [list_tuned(es, tuning, corpus.index, query=query.query, size=7, **options)]
     while pages[-1].next is not None:
         after = pages[-1].next
@@ -213,11 +208,8 @@ def test_truncated_pages_have_the_same_rows_together(
 
 def test_an_empty_list_does_not_read_the_index(corpus: Corpus, es: Elasticsearch) -> None:
     sent: list[Search] = []
-    # No article is the only one of its cluster.
-    alone = {"terms": {"dedup.root": [row.root for row in Reader(es).list(corpus.index, only="single").rows]}}
-    query = {"bool": {"must_not": alone}}
     scope = Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1))
-    page = execute(es, noting(list_rows(scope, corpus.index, query=query, only="single", size=5), sent))
+    page = execute(es, noting(list_rows(scope, corpus.index, min_similar=1_000, size=5), sent))
     bodies = [body for request in sent for body in request.bodies]
     assert sum(body["size"] for body in bodies if "collapse" not in body) == 36
     assert page.total_articles > 36
@@ -230,7 +222,7 @@ def test_the_newest_are_found_in_any_span(corpus: Corpus, es: Elasticsearch, mar
     tuning = Tuning(spanned_articles=1, span_margin=margin)
     sent: list[Search] = []
     chance = random.Random(f"{corpus.name} {margin}")
-    filters: list[dict[str, Any]] = [{}, {"only": "similar"}, {"dedup": False}]
+    filters: list[dict[str, Any]] = [{}, {"min_similar": 1}, {"dedup": False}]
     options = chance.choice(filters) | {"sort": "newest"}
     expected = [row.id for row in Reader(es).list(corpus.index, size=1_000, **options).rows]
     scope, known = Scope(fields=Fields(), tuning=tuning), ServerCache()
@@ -270,9 +262,8 @@ def test_relevance_follows_the_best_match_of_each_cluster(
         assert {row.root for row in rows} == best.keys()
         assert [scores[row.id] for row in rows] == sorted(best.values(), reverse=True)
         filters: tuple[tuple[dict[str, Any], Callable[[Row], bool]], ...] = (
-            ({"only": "single"}, lambda row: not row.similar),
             ({"min_similar": 3}, lambda row: row.similar >= 3),
-            ({"only": "similar", "min_sources": 2}, lambda row: row.similar > 0 and (row.sources or 0) >= 2),
+            ({"min_similar": 1, "min_sources": 2}, lambda row: row.similar > 0 and (row.sources or 0) >= 2),
         )
         for options, is_kept in filters:
             options |= {"query": query, "sort": "relevance", "size": 10}
@@ -315,7 +306,7 @@ def test_the_default_sort_ranks_words_else_newest_first(corpus: Corpus, read: Re
     cases: list[tuple[dict[str, Any], str]] = [
         ({"query": words}, "relevance"),
         ({"query": words, "dedup": False}, "relevance"),
-        ({"query": words, "only": "similar"}, "relevance"),
+        ({"query": words, "min_similar": 1}, "relevance"),
         ({"query": filters}, "newest"),
         ({}, "newest"),
     ]
@@ -444,7 +435,6 @@ def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
         ({"size": 1_001}, "at most 1,000"),
         ({"sort": "random"}, "no sort"),
         ({"head": "shortest"}, "no head"),
-        ({"only": "single", "sort": "rising"}, "by time or relevance"),
         ({"min_similar": -1}, "at least 0"),
         ({"min_sources": 1_001}, "at most 1,000"),
         ({"dedup": False, "sort": "similar-desc"}, "without dedup"),
@@ -568,17 +558,16 @@ def test_many_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], 
         chunk_size=5_000,
     )
     reader = Reader(es)
-    exact = [reader.list(index, only=only) for only in (None, "similar", "single")]
+    exact = [reader.list(index, min_similar=least) for least in (0, 1)]
     assert [(page.total_rows, page.total_rows_exact) for page in exact] == [
         (clusters, True),
-        (clusters // 2, True),
         (clusters // 2, True),
     ]
     for many in (1_000, 1_000_000):
         tuning = Tuning(
             exact_rows=200, few_articles=100, many_articles=many, estimate_partitions=32, inspected_roots=500
         )
-        pages = [list_tuned(es, tuning, index, only=only) for only in (None, "similar", "single")]
+        pages = [list_tuned(es, tuning, index, min_similar=least) for least in (0, 1)]
         assert not any(page.total_rows_exact for page in pages)
         for page, expected in zip(pages, exact, strict=True):
             assert page.total_rows == pytest.approx(expected.total_rows, rel=0.25)

@@ -27,7 +27,8 @@ DESCRIPTION = Description(api_description())
 LISTS = ("/", "/api/v1/list", "/feed.rss", "/export.csv", "/export.jsonl")
 OF_AN_ARTICLE = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
 PARAMETERS = {
-    LISTS: "q since until source where sort head counting only dedup details arrived_since page size after",
+    LISTS: "q since until source where sort head min_similar min_sources dedup details arrived_since page "
+    "size after",
     OF_AN_ARTICLE: "id index view other_sources page size after",
     ("/article",): "id index view other_sources page listed",
     ("/compare",): "one other listed",

@@ -133,8 +133,8 @@ MUTANTS = [
     Mutant(
         "a cursor of a list of articles is taken for one of a list of clusters",
         "esdedup/reading/list_request.py",
-        "self.only, self.dedup]",
-        "self.only]",
+        "None, self.dedup]",
+        "None]",
         ("unit/test_reading.py",),
     ),
     Mutant(

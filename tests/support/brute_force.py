@@ -110,8 +110,6 @@ def expected_list(
     *,
     sort: Sort,
     head: Head | None = None,
-    counting: str = "similar",
-    only: str | None = None,
     min_similar: int = 0,
     min_sources: int = 0,
     dedup: bool = True,
@@ -153,16 +151,12 @@ def expected_list(
             rows=[(each, *numbers(documents[each]["dedup"]["root"])) for each in ids], total_articles=total
         )
     roots = list(matching)
-    if only is not None:
-        roots = [root for root in roots if (len(clusters[root]) > 1) is (only == "similar")]
     roots = [root for root in roots if numbers(root)[0] >= min_similar and numbers(root)[2] >= min_sources]
     if sort == "sources-desc":
         roots.sort(key=lambda root: (-numbers(root)[2], -len(clusters[root]), root))
     elif sort.startswith("similar"):
-        counted = clusters if counting == "similar" else matching
-        sizes = {root: len(counted[root]) for root in roots}
         sign = -1 if sort == "similar-desc" else 1
-        roots.sort(key=lambda root: (sign * sizes[root], root))
+        roots.sort(key=lambda root: (sign * len(clusters[root]), root))
     else:
         roots.sort(key=lambda root: by_place(documents[first(matching[root], by_place)]))
     return Expected(

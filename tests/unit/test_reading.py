@@ -78,8 +78,6 @@ def request(**values: Any) -> ListRequest:
         "query": None,
         "sort": "newest",
         "head": None,
-        "counting": "similar",
-        "only": None,
         "dedup": True,
         "paging": Paging(page=1, size=20),
     }
@@ -91,14 +89,9 @@ def request(**values: Any) -> ListRequest:
     [
         ({"sort": "random"}, "there is no sort 'random'; choose from relevance, newest"),
         ({"head": "shortest"}, "no head"),
-        ({"counting": "all"}, "no counting"),
-        ({"only": "double"}, "no only"),
         ({"query": "ferry"}, "the query is a str"),
-        ({"counting": "matching"}, "counting 'matching' needs a sort by count"),
-        ({"counting": "matching", "sort": "relevance"}, "needs a sort by count"),
-        ({"sort": "similar-asc", "only": "single"}, "needs a sort by time or relevance"),
         ({"dedup": False, "sort": "similar-asc"}, "without dedup"),
-        ({"dedup": False, "only": "similar"}, "without dedup"),
+        ({"dedup": False, "min_similar": 1}, "without dedup"),
         ({"dedup": False, "head": "best"}, "without dedup"),
     ],
 )
@@ -140,7 +133,7 @@ def test_a_cursor_fits_its_own_list_only() -> None:
     assert request(paging=again).start() == cursor
     # A page of another size continues at the same place.
     assert request(paging=Paging(page=1, size=5, after=text)).start() == cursor
-    for other in ({"sort": "oldest"}, {"query": MATCH}, {"only": "single"}, {"dedup": False}, {"index": "x"}):
+    for other in ({"sort": "oldest"}, {"query": MATCH}, {"min_similar": 1}, {"dedup": False}, {"index": "x"}):
         with pytest.raises(SettingError, match="another list"):
             request(**other, paging=again).start()
     for broken in ("", "!", "nonsense", text[:-3]):

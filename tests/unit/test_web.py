@@ -346,7 +346,7 @@ def test_many_values_unfold_and_long_ones_are_left_out() -> None:
         ({"source": ["A & B"]}, "A & B", "A & B"),
         ({"where": ["language:zh"]}, "Language: Chinese", "语言: 中文"),
         ({"where": ["a.b:c:d"]}, "a.b: c:d", "a.b: c:d"),
-        ({"only": "similar"}, "With similar", "有相似报道"),
+        ({"min_similar": 1}, "1 or more similar", "相似报道不少于 1 篇"),
     ],
 )
 def test_what_narrows_a_list_can_be_given_up(form: dict[str, Any], label: str, chinese: str) -> None:

@@ -839,7 +839,7 @@ export interface components {
             sort: string;
             /**
              * Total Articles
-             * @description All matching articles with a root, including those in rows that `only` excludes.
+             * @description All matching articles with a root, including those of rows that are left out.
              */
             total_articles: number;
             /**
@@ -1835,8 +1835,6 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
-                /** @description What the sorts by count compare: whole clusters, or matching articles only. */
-                counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
                 /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
@@ -1847,8 +1845,6 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; those not by a count. */
-                only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
@@ -1939,8 +1935,6 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
-                /** @description What the sorts by count compare: whole clusters, or matching articles only. */
-                counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
                 /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
@@ -1951,8 +1945,6 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; those not by a count. */
-                only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
@@ -2533,8 +2525,6 @@ export interface operations {
                 arrived_since?: string;
                 /** @description A page shows a row in two lines, without its text. */
                 compact?: boolean;
-                /** @description What the sorts by count compare: whole clusters, or matching articles only. */
-                counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
                 /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
@@ -2545,8 +2535,6 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; those not by a count. */
-                only?: ("similar" | "single") | null;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
@@ -2619,8 +2607,6 @@ export interface operations {
                 arrived_since?: string;
                 /** @description A page shows a row in two lines, without its text. */
                 compact?: boolean;
-                /** @description What the sorts by count compare: whole clusters, or matching articles only. */
-                counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
                 /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
@@ -2631,8 +2617,6 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; those not by a count. */
-                only?: ("similar" | "single") | null;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
@@ -2705,8 +2689,6 @@ export interface operations {
                 arrived_since?: string;
                 /** @description A page shows a row in two lines, without its text. */
                 compact?: boolean;
-                /** @description What the sorts by count compare: whole clusters, or matching articles only. */
-                counting?: "similar" | "matching";
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
                 /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
@@ -2717,8 +2699,6 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with so many sources. */
                 min_sources?: number;
-                /** @description Only rows with similar articles, or only rows without; those not by a count. */
-                only?: ("similar" | "single") | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */

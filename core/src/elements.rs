@@ -128,11 +128,15 @@ struct Open {
 
 /// The elements that are open, from the outermost on.
 #[derive(Default)]
-pub struct Elements(Vec<Open>);
+pub struct Elements {
+    open: Vec<Open>,
+    // Whether the tag that closes the last form has not come: browsers ignore a form until then.
+    has_form: bool,
+}
 
 impl Elements {
     fn top(&self) -> Open {
-        self.0.last().copied().unwrap_or_default()
+        self.open.last().copied().unwrap_or_default()
     }
 
     /// Whether line breaks are kept here.
@@ -172,8 +176,13 @@ impl Elements {
                 _ => 0,
             };
         } else {
-            let is_in_table = || self.0.iter().any(|each| each.element.has(TABLE));
-            if matches!(element.name, "html" | "head" | "body") || (element.has(IN_TABLE) && !is_in_table()) {
+            // In a table, but in no cell, a form stays empty.
+            let is_ignored = match element.name {
+                "html" | "head" | "body" => true,
+                "form" => std::mem::replace(&mut self.has_form, true) || self.are_before_table(),
+                _ => element.has(IN_TABLE) && !self.open.iter().any(|each| each.element.has(TABLE)),
+            };
+            if is_ignored {
                 element.traits &= BLOCK;
                 return element;
             }
@@ -183,26 +192,24 @@ impl Elements {
                 _ if element.has(IN_TABLE) => TABLE_SCOPE,
                 _ => SCOPE,
             };
-            let until = self.0.iter().rposition(|each| each.element.has(stops)).unwrap_or(0);
-            let ended = self.0[until..].iter().position(|each| each.element.ends_before(element));
-            self.0.truncate(ended.map_or(self.0.len(), |at| until + at));
+            let until = self.open.iter().rposition(|each| each.element.has(stops)).unwrap_or(0);
+            let ended = self.open[until..].iter().position(|each| each.element.ends_before(element));
+            self.open.truncate(ended.map_or(self.open.len(), |at| until + at));
             if ended.is_some() && element.name == "select" {
                 return element;
             }
         }
         if self.top().is_hidden && self.are_before_table() && !element.has(IN_TABLE | RAW | VOID) {
-            let start = self.0.iter().rposition(|each| each.element.has(TABLE)).unwrap_or(0);
-            self.0[start..].iter_mut().for_each(|each| each.is_hidden = false);
+            let start = self.open.iter().rposition(|each| each.element.has(TABLE)).unwrap_or(0);
+            self.open[start..].iter_mut().for_each(|each| each.is_hidden = false);
         }
         let top = self.top();
         // What stands for scripts is markup where nothing is hidden.
         if !element.has(RAW) || (element.name == "noscript" && !may_hide) {
-            // Browsers ignore a form in a form.
-            let is_hiding = tag.hides && !is_foreign && element.name != "form";
-            let hides = may_hide && (element.has(HIDDEN) || is_hiding);
+            let hides = may_hide && (element.has(HIDDEN) || (tag.hides && !is_foreign));
             element.traits = element.traits & !(HIDDEN | RAW) | if hides { HIDDEN } else { 0 };
         }
-        if element.has(RAW | VOID) || self.0.len() == MOST_OPEN {
+        if element.has(RAW | VOID) || self.open.len() == MOST_OPEN {
             return element;
         }
         let root = match element.name {
@@ -213,7 +220,7 @@ impl Elements {
         if tag.is_closed && !root.is_empty() {
             return element;
         }
-        self.0.push(Open {
+        self.open.push(Open {
             element,
             root,
             is_hidden: top.is_hidden || element.has(HIDDEN),
@@ -227,11 +234,12 @@ impl Elements {
         if matches!(element.name, "p" | "br") {
             self.break_out();
         }
+        self.has_form &= element.name != "form";
         let stops = if element.has(IN_TABLE | TABLE_SCOPE) { TABLE_SCOPE } else { SCOPE };
-        for at in (0..self.0.len()).rev() {
-            let open = self.0[at].element;
+        for at in (0..self.open.len()).rev() {
+            let open = self.open[at].element;
             if open.name == element.name || (element.has(HEADING) && open.has(HEADING)) {
-                return self.0.truncate(at);
+                return self.open.truncate(at);
             }
             if open.has(stops) {
                 return;
@@ -241,7 +249,7 @@ impl Elements {
 
     fn break_out(&mut self) {
         while self.are_foreign() {
-            self.0.pop();
+            self.open.pop();
         }
     }
 }

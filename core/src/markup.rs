@@ -11,7 +11,7 @@ use memchr::{memchr, memchr3};
 
 use crate::elements::{BLOCK, CELL, Element, Elements, HIDDEN, RAW};
 use crate::normal_form::is_override;
-use crate::references;
+use crate::references::unescaped;
 use crate::tags::{Tag, Token, end_of_content, end_of_name, is_plainly_markup, is_space};
 
 const COMMENT: &str = "<!--";
@@ -183,16 +183,7 @@ impl<'a> Reader<'a> {
             return;
         }
         self.prose += prose;
-        let is_preformatted = self.elements.are_preformatted();
-        let mut rest = text;
-        while let Some(length) = memchr(b'&', rest.as_bytes()).filter(|_| self.shown.len() < self.enough) {
-            self.characters(&rest[..length], is_preformatted);
-            let mut decoded = String::new();
-            rest = &rest[length + references::unescape(&rest[length..], &mut decoded)..];
-            decoded.retain(|each| !is_override(each));
-            self.characters(&decoded, is_preformatted);
-        }
-        self.characters(rest, is_preformatted);
+        self.characters(&unescaped(text), self.elements.are_preformatted());
     }
 
     /// Shows characters. In running text of HTML, the spaces between two words are one blank.

@@ -1,6 +1,11 @@
 //! Character references of HTML, such as `&amp;` and `&#20013;`.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
+
+use memchr::memchr;
+
+use crate::normal_form::is_override;
 
 const DATA: &str = include_str!("../data/references.txt");
 const LONGEST_NAME: usize = 32;
@@ -15,10 +20,20 @@ const WINDOWS: [char; 32] = [
     '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
 ];
 
+/// Returns a text with what its references stand for, but for signs that reverse the order of characters.
+pub fn unescaped(mut text: &str) -> Cow<'_, str> {
+    let mut decoded = String::new();
+    while let Some(length) = memchr(b'&', text.as_bytes()) {
+        decoded.push_str(&text[..length]);
+        text = &text[length + unescape(&text[length..], &mut decoded)..];
+    }
+    if decoded.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(decoded + text) }
+}
+
 /// Appends what the reference stands for that begins with the `&` at the beginning of `text`.
 ///
 /// Returns the number of bytes read; what is no reference stays as it is.
-pub fn unescape(text: &str, shown: &mut String) -> usize {
+fn unescape(text: &str, shown: &mut String) -> usize {
     let rest = &text[1..];
     let read = match rest.strip_prefix('#') {
         Some(number) => unescape_number(number, shown).map(|read| 1 + read),
@@ -39,11 +54,12 @@ fn unescape_number(text: &str, shown: &mut String) -> Option<usize> {
     if digits == 0 {
         return None;
     }
-    shown.push(match number {
+    let character = match number {
         0 => REPLACEMENT,
         0x80..=0x9f => WINDOWS[number as usize - 0x80],
         _ => char::from_u32(number).unwrap_or(REPLACEMENT),
-    });
+    };
+    shown.extend(Some(character).filter(|&each| !is_override(each)));
     Some(end + usize::from(text[end..].starts_with(';')))
 }
 

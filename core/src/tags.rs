@@ -6,6 +6,7 @@
 use memchr::{memchr, memchr_iter, memchr2_iter};
 
 use crate::elements::Element;
+use crate::references::unescaped;
 
 /// A tag.
 pub struct Tag {
@@ -48,26 +49,30 @@ impl Token {
 }
 
 fn tag(text: &str, start: usize) -> Option<(Tag, usize)> {
-    let (mut hides, mut is_open) = (false, false);
+    let (mut hides, mut is_open, mut style) = (false, false, None);
     let name_end = end_of_name(text.as_bytes(), start);
     let end = end_of_tag(text, name_end, |name, value| match name.len() {
         4 => is_open |= name.eq_ignore_ascii_case("open"),
-        5 if name.eq_ignore_ascii_case("style") => hides |= is_hiding(value),
+        5 if name.eq_ignore_ascii_case("style") => style = style.or_else(|| Some(hiding(value))),
         6 | 7 => hides |= name.eq_ignore_ascii_case("hidden") || name.eq_ignore_ascii_case("popover"),
         _ => {}
     })?;
     let element = Element::of(&text[start..name_end]);
-    let hides = hides || (element.name == "dialog" && !is_open);
+    let (display_hides, is_invisible) = style.unwrap_or_default();
+    let hides = is_invisible || display_hides.unwrap_or(hides || (element.name == "dialog" && !is_open));
     Some((Tag { element, hides, is_closed: text[..end].ends_with("/>") }, end))
 }
 
-/// Whether the last declarations of a style hide its element.
-fn is_hiding(style: &str) -> bool {
-    let style: String = style.chars().filter(|each| !each.is_ascii_whitespace()).collect();
-    let style = style.to_ascii_lowercase();
-    let last = |property| style.rsplit(';').find_map(|each| each.strip_prefix(property)).unwrap_or("");
-    last("display:").trim_end_matches("!important") == "none"
-        || last("visibility:").trim_end_matches("!important") == "hidden"
+/// Whether a style hides its element by its last `display`, None if it has none; and whether it makes it invisible.
+fn hiding(style: &str) -> (Option<bool>, bool) {
+    let style = format!("*/{}", unescaped(style)).to_ascii_lowercase();
+    let without_comments = style.split("/*").filter_map(|each| each.split_once("*/"));
+    let mut style: String = without_comments.map(|each| each.1).collect();
+    style.retain(|each| !each.is_ascii_whitespace());
+    let last = |property| style.rsplit(';').find_map(|each| each.strip_prefix(property));
+    let value = |property| last(property).map(|each| each.trim_end_matches("!important"));
+    let is_invisible = matches!(value("visibility:"), Some("hidden" | "collapse"));
+    (value("display:").map(|each| each == "none"), is_invisible)
 }
 
 /// Returns where the content of an element without markup ends, and where its closing tag does.
@@ -133,15 +138,9 @@ fn value(bytes: &[u8], at: usize) -> Option<(std::ops::Range<usize>, usize)> {
 }
 
 fn end_of_comment(bytes: &[u8]) -> Option<usize> {
-    let signs = bytes[2..].iter().take(4).take_while(|&&each| each == b'-').count();
+    let is_end = |at| matches!(bytes[4..at], [] | [b'-'] | [.., b'-', b'-'] | [.., b'-', b'-', b'!']);
     let mut ends = memchr_iter(b'>', &bytes[4..]).map(|at| at + 4);
-    let is_end = |&at: &usize| {
-        (signs > 1 && at == 4)
-            || (signs > 2 && at == 5)
-            || bytes[4..at].ends_with(b"--")
-            || bytes[4..at].ends_with(b"--!")
-    };
-    Some(ends.find(is_end)? + 1)
+    Some(ends.find(|&at| is_end(at))? + 1)
 }
 
 /// Whether a token of a plain text does not read as text: in tags, nothing follows the name, or an attribute with a value.
@@ -156,12 +155,8 @@ pub fn is_plainly_markup(token: &str) -> bool {
         b'!' => bytes[2].is_ascii_alphabetic() || matches!(bytes[2], b'-' | b'['),
         _ if bytes[attribute] == b'/' => bytes[skip(bytes, attribute + 1, is_space)] == b'>',
         _ if bytes[attribute] == b'>' => name_end > start,
-        _ => {
-            name_end > start
-                && end > attribute
-                && attribute > name_end
-                && bytes[skip(bytes, end, is_space)] == b'='
-        }
+        _ if name_end == start || attribute == name_end || end == attribute => false,
+        _ => bytes[skip(bytes, end, is_space)] == b'=',
     }
 }
 

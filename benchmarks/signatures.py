@@ -175,6 +175,7 @@ def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arriva
         signatures=signatures,
         exists=np.ones(count, bool),
         alphanumerics=np.zeros(count, np.int64),
+        boilerplate_letters=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
         pages=_pages(signatures),
         faults=np.full(count, "", object),

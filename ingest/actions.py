@@ -70,6 +70,8 @@ class ArticleAction:
     is_backfill: bool = False
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
     is_cut: bool = False
+    # How many letters and digits of its text were left out of its fingerprint, as boilerplate.
+    boilerplate_letters: int = 0
 
     @property
     def size(self) -> int:

@@ -1,7 +1,6 @@
 """`Assigner`: gives the articles of a batch their roots, and says what is added to each of them."""
 
 import base64
-import dataclasses
 import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -142,27 +141,21 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
+        left_out = fingerprints.boilerplate_letters.tolist()
+        for article, is_cut, letters in zip(articles, fingerprints.are_cut.tolist(), left_out, strict=True):
+            article.is_cut, article.boilerplate_letters = is_cut, letters
         # Strict: a column that is too short would lose articles.
         decided = zip(
             articles,
             assignments,
             _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
             fingerprints.alphanumerics.tolist(),
-            fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
             strict=True,
         )
         decisions = [
-            LocalDecision(
-                dataclasses.replace(article, is_cut=True) if is_cut else article,
-                assignment,
-                fields,
-                alphanumerics,
-                self._profile.label,
-                fault,
-                stories,
-            )
-            for article, assignment, fields, alphanumerics, is_cut, fault in decided
+            LocalDecision(article, assignment, fields, alphanumerics, self._profile.label, fault, stories)
+            for article, assignment, fields, alphanumerics, fault in decided
         ]
         return BatchDecision(decisions, written)
 

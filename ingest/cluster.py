@@ -33,6 +33,8 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     part_of: str | None
     # Of the node that it got.
     fingerprint: str | None
+    # How many letters and digits were left out of its fingerprint, as boilerplate.
+    boilerplate_letters: int = pydantic.Field(default=0, exclude=True)
     # Whether its time was asked for, and it has none, or one that cannot be right.
     is_undated: bool = pydantic.Field(default=False, exclude=True)
 
@@ -100,11 +102,12 @@ class Clustering:
             batch,
             dates,
             decided.assignments,
+            fingerprints.boilerplate_letters.tolist(),
             fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
             strict=True,
         )
-        for (article, _), (dated_ms, wrong), assigned, is_cut, fault in results:
+        for (article, _), (dated_ms, wrong), assigned, letters, is_cut, fault in results:
             if is_cut:
                 self._on_cut(article.name)
             if fault:
@@ -116,5 +119,6 @@ class Clustering:
                 root=assigned.root,
                 part_of=assigned.part_of,
                 fingerprint=assigned.node,
+                boilerplate_letters=letters,
                 is_undated=self._use_time and dated_ms is None,
             )

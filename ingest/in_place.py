@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
-from esdedup.ingest.load import OUTCOMES
+from esdedup.ingest.load import Summary, counts_of
 
 from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
@@ -30,7 +30,7 @@ from esdedup.forest import Assignment
 
 Hit = dict[str, Any]
 Place = tuple[str, str, str | None]
-_Outcomes = dict[Place, tuple[Place, list[str]]]
+_Decided = dict[Place, tuple[Place, dict[str, int]]]
 
 log = logging.getLogger("esdedup")
 
@@ -57,24 +57,6 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
     # Of its primary shards.
     size_bytes: int
     is_set_up: bool
-
-
-class InPlaceSummary(pydantic.BaseModel, frozen=True):
-    """The outcome of a run: each article that was read was enriched, has changed, or failed."""
-
-    read: int
-    enriched: int
-    # Written or deleted by others since it was read. What has no root then was read again.
-    changed: int
-    failed: int
-    # The enriched ones, by what the forest decided.
-    new_roots: int
-    joined: int
-    known: int
-    without_fingerprint: int
-    # Enriched ones without a date, or with one that cannot be right.
-    undated: int
-    seconds: float
 
 
 class InPlace:
@@ -108,11 +90,9 @@ class InPlace:
         self._seconds = 0.0
 
     @property
-    def summary(self) -> InPlaceSummary:
+    def summary(self) -> Summary:
         """The run so far; after an error, articles that were read and not acknowledged count as failed."""
-        counts = {name: self._counts[name] for name in InPlaceSummary.model_fields}
-        counts["failed"] = counts["read"] - counts["enriched"] - counts["changed"]
-        return InPlaceSummary.model_validate(counts | {"seconds": round(self._seconds, 3)})
+        return Summary.of(self._counts, seconds=self._seconds)
 
     @property
     def total(self) -> int:
@@ -233,13 +213,13 @@ class InPlace:
         on_read: Callable[[int], None],
     ) -> None:
         """Enrich articles as they are now; what was changed since it was read stays as it is."""
-        outcomes: _Outcomes = {}
+        decided: _Decided = {}
         started, before = time.monotonic(), self._written
         try:
-            for written in self._bulk.write(self._updates(dedup, hits, outcomes, backfill)):
+            for written in self._bulk.write(self._updates(dedup, hits, decided, backfill)):
                 for index in {each.index for each in written}:
                     check_again(dedup.require_ready, index)
-                self._acknowledge(written, outcomes)
+                self._acknowledge(written, decided)
                 on_read(len(written))
                 if most_per_s is not None:
                     due_s = (self._written - before) / most_per_s
@@ -249,16 +229,16 @@ class InPlace:
 
     @property
     def _written(self) -> int:
-        return self._counts["enriched"] + self._counts["changed"]
+        return self._counts["written"] + self._counts["skipped"]
 
     def _updates(
-        self, dedup: Dedup, hits: Iterable[Hit], outcomes: _Outcomes, backfill: bool
+        self, dedup: Dedup, hits: Iterable[Hit], decided: _Decided, backfill: bool
     ) -> Iterator[dict[str, Any]]:
-        decided: collections.deque[list[str]] = collections.deque()
+        counts: collections.deque[dict[str, int]] = collections.deque()
         self._under_way.clear()
 
         def assigned(article: ArticleAction, assignment: Assignment) -> None:
-            decided.append(["enriched", OUTCOMES[assignment.kind], *["undated"] * (article.dated_ms is None)])
+            counts.append(counts_of(article, assignment))
 
         def rejected(error: ArticleRejected) -> None:
             while (place := self._under_way.popleft())[1] != error.article:
@@ -268,7 +248,7 @@ class InPlace:
         actions = map(self._action, hits)
         enriched = dedup.enrich(actions, backfill=backfill, on_rejected=rejected, on_assigned=assigned)
         for action in enriched:
-            outcomes[place_of(action)] = self._under_way.popleft(), decided.popleft()
+            decided[place_of(action)] = self._under_way.popleft(), counts.popleft()
             yield self._written_as(action)
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
@@ -286,13 +266,13 @@ class InPlace:
         added: dict[str, Any] = action["_source"][self.fields.dedup]
         return added
 
-    def _acknowledge(self, written: list[Written], outcomes: _Outcomes) -> None:
+    def _acknowledge(self, written: list[Written], decided: _Decided) -> None:
         for each in written:
-            place, outcome = outcomes.pop((each.index, each.id, each.routing))
+            place, counts = decided.pop((each.index, each.id, each.routing))
             if each.refusal is None:
-                self._counts.update(outcome)
+                self._counts.update(counts)
             elif each.status in _CHANGED_STATUSES:
-                self._counts["changed"] += 1
+                self._counts["skipped"] += 1
             else:
                 self._reject(place, ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
 

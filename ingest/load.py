@@ -21,33 +21,59 @@ from esdedup.forest import Assignment, Kind
 
 
 class Summary(pydantic.BaseModel, frozen=True):
-    """The outcome of a run: each article that was read was indexed, was there already, or failed."""
+    """The outcome of a run: each article that was read was written, was left as it is, or failed."""
 
     read: int
-    indexed: int
-    # With `create`: the index has their ids, and keeps what it has.
-    existed: int
+    # Indexed, or enriched where they are.
+    written: int
+    # Left as they are: with `create`, the index has their ids; where they are, others have written or deleted
+    # them since they were read. What has no root then is read again.
+    skipped: int
     failed: int
-    # The indexed ones, by what the forest decided.
+    # The written ones, by what the forest decided.
     new_roots: int
     joined: int
     known: int
     without_fingerprint: int
-    # Indexed ones with a longer text than is fingerprinted.
+    # Written ones with a longer text than is fingerprinted.
     cut: int
-    # Indexed ones without a date, or with one that cannot be right.
+    # Written ones of whose fingerprint boilerplate was left out, and how many letters and digits of it.
+    with_boilerplate: int
+    boilerplate_letters: int
+    # Written ones without a date, or with one that cannot be right.
     undated: int
-    # Without backfill: indexed ones with a date too old to be believed, which count as published on arrival.
+    # Without backfill: written ones with a date too old to be believed, which count as published on arrival.
     too_old: int
     seconds: float
 
+    @classmethod
+    def of(cls, counts: collections.Counter[str], *, seconds: float) -> "Summary":
+        """Return the run so far; what was read and is neither written nor left as it is counts as failed."""
+        failed = counts["read"] - counts["written"] - counts["skipped"]
+        counted = {name: counts[name] for name in cls.model_fields}
+        return cls.model_validate(counted | {"failed": failed, "seconds": round(seconds, 3)})
 
-OUTCOMES = {
+
+_KINDS = {
     Kind.NEW_ROOT: "new_roots",
     Kind.JOINED: "joined",
     Kind.KNOWN: "known",
     Kind.WITHOUT_FINGERPRINT: "without_fingerprint",
 }
+
+
+def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
+    """Return what an article adds to the fields of a summary once it is written."""
+    dated_ms, believed_from_ms = article.dated_ms, assignment.time_ms - MAX_AGE_MS
+    return {
+        "written": 1,
+        _KINDS[assignment.kind]: 1,
+        "cut": article.is_cut,
+        "with_boilerplate": article.boilerplate_letters > 0,
+        "boilerplate_letters": article.boilerplate_letters,
+        "undated": dated_ms is None,
+        "too_old": not article.is_backfill and dated_ms is not None and dated_ms < believed_from_ms,
+    }
 
 
 class Load:
@@ -72,14 +98,12 @@ class Load:
         self._seconds = 0.0
         # Articles that Elasticsearch has not acknowledged, by id, and where they will be counted.
         self._articles: dict[str, FileArticle] = {}
-        self._decided: dict[str, list[str]] = {}
+        self._decided: dict[str, dict[str, int]] = {}
 
     @property
     def summary(self) -> Summary:
         """The run so far; after an error, unacknowledged articles count as failed."""
-        counts = {name: self._counts[name] for name in Summary.model_fields}
-        counts["failed"] = counts["read"] - counts["indexed"] - counts["existed"]
-        return Summary.model_validate(counts | {"seconds": round(self._seconds, 3)})
+        return Summary.of(self._counts, seconds=self._seconds)
 
     def run(
         self,
@@ -128,28 +152,21 @@ class Load:
             yield target | {"_id": article.id, "_source": article.article}
 
     def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
-        outcomes = ["indexed", OUTCOMES[assignment.kind]]
-        if article.is_cut:
-            outcomes.append("cut")
-        if article.dated_ms is None:
-            outcomes.append("undated")
-        elif not article.is_backfill and article.dated_ms < assignment.time_ms - MAX_AGE_MS:
-            outcomes.append("too_old")
-        self._decided[article.name] = outcomes
+        self._decided[article.name] = counts_of(article, assignment)
 
     def _acknowledge(self, written: list[Written]) -> None:
         for each in written:
-            outcomes = self._decided.pop(each.id)
+            counts = self._decided.pop(each.id)
             if each.status == CONFLICT:
-                self._counts["existed"] += 1
+                self._counts["skipped"] += 1
                 del self._articles[each.id]
                 continue
             if each.refusal is not None:
                 self._reject_by_id(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
                 continue
             article = self._articles.pop(each.id)
-            self._counts.update(outcomes)
-            if "cut" in outcomes:
+            self._counts.update(counts)
+            if counts["cut"]:
                 self._on_cut(article.name)
 
     def _reject_by_id(self, rejected: ArticleRejected) -> None:

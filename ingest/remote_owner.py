@@ -280,7 +280,8 @@ class RemoteOwner:
             signature=base64.b64decode(dedup.get("signature") or ""),
             part_of=dedup.get("part_of"),
         )
-        article = dataclasses.replace(article, is_cut=item.get("is_cut", False))
+        article.is_cut = item.get("is_cut", False)
+        article.boilerplate_letters = item.get("boilerplate_letters", 0)
         return RemoteDecision(article, assignment, Addition(parts, item.get("routing")))
 
 

@@ -1,5 +1,6 @@
 """`esdedup cluster` and `esdedup weights`: what is made from files, without Elasticsearch."""
 
+import collections
 import functools
 import json
 from collections.abc import Callable, Mapping
@@ -63,8 +64,7 @@ def cluster(
     if learn_first:
         check_two_looks(files, profile)
     run = _Run(on_cut=say_cut)
-    written = undated = without_fingerprint = 0
-    roots: set[str] = set()
+    written, roots, counts = 0, set[str](), collections.Counter[str]()
     with (
         opened_output(output_file, files) as target,
         output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
@@ -85,13 +85,14 @@ def cluster(
             for article in clustering.cluster(articles):
                 target.write(json.dumps(article.model_dump()) + "\n")
                 written += 1
-                undated += article.is_undated
-                if article.root is None:
-                    without_fingerprint += 1
-                else:
+                if article.root is not None:
                     roots.add(article.root)
-    counts = {"without a fingerprint": without_fingerprint, "cut": run.cut, "undated": undated}
-    say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{_of_some(counts)}")
+                counts["without a fingerprint"] += article.root is None
+                counts["undated"] += article.is_undated
+                counts["with boilerplate"] += article.boilerplate_letters > 0
+                counts["letters of that left out"] += article.boilerplate_letters
+    said = _of_some({"cut": run.cut, **counts})
+    say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{said}")
     if run.failed:
         raise typer.Exit(1)
 

@@ -67,7 +67,7 @@ class ByWords:
             signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
             exists[present] = True
         return Fingerprints.of(
-            parsed, signatures=signatures, exists=exists, alphanumerics=alphanumerics, faults=faults
+            parsed, left_out, signatures=signatures, exists=exists, alphanumerics=alphanumerics, faults=faults
         )
 
     def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:

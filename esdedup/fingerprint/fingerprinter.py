@@ -37,6 +37,7 @@ class ByHalves:
         )
         return Fingerprints.of(
             parsed,
+            left_out,
             signatures=np.frombuffer(signatures, SIGNATURE),
             exists=np.frombuffer(exists, bool),
             alphanumerics=np.frombuffer(alphanumerics, np.int64),

@@ -58,6 +58,8 @@ class Fingerprints:
     exists: npt.NDArray[np.bool_]
     # int64 (n,): the letters and digits of each text, as far as it is fingerprinted.
     alphanumerics: npt.NDArray[np.int64]
+    # int64 (n,): how many of these were left out as boilerplate.
+    boilerplate_letters: npt.NDArray[np.int64]
     # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
     # beginning is fingerprinted.
     are_cut: npt.NDArray[np.bool_]
@@ -70,13 +72,17 @@ class Fingerprints:
     def of(
         cls,
         parsed: ParsedTexts,
+        left_out: npt.NDArray[np.bool_],
         *,
         signatures: npt.NDArray[Any],
         exists: npt.NDArray[np.bool_],
         alphanumerics: npt.NDArray[np.int64],
         faults: Sequence[str],
     ) -> "Fingerprints":
-        """Return the fingerprints of parsed texts; fields as above, but for `faults`, which are a list."""
+        """Return the fingerprints of parsed texts without some of their passages, bool ``(passages,)``.
+
+        Fields are as above, but for `faults`, which are a list.
+        """
         column, pages = np.array(faults, object), parsed.pages
         if any(faults):
             # A forest would remember that the page has no fingerprint.
@@ -85,6 +91,7 @@ class Fingerprints:
             signatures=signatures,
             exists=exists,
             alphanumerics=alphanumerics,
+            boilerplate_letters=parsed.letters_left_out(left_out),
             are_cut=parsed.are_cut,
             pages=pages,
             faults=column,

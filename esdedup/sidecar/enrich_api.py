@@ -100,6 +100,9 @@ class Item(BaseModel):
         str | None, Field(description="The routing of the action, if its index is routed by root.")
     ] = None
     is_cut: Annotated[bool, Field(description="Whether the text is longer than is fingerprinted.")] = False
+    boilerplate_letters: Annotated[
+        int, Field(description="How many letters and digits were left out of the fingerprint as boilerplate.")
+    ] = 0
     error: Annotated[ProblemDetails | None, Field(description="Why it was rejected; stands alone.")] = None
 
 
@@ -277,6 +280,8 @@ def _item(outcome: Outcome) -> dict[str, Any]:
         item["routing"] = added.routing
     if assigned is not None and assigned.article.is_cut:
         item["is_cut"] = True
+    if assigned is not None and (letters := assigned.article.boilerplate_letters):
+        item["boilerplate_letters"] = letters
     return item
 
 

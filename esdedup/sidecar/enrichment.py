@@ -209,6 +209,9 @@ class Enrichment:
                 if number % _READ_AT_ONCE == 0:
                     await asyncio.sleep(0)
                 outcomes[at] = _changed(own, each)
+        letters = [each.article.boilerplate_letters for each in assigned]
+        self.metrics.with_boilerplate.inc(sum(map(bool, letters)))
+        self.metrics.boilerplate_letters.inc(sum(letters))
         self.metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
         return outcomes
 

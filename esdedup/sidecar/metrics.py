@@ -62,6 +62,10 @@ class Metrics:
 
         self._articles = counter("articles", "Articles by what became of them.", outcome=ArticleKind)
         self.undated = counter("undated_articles", "Articles without a date that can be right.")
+        self.with_boilerplate = counter(
+            "boilerplate_articles", "Articles of whose fingerprint boilerplate was left out."
+        )
+        self.boilerplate_letters = counter("boilerplate_letters", "Letters and digits of that.")
         self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
         )

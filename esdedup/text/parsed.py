@@ -6,6 +6,7 @@ to page, except in long sentences: `core/src/passages.rs`.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -89,7 +90,7 @@ class ParsedTexts:
     def __len__(self) -> int:
         return len(self.core)
 
-    @property
+    @functools.cached_property
     def passages(self) -> Passages:
         """The passages of all texts."""
         hashes, alphanumerics, are_prose, have_figures, texts = self.core.passages
@@ -125,6 +126,13 @@ class ParsedTexts:
         if passage_filter is None:
             return np.zeros(0, bool)
         return passage_filter(self.passages, self.pages)
+
+    def letters_left_out(self, left_out: Bools) -> npt.NDArray[np.int64]:
+        """Return how many letters and digits of each text are left out: int64 ``(n,)``; see `left_out`."""
+        if not left_out.any():
+            return np.zeros(len(self), np.int64)
+        texts, alphanumerics = self.passages.texts[left_out], self.passages.alphanumerics[left_out]
+        return np.bincount(texts, alphanumerics, len(self)).astype(np.int64)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,7 @@ def test_rebuilt_from_real_news_every_root_is_the_same(
     verified = run("verify", "--index", index, "--forest", forest, url=elasticsearch_url)
     assert (verified.code, verified.err) == (0, "")
     again = run("index", file, *how, "--json", url=elasticsearch_url).json
-    assert (again["known"], again["indexed"]) == (count, count)
+    assert (again["known"], again["written"]) == (count, count)
     assert roots(es, index) == before
 
 

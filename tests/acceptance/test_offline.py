@@ -310,7 +310,7 @@ def test_index_names_articles_at_which_the_core_fails(
     run("setup", index, url=elasticsearch_url)
     options = ("--index", index, "--forest", forest, "--json")
     done = run("index", "-", *options, stdin=ARTICLES, url=elasticsearch_url)
-    assert (done.code, done.json["indexed"], done.json["failed"]) == (1, 2, 1)
+    assert (done.code, done.json["written"], done.json["failed"]) == (1, 2, 1)
     assert SAID in done.err
 
 
@@ -333,7 +333,7 @@ def test_indexed_articles_are_the_same_in_several_threads(
         index, forest = index_name("articles"), index_name("forest")
         run("setup", index, url=elasticsearch_url)
         how = ("--index", index, "--forest", forest, "--workers", workers, "--json")
-        assert json.loads(run("index", "-", *how, stdin=PAGES, url=elasticsearch_url).out)["indexed"] == 300
+        assert json.loads(run("index", "-", *how, stdin=PAGES, url=elasticsearch_url).out)["written"] == 300
         es.indices.refresh(index=index)
         hits = sorted(helpers.scan(es, index=index), key=lambda hit: hit["_id"])
         found.append([{**hit["_source"]["dedup"], "seen": 0, "published": 0} for hit in hits])

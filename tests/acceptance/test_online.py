@@ -83,10 +83,10 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     assert first.code == 0
     summary = first.json
     assert list(summary) == [
-        *("read", "indexed", "existed", "failed", "new_roots", "joined", "known", "without_fingerprint"),
-        *("cut", "undated", "too_old", "seconds"),
+        *("read", "written", "skipped", "failed", "new_roots", "joined", "known", "without_fingerprint"),
+        *("cut", "with_boilerplate", "boilerplate_letters", "undated", "too_old", "seconds"),
     ]
-    assert summary["read"] == summary["indexed"] == len(articles)
+    assert summary["read"] == summary["written"] == len(articles)
     assert summary["new_roots"] + summary["joined"] + summary["known"] == len(articles)
 
     page = run("list", "--index", index, "--sort", "similar-desc", "--json", url=elasticsearch_url).json
@@ -144,7 +144,7 @@ def test_real_news_is_indexed_and_listed(
     how = ("--index", index, "--forest", forest, "--json")
     result = run("index", "-", *how, stdin=b"".join(news), url=elasticsearch_url)
     assert result.code == 0
-    assert result.json["read"] == result.json["indexed"] == 1_200
+    assert result.json["read"] == result.json["written"] == 1_200
     hits = es.search(index=index, size=10_000, source_includes="dedup.root")["hits"]["hits"]
     sizes = Counter(hit["_source"]["dedup"]["root"] for hit in hits)
     assert 500 < len(sizes) < 1_200
@@ -199,7 +199,7 @@ def test_two_processes_and_one_forest(
     assert waited.code == 0
     assert first.wait(60) == 0
     assert first.stdout is not None
-    assert json.loads(first.stdout.read())["indexed"] == 1_001
+    assert json.loads(first.stdout.read())["written"] == 1_001
     first.stdout.close()
 
 
@@ -245,7 +245,7 @@ def test_interrupted_and_run_again(
             assert process.returncode == 130
             assert "interrupted" in error
     again = run("index", file, "--index", broken, "--forest", forests[1], "--json", url=elasticsearch_url)
-    assert (again.code, again.json["indexed"]) == (0, 2_400)
+    assert (again.code, again.json["written"]) == (0, 2_400)
     found = []
     for index in (whole, broken):
         hits = es.search(index=index, size=10_000, source_includes="dedup.root")["hits"]["hits"]
@@ -350,7 +350,7 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
         feed.kill()
         feed.communicate()
     assert feed.returncode == 143
-    assert json.loads(out)["indexed"] == 3
+    assert json.loads(out)["written"] == 3
     assert "interrupted" in err
     assert "Fatal" not in err
     assert "Traceback" not in err

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Overrides
 from esdedup.boilerplate.boilerplate import untaught_filters
@@ -27,6 +27,7 @@ from tests.support.pages import (
     article,
     feed_pages,
     page,
+    pages,
 )
 
 GUIDE = (Path(__file__).parents[2] / "docs/guides/sites.md").read_text()
@@ -157,7 +158,39 @@ def test_pages_are_indexed_whole_if_boilerplate_is_kept(
         run("setup", index, url=elasticsearch_url)
         options = ("--index", index, "--forest", forest, "--keep-boilerplate", "--json")
         done = run("index", "one.jsonl", *options, url=elasticsearch_url)
-        assert (done.code, done.json["indexed"]) == (0, 1)
+        assert (done.code, done.json["written"], done.json["with_boilerplate"]) == (0, 1, 0)
+
+
+def test_articles_with_boilerplate_are_counted(run: Run, elasticsearch_url: str, es: Elasticsearch) -> None:
+    """By every command with the same figures."""
+    articles = list(pages(120))
+    given = lines(*articles)
+    said = run("cluster", "-", stdin=given).err
+    found = re.search(r" roots, (\d+) with boilerplate, ([\d,]+) letters of that left out\n", said)
+    assert found is not None
+    counts = int(found[1]), int(found[2].replace(",", ""))
+    assert counts[0] > 100
+    assert "boilerplate" not in run("cluster", "-", "--keep-boilerplate", stdin=given).err
+    with new_names(es) as name:
+        index, before = name("pages"), name("before")
+        run("setup", index, url=elasticsearch_url)
+        done = [
+            run(
+                "index",
+                "-",
+                "--index",
+                index,
+                "--forest",
+                name("forest"),
+                "--json",
+                stdin=given,
+                url=elasticsearch_url,
+            )
+        ]
+        helpers.bulk(es, [{"_index": before, "_id": each["id"], **each} for each in articles], refresh=True)
+        done.append(run("adopt", before, "--forest", name("adopted"), "--json", url=elasticsearch_url))
+        for each in done:
+            assert (each.json["with_boilerplate"], each.json["boilerplate_letters"]) == counts
 
 
 def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None:

@@ -57,14 +57,16 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
     del summary["seconds"]
     assert summary == {
         "read": 17,
-        "indexed": 8,
-        "existed": 0,
+        "written": 8,
+        "skipped": 0,
         "failed": 9,
         "new_roots": 5,
         "joined": 0,
         "known": 0,
         "without_fingerprint": 3,
         "cut": 1,
+        "with_boilerplate": 0,
+        "boilerplate_letters": 0,
         "undated": 7,
         "too_old": 0,
     }
@@ -229,7 +231,7 @@ def test_refused_articles_are_indexed_once_the_reason_is_gone(
     corrected.write_bytes(refused.read_bytes().replace(b'"none ?"', b"2"))
     refused.unlink()
     second = run(*command, corrected, url=elasticsearch_url)
-    assert (second.code, second.json["read"], second.json["indexed"]) == (1, 2, 1)
+    assert (second.code, second.json["read"], second.json["written"]) == (1, 2, 1)
     assert [json.loads(line) for line in refused.read_text().splitlines()] == [{"id": "empty"}]
     refused.unlink()
     last = run(*command, "-", stdin=lines(articles[1]), url=elasticsearch_url)

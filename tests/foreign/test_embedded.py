@@ -80,7 +80,7 @@ def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, tmp_path: P
         articles = list(sample.articles(300))
         assert run("setup", "news", url=url).code == 0
         summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
-        assert summary["indexed"] == len(articles)
+        assert summary["written"] == len(articles)
         page = run("list", "--index", "news", "--sort", "similar-desc", "--json", url=url).json
         assert page["total_rows"] == summary["new_roots"]
         head = page["rows"][0]

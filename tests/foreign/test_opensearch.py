@@ -84,7 +84,7 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
         helpers.bulk(es, dedup.enrich({"_index": index, **each} for each in ARTICLES[:half]), refresh=True)
         adoption = Adoption(es, plain)
         adoption.run(dedup)
-    assert adoption.summary.enriched == len(ARTICLES) - half
+    assert adoption.summary.written == len(ARTICLES) - half
     both = f"{index},{plain}"
     es.indices.refresh(index=both)
     assert not list(Maintenance(es, forest=forest).verify([both]))
@@ -103,7 +103,7 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
     with Dedup(es, forest=migration._to, fields=migration.fields) as dedup:
         migration.run(dedup)
         migration.swap(dedup)
-    assert migration.summary.enriched == len(ARTICLES)
+    assert migration.summary.written == len(ARTICLES)
     assert not list(Maintenance(es, forest=migration._to).verify([both]))
     after = Reader(es).list(both, sort="similar-desc")
     assert (after.total_articles, after.not_enriched) == (len(ARTICLES), 0)
@@ -129,7 +129,7 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
         helpers.bulk(es, creating[:50], refresh=True)
         ask("POST", f"/{stream}/_rollover", body={})
         adopted = run("adopt", stream, "--forest", forest, "--json", url=url).json
-        assert adopted["enriched"] == 50
+        assert adopted["written"] == 50
         with running(url, forest=forest) as sidecar, connect(sidecar.url) as through:
             helpers.bulk(through, creating[50:100], refresh=True)
         # What the template makes has the fields.
@@ -138,7 +138,7 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
         assert run(*given, stdin=lines(*articles[100:150]), url=url).json["failed"] == 50
         for repeated in (0, 50):
             summary = run(*given, "--create", stdin=lines(*articles[100:150]), url=url).json
-            assert (summary["indexed"], summary["existed"], summary["failed"]) == (50 - repeated, repeated, 0)
+            assert (summary["written"], summary["skipped"], summary["failed"]) == (50 - repeated, repeated, 0)
         page = Reader(es).list(stream, sort="similar-desc")
         assert (page.total_articles, page.not_set_up, page.not_enriched) == (150, (), 0)
         assert not list(Maintenance(es, forest=forest).verify([stream]))
@@ -180,7 +180,7 @@ def test_the_command_line_asks_the_server_what_it_is(run: Run, url: str, index_n
     articles = list(sample.articles(60))
     given = ("index", "-", "--index", index, "--forest", forest, "--json")
     summary = run(*given, stdin=lines(*articles), url=url).json
-    assert summary["indexed"] == len(articles)
+    assert summary["written"] == len(articles)
     page = run("list", "--index", index, "--sort", "similar-desc", "--json", url=url).json
     assert page["total_rows"] == summary["new_roots"]
     checked = run("verify", "--index", index, "--forest", forest, "--json", url=url)

@@ -75,7 +75,7 @@ def test_files_are_indexed_to_their_end(
         load.run(es, dedup, read, index=index, batch_size=20)
     restart.end()
     assert rejected == []
-    assert (load.summary.read, load.summary.indexed) == (ARTICLES, ARTICLES)
+    assert (load.summary.read, load.summary.written) == (ARTICLES, ARTICLES)
     said = [each.message for each in caplog.records if each.message.startswith("Elasticsearch ")]
     assert any("it is asked again for up to" in each for each in said)
     assert any("answers again, after" in each for each in said)
@@ -127,12 +127,12 @@ def test_what_is_enriched_in_place_goes_on(server: Server, es: Elasticsearch) ->
     with away(Dedup(es, forest=forest, batch_size=20), restart) as dedup:
         adoption.run(dedup)
     restart.end()
-    assert (adoption.summary.enriched, adoption.summary.failed) == (ARTICLES, 0)
+    assert (adoption.summary.written, adoption.summary.failed) == (ARTICLES, 0)
     migration, again = Migration(es, index, forest=forest, to=f"{forest}-2"), Restart(server, away_s=15.0)
     with away(Dedup(es, forest=f"{forest}-2", fields=migration.fields, batch_size=20), again) as dedup:
         migration.run(dedup)
         again.end()
         migration.swap(dedup)
-    assert (migration.summary.enriched, migration.summary.failed) == (ARTICLES, 0)
+    assert (migration.summary.written, migration.summary.failed) == (ARTICLES, 0)
     assert not list(Maintenance(es, forest=f"{forest}-2").verify([index]))
     assert Reader(es).list(index).total_articles == ARTICLES

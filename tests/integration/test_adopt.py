@@ -102,7 +102,7 @@ def test_adopted_articles_get_the_roots_of_fed_ones(
     with Dedup(es, forest=forest, fields=adoption.fields) as dedup:
         adoption.run(dedup, learn_first=learn_first)
     summary = adoption.summary
-    assert (summary.read, summary.enriched, summary.changed, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
+    assert (summary.read, summary.written, summary.skipped, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
     assert summary.new_roots + summary.joined + summary.known == len(ARTICLES)
     if not learn_first:
         # All are of one retention.
@@ -159,7 +159,7 @@ def test_a_template_of_other_indices_stays_as_it_is(
         adoption = Adoption(es, index, fields=OWN)
         with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
             adoption.run(dedup)
-        assert (adoption.templates, adoption.summary.enriched) == ((), 3)
+        assert (adoption.templates, adoption.summary.written) == ((), 3)
         assert es.indices.get_index_template(name=name) == before
         (told,) = (each.getMessage() for each in caplog.records if "makes other indices too" in each.msg)
         assert f"such as {other}" in told
@@ -223,7 +223,7 @@ def test_others_feed_a_sidecar_meanwhile(
             with Dedup(es, forest=forest, fields=OWN, sidecar=sidecar.url) as dedup:
                 adoption.run(dedup, backfill=False, most_per_s=1_000)
             feeder.join()
-    assert (adoption.summary.enriched, adoption.summary.failed) == (len(old), 0)
+    assert (adoption.summary.written, adoption.summary.failed) == (len(old), 0)
     found = sources(es, alias)
     assert len(found) == len(ARTICLES)
     assert len({each["dedup"]["seq"] for each in found.values()}) == len(ARTICLES)
@@ -244,7 +244,7 @@ def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index
         def disturbed(actions: Any, **options: Any) -> Any:
             for action in enrich(actions, **options):
                 # Between reading and writing: another text, one with a root of its own, and a deletion.
-                if action["_id"] == one and adoption.summary.changed == 0:
+                if action["_id"] == one and adoption.summary.skipped == 0:
                     es.index(index=places[one], id=one, document={"body": "Another text, and much shorter."})
                     es.index(index=places[other], id=other, document={"dedup": {"root": "theirs"}})
                     es.delete(index=places[gone], id=gone)
@@ -259,7 +259,7 @@ def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index
     assert found[other]["dedup"] == {"root": "theirs"}
     assert gone not in found
     assert "dedup" not in found[blank]
-    assert (adoption.summary.changed, adoption.summary.failed) == (3, 1)
+    assert (adoption.summary.skipped, adoption.summary.failed) == (3, 1)
     assert Counter("dedup" in each for each in found.values()) == {True: 58, False: 1}
 
 
@@ -327,7 +327,7 @@ def test_read_only_indices_are_adopted_into_copies(
     adoption._on_rejected = rejected.append
     with Dedup(es, forest=forest, fields=OWN, wait_s=60) as dedup:
         adoption.run(dedup)
-    assert 0 < adoption.summary.enriched < len(ARTICLES)
+    assert 0 < adoption.summary.written < len(ARTICLES)
     assert [each.article for each in rejected] == ["textless"]
     # Readers see no change until all is there.
     assert sorted(es.indices.get(index=alias)) == days
@@ -486,7 +486,7 @@ def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: N
         with Dedup(es, forest=forest, fields=OWN) as dedup:
             adoption.run(dedup)
     summary = adoption.summary
-    assert (summary.read, summary.enriched, summary.changed, summary.failed) == (46, 26, 0, 20)
+    assert (summary.read, summary.written, summary.skipped, summary.failed) == (46, 26, 0, 20)
     es.indices.refresh(index=both)
     found = Counter("dedup" in hit["_source"] for hit in helpers.scan(es, index=both))
     assert found == {True: 26, False: 20}
@@ -535,7 +535,7 @@ def test_an_own_object_beyond_the_sample_is_kept(es: Elasticsearch, index_name: 
         es.index(index=index, id="late", document=late, refresh=True)
         adoption = Adoption(es, index, fields=OWN, on_rejected=rejected.append)
         adoption.run(dedup)
-    assert (adoption.summary.enriched, adoption.summary.failed) == (20, 1)
+    assert (adoption.summary.written, adoption.summary.failed) == (20, 1)
     assert "late" in str(rejected[0])
     assert "has a field 'dedup' of its own" in str(rejected[0])
     assert sources(es, index)["late"] == late
@@ -564,7 +564,7 @@ def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: N
     with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
         adoption.run(dedup)
     summary = adoption.summary
-    assert (summary.read, summary.enriched, summary.failed, len(rejected)) == (302, 2, 300, 300)
+    assert (summary.read, summary.written, summary.failed, len(rejected)) == (302, 2, 300, 300)
 
 
 @pytest.mark.parametrize(

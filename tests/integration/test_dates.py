@@ -249,7 +249,7 @@ def test_adoption_takes_the_times_that_elasticsearch_sorts_by(es: Elasticsearch,
     adoption = Adoption(es, alias)
     with Dedup(es, forest=index_name("forest")) as dedup:
         adoption.run(dedup)
-    assert (adoption.summary.enriched, adoption.summary.undated) == (
+    assert (adoption.summary.written, adoption.summary.undated) == (
         2 * len(FORMATS) + 1 + len(odd),
         len(odd),
     )

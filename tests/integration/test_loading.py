@@ -81,7 +81,7 @@ def test_a_large_article_does_not_make_its_neighbours_fail(
     monkeypatch.setattr("time.sleep", lambda _: None)
     load.run(es, dedup, articles(n7="many words " * 1_300_000), index=index)
     es.indices.refresh(index=index)
-    assert es.count(index=index)["count"] == load.summary.indexed >= COUNT - 1
+    assert es.count(index=index)["count"] == load.summary.written >= COUNT - 1
     assert load.summary.read == COUNT
     assert [each.article for each in rejected] == ["f:7 (id '7')"] * load.summary.failed
 
@@ -95,7 +95,7 @@ def test_deleting_an_index_during_a_write_is_an_error(
     with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed") as error:
         load.run(es, dedup, articles(), index=index, batch_size=10)
     assert error.value.index == index
-    assert (load.summary.read, load.summary.indexed, load.summary.failed) == (20, 10, 10)
+    assert (load.summary.read, load.summary.written, load.summary.failed) == (20, 10, 10)
 
 
 @pytest.mark.parametrize("chunk_size", [2, 500])
@@ -136,7 +136,7 @@ def test_a_blocked_index_ends_a_run_at_once(
     finally:
         es.indices.put_settings(index=index, settings={f"index.blocks.{block}": None})
     load.run(es, dedup, articles(), index=index)
-    assert load.summary.indexed == COUNT
+    assert load.summary.written == COUNT
 
 
 def test_a_run_counts_dates_that_cannot_be_right(
@@ -151,9 +151,9 @@ def test_a_run_counts_dates_that_cannot_be_right(
         for n, at in enumerate(dates)
     ]
     load.run(es, dedup, dated, index=index, backfill=True)
-    assert (load.summary.indexed, load.summary.undated) == (5, 3)
+    assert (load.summary.written, load.summary.undated) == (5, 3)
     load.run(es, dedup, dated, index=index)
-    assert (load.summary.indexed, load.summary.undated) == (10, 6)
+    assert (load.summary.written, load.summary.undated) == (10, 6)
     said = [each.split(", of the form")[0] for each in caplog.messages if "of the form" in each]
     assert said == ["2: its date in 'published_at'"]
 
@@ -170,9 +170,9 @@ def test_a_run_counts_dates_that_only_a_backfill_believes(
         for n, at in enumerate(dates)
     ]
     load.run(es, dedup, dated, index=index)
-    assert (load.summary.indexed, load.summary.too_old) == (7, 2)
+    assert (load.summary.written, load.summary.too_old) == (7, 2)
     load.run(es, dedup, dated, index=index, backfill=True)
-    assert (load.summary.indexed, load.summary.too_old) == (14, 2)
+    assert (load.summary.written, load.summary.too_old) == (14, 2)
     es.indices.refresh(index=index)
     old = dedup.reader.search_query(index, until="1990-01-01")
     rows = dedup.reader.list(index, query=old, dedup=False).rows
@@ -214,7 +214,7 @@ def test_texts_compared_only_in_part_are_counted(
     cut: list[str] = []
     load = Load(on_rejected=lambda rejected: pytest.fail(str(rejected)), on_cut=cut.append)
     load.run(es, dedup, articles(4, n2="many words " * 20_000), index=index)
-    assert (load.summary.indexed, load.summary.cut, cut) == (4, 1, ["f:2 (id '2')"])
+    assert (load.summary.written, load.summary.cut, cut) == (4, 1, ["f:2 (id '2')"])
     list(dedup.enrich([{"_index": index, "_id": "x", "text": "many words " * 20_000}]))
     assert caplog.messages == ["x: only the first 200,000 characters of its text are fingerprinted"]
 

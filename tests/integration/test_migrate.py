@@ -120,7 +120,7 @@ def test_migrated_articles_get_roots_in_order_of_arrival(es: Elasticsearch, old:
     overview = Reader(es).overview(old.alias)
     migration = old.migrate(es)
     assert (migration.fields, migration.retention) == (NEXT, RETENTION)
-    assert (migration.summary.read, migration.summary.enriched) == (len(ARTICLES),) * 2
+    assert (migration.summary.read, migration.summary.written) == (len(ARTICLES),) * 2
     check(es, old)
     for name, each in sources(es, old.alias).items():
         assert {key: value for key, value in each.items() if key != "dedup_2"} == before[name]
@@ -384,7 +384,7 @@ def test_articles_without_text_or_set_up_stay_unchanged(
     es.index(index=stranger, id="s", document={"text": "Nobody has set this up."}, refresh=True)
     before = es.indices.get_mapping(index=stranger)
     migration = old.migrate(es, swap=True)
-    assert migration.summary.enriched == 7
+    assert migration.summary.written == 7
     assert es.indices.get_mapping(index=stranger) == before
     found = sources(es, old.alias)
     assert found["s"] == {"text": "Nobody has set this up."}
@@ -400,7 +400,7 @@ def test_a_forest_of_an_earlier_format_goes_over_too(es: Elasticsearch, old: Old
     with Dedup(es, forest=old.forest) as dedup, pytest.raises(ForestMismatch, match="esdedup migrate"):
         feed(es, dedup, old.days[0], ARTICLES[:1])
     migration = old.migrate(es, swap=True)
-    assert (migration.retention, migration.summary.enriched) == (None, 60)
+    assert (migration.retention, migration.summary.written) == (None, 60)
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
 
 

@@ -17,8 +17,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
+from esdedup.ingest.actions import ArticleAction
 
 from esdedup import VERIFIED, AsyncDedup, Dedup, Fields, Maintenance, RawPage, SidecarError
+from esdedup.forest import Assignment
 from tests.soak.outcome import Indices
 from tests.soak.run import Plan, run
 from tests.soak.stage import Stage
@@ -53,12 +55,20 @@ def test_articles_get_the_same_roots_without_a_sidecar(
 ) -> None:
     """The first ones that this forest gets."""
     alone, index = index_name("alone"), index_name("articles")
+    left_out: dict[str, list[int]] = {alone: [], index: []}
+
+    def note(article: ArticleAction, _: Assignment) -> None:
+        left_out[article.action["_index"]].append(article.boilerplate_letters)
+
     with Dedup(es, forest=index_name("other"), batch_size=70) as dedup:
         dedup.setup(alone)
-        feed(es, dedup, alone, PAGES)
+        feed(es, dedup, alone, PAGES, on_assigned=note)
     with Dedup(es, forest=forest, sidecar=process.url, batch_size=70) as dedup:
         dedup.setup(index)
-        feed(es, dedup, index, PAGES)
+        feed(es, dedup, index, PAGES, on_assigned=note)
+    assert left_out[alone] == left_out[index]
+    assert process.metric("esdedup_boilerplate_letters_total") == sum(left_out[index])
+    assert process.metric("esdedup_boilerplate_articles_total") == sum(map(bool, left_out[index])) > 0
     expected, found = ({**_dedups(es, name)} for name in (alone, index))
     # What is learned counts: otherwise pages of one site would be alike.
     assert len({each["root"] for each in found.values()}) > len(PAGES) / 3

@@ -71,8 +71,8 @@ def _through(client: Elasticsearch, sidecar: str, index: str, forest: str) -> di
     client.indices.refresh(index=both)
     fields = migration.fields
     return {
-        "adopted": adoption.summary.enriched,
-        "migrated": migration.summary.enriched,
+        "adopted": adoption.summary.written,
+        "migrated": migration.summary.written,
         "articles": Reader(client).list(both).total_articles,
         "then": Reader(client, fields=fields).list(both).total_articles,
         "violations": len(list(Maintenance(client, forest=f"{forest}-2", fields=fields).verify([both]))),

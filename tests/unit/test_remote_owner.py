@@ -142,11 +142,14 @@ def test_of_an_update_its_parts_are_sent() -> None:
 
 
 def test_an_answer_is_an_assignment_and_what_is_added() -> None:
-    found = answered({"outcome": "joined", "dedup": DEDUP, "routing": "r", "is_cut": True})
+    found = answered(
+        {"outcome": "joined", "dedup": DEDUP, "routing": "r", "is_cut": True, "boilerplate_letters": 9}
+    )
     assert found.assignment == JOINED
     assert found.addition(INDEX) == Addition({"source": DEDUP}, "r")
-    assert found.article.is_cut
-    assert not answered({"outcome": "joined", "dedup": DEDUP}).article.is_cut
+    assert (found.article.is_cut, found.article.boilerplate_letters) == (True, 9)
+    other = answered({"outcome": "joined", "dedup": DEDUP}).article
+    assert (other.is_cut, other.boilerplate_letters) == (False, 0)
 
 
 def test_parts_of_an_update_get_their_own_addition() -> None:

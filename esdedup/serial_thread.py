@@ -8,10 +8,11 @@ import weakref
 from collections.abc import Callable
 from concurrent import futures
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
+_Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
-_Jobs = queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
+_Jobs = queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Future[Any]] | None]
 
 # Of all threads.
 _unfinished: set[Future[Any]] = set()
@@ -33,17 +34,14 @@ class SerialThread:
         self._jobs: _Jobs = queue.SimpleQueue()
         self._is_started = False
 
-    def begin(self, job: Callable[[], _Result]) -> Future[_Result]:
-        """Do a job after all that were given before; it is done even if its result is not awaited.
-
-        Returns what waits for its result, or raises what it raised.
-        """
+    def begin(self, job: Callable[[*_Args], _Result], *args: *_Args) -> Future[_Result]:
+        """Call a function after all earlier ones, even if nobody awaits its result."""
         done: Future[_Result] = Future()
         # It cannot be cancelled.
         done.set_running_or_notify_cancel()
         _unfinished.add(done)
         done.add_done_callback(_unfinished.discard)
-        self._jobs.put((job, done))
+        self._jobs.put((job, args, done))
         if not self._is_started:
             self._is_started = True
             threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True).start()
@@ -62,12 +60,12 @@ def _finish() -> None:
 
 def _work(jobs: _Jobs) -> None:
     while (given := jobs.get()) is not None:
-        job, done = given
+        job, args, done = given
         try:
-            result = job()
+            result = job(*args)
         except BaseException as error:  # raised where its result is awaited
             done.set_exception(error)
         else:
             done.set_result(result)
         # Until the next job comes, nothing of this one is kept.
-        del given, job, done
+        del given, job, args, done

@@ -35,7 +35,7 @@ def _in_thread(
 
     @functools.wraps(method)
     async def awaited(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return await self._run(functools.partial(method, self._dedup, *args, **options))
+        return await self._run(method, self._dedup, *args, **options)
 
     return awaited
 
@@ -113,7 +113,7 @@ class AsyncDedup:
             batch = await anext(batches, None)
             if batch is None:
                 return None
-            return enricher.results(await self._run(functools.partial(enricher.enrich_batch, batch)))
+            return enricher.results(await self._run(enricher.enrich_batch, batch))
 
         async with contextlib.aclosing(batches):
             following = asyncio.create_task(enriched(), name="esdedup-ahead")
@@ -137,8 +137,10 @@ class AsyncDedup:
             self._threads.shutdown(wait=False)
             self._blocking.close()
 
-    async def _run(self, job: Callable[[], _Result]) -> _Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, job)
+    async def _run(
+        self, job: Callable[_Params, _Result], *args: _Params.args, **options: _Params.kwargs
+    ) -> _Result:
+        return await asyncio.wrap_future(self._threads.submit(job, *args, **options))
 
     async def __aenter__(self) -> Self:
         return self

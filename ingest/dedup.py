@@ -1,6 +1,5 @@
 """`Dedup`: assigns articles to clusters before a program indexes them."""
 
-import functools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -145,7 +144,7 @@ class Dedup(Closing):
         )
         self.reader = Reader(client, fields=fields, forest=forest, profile=profile, overrides=overrides)
         self._client = client
-        self._check_process = functools.partial(refuse_inherited, client)
+        self._fields = fields
         self._profile = profile
         self._forest_name = forest
         self._articles = Articles(patient(client), fields=fields)
@@ -167,15 +166,6 @@ class Dedup(Closing):
             )
             self._owner = RemoteOwner(connection, forest=forest, profile=profile, fields=fields or Fields())
         self._batch_size = batch_size
-        self._enricher = functools.partial(
-            Enricher,
-            self._owner.assign,
-            fields=fields,
-            check_process=self._check_process,
-            check_index=self._check_index,
-            batch_size=batch_size,
-            max_text_length=profile.max_text_length,
-        )
 
     def close(self) -> None:
         """Release the forest, or close the connections to a sidecar. The next article opens them again.
@@ -370,6 +360,24 @@ class Dedup(Closing):
         if isinstance(self._owner, RemoteOwner):
             raise SettingError("the sidecar owns the forest, and deletes expired nodes by itself")
         return self._owner.expire()
+
+    def _enricher(
+        self, *, backfill: bool, on_rejected: OnRejected | None, on_assigned: OnAssigned | None
+    ) -> Enricher:
+        return Enricher(
+            self._owner.assign,
+            fields=self._fields,
+            check_process=self._check_process,
+            check_index=self._check_index,
+            batch_size=self._batch_size,
+            max_text_length=self._profile.max_text_length,
+            backfill=backfill,
+            on_rejected=on_rejected,
+            on_assigned=on_assigned,
+        )
+
+    def _check_process(self) -> None:
+        refuse_inherited(self._client)
 
     def _check_index(self, name: str) -> WritableIndex:
         index = self._articles.check(name)

@@ -112,8 +112,10 @@ class Enricher:
                 # Empty: the next one would have to be waited for.
                 is_more = (batch := next(found, None)) is not None
                 if batch:
-                    enrich = functools.partial(self.enrich_batch, batch)
-                    following = enrich() if ready is None else ahead.begin(enrich)
+                    if ready is None:
+                        following = self.enrich_batch(batch)
+                    else:
+                        following = ahead.begin(self.enrich_batch, batch)
             except Exception as error:  # raised after the actions that came before it
                 failure = error
             if ready is not None:

@@ -70,38 +70,24 @@ def capacity() -> Iterator[str]:
         )
 
 
-# What a newcomer asks first, in the language of each README.
-_WORDS = {
-    "en": (
-        "a million articles a day, kept for 30 days",
-        "processes that decide which story an article belongs to",
-        "memory of that process, GB",
-        "disk of the forest, with deleted documents, and what the articles gain, GB",
-        "articles a second at the peak, and what that process can take",
-    ),
-    "zh": (
-        "每天一百万篇文章，保留 30 天",
-        "判定文章归属的进程数",
-        "该进程的内存（GB）",
-        "森林（含已删除文档）与文章增加的磁盘（GB）",
-        "高峰时每秒文章数，以及该进程每秒能处理的篇数",
-    ),
-}
-
-
-def _plan_in_short(language: str) -> Iterator[str]:
+def _plan_in_short() -> Iterator[str]:
     """Yield what one usual workload needs, as `esdedup plan` calculates it."""
     held = shipped()
     found = plan(Workload(), VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
-    title, *names = _WORDS[language]
-    values = (
-        f"{found.forests}",
-        _short(found.memory_each.held / _GB),
-        f"{_short(found.forest_bytes_unmerged / _GB)}, {_short(found.articles_bytes / _GB)}",
-        f"{_short(found.peak_a_second)}, {_short(found.owner_a_second)}",
-    )
-    yield from (f"| {title} | |", "|---|---|")
-    yield from (f"| {name} | {value} |" for name, value in zip(names, values, strict=True))
+    needs = {
+        "processes that decide which story an article belongs to": (found.forests,),
+        "memory of that process, GB": (found.memory_each.held / _GB,),
+        "disk of the forest, with deleted documents, and what the articles gain, GB": (
+            found.forest_bytes_unmerged / _GB,
+            found.articles_bytes / _GB,
+        ),
+        "articles a second at the peak, and what that process can take": (
+            found.peak_a_second,
+            found.owner_a_second,
+        ),
+    }
+    yield from ("| a million articles a day, kept for 30 days | |", "|---|---|")
+    yield from (_row([name, ", ".join(map(_short, values))]) for name, values in needs.items())
 
 
 def _capacity_row(each: Plan, *cells: str) -> str:
@@ -165,16 +151,10 @@ _WHOLE = {
     *("sets", "excerpts", "excerpts-in-short", "resemblance", "as-they-come"),
     *("reading-list", "reading-count", "reading-widget"),
 }
-# What README shows of both.
+# What README shows.
 _SHORT_METHODS = {
     "quality": ("verified (default)", "classic"),
     "quality-peers": tuple(_METHODS["quality-peers"]),
-}
-_SHORT_COSTS = {
-    "fingerprint": ("long Chinese news, verified, batches of", "English wire, verified, batches of"),
-    "memory": ("verified, 1,000,000 nodes, arrays",),
-    "ingest": ("12,000 articles, embedded",),
-    "sidecar": ("a lone article by _bulk, p50",),
 }
 _BLOCK = re.compile(r"(<!-- results: ([a-z-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
@@ -283,8 +263,8 @@ def _cost(kept: Results) -> Iterator[str]:
                 yield _row([row[column] for column in columns])
 
 
-def _quality_in_short(kept: Results) -> Iterator[str]:
-    """Yield precision and recall: a row a method, a column a set."""
+def _in_short(kept: Results) -> Iterator[str]:
+    """Yield precision and recall, and articles a second: a row a method, a column a set."""
     shown = {name: kept[name].tables[name] for name in _SHORT_METHODS if name in kept}
     sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
     yield _row(["precision / recall", *(SETS[name] for name in sets)])
@@ -299,6 +279,10 @@ def _quality_in_short(kept: Results) -> Iterator[str]:
                 (of_set[each]["precision"].split()[0], of_set[each]["recall"].split()[0]) for each in sets
             )
             yield _row([_METHODS[name][method], *(" / ".join(pair) for pair in pairs)])
+    speeds = {row["case"].partition(",")[0]: row for row in _rows(kept, "fingerprint")}
+    peer = "rensa `RMinHash(128)`: articles a second"
+    for named, column in (("`verified`: articles a second", "ours"), (peer, "theirs")):
+        yield _row([named, *(speeds.get(SETS[name], {}).get(column, "") for name in sets)])
 
 
 def _sets(kept: Results) -> Iterator[str]:
@@ -337,31 +321,17 @@ def _rows(kept: Results, table: str) -> Sequence[Cells]:
     return next((result.tables[table] for result in kept.values() if table in result.tables), [])
 
 
-def _cost_in_short(kept: Results) -> Iterator[str]:
-    """Yield a few rows of speed and memory."""
-    yield _row(["", "esdedup", "peer", "", "the peer"])
-    yield "|" + "---|" * 5
-    tables = {name: rows for result in kept.values() for name, rows in result.tables.items()}
-    for name, cases in _SHORT_COSTS.items():
-        part_of_peer = _COSTS[name][1]
-        for row in tables.get(name, []):
-            if row["case"].startswith(cases) and row["ours"] and part_of_peer in row["against"]:
-                yield _row([row[column] for column in ("case", "ours", "theirs", "unit", "against")])
-
-
 _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
-    "quality-in-short": _quality_in_short,
+    "in-short": _in_short,
     "sets": _sets,
     "as-they-come": _as_they_come,
     "excerpts": lambda kept: _by_set(_rows(kept, "excerpts"), ["part", "fed"], ["all"]),
     "excerpts-in-short": lambda kept: _by_set(_rows(kept, "excerpts-in-short"), ["what"], ["share", "of"]),
     "resemblance": lambda kept: _by_set(_rows(kept, "resemblance"), ["resemblance"], ["precision / recall"]),
     "cost": _cost,
-    "cost-in-short": _cost_in_short,
     "capacity": lambda _: capacity(),
-    "plan-in-short": lambda _: _plan_in_short("en"),
-    "plan-in-short-zh": lambda _: _plan_in_short("zh"),
+    "plan-in-short": lambda _: _plan_in_short(),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),
 }

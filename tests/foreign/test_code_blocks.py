@@ -48,7 +48,6 @@ NOT_RUN = {
         )
     },
     ("docs/guides/kafka.md", "pip install esdedup kafka-python"): INSTALLED,
-    ("README.md", " articles ──▶ representatives ─▶ band keys, sketch ───────────┐"): "a drawing",
     (
         "docs/guides/backup.md",
         "curl -X PUT 'localhost:9200/_snapshot/backup/monday?wait_for_completion=true' "

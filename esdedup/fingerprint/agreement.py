@@ -54,6 +54,10 @@ class Agreement:
     form_run_share: float = 1 / 64
     form_balance: float = 2 / 3
     form_figure_share: float = 0.2
+    # Last year's notice, written anew in part, has other figures, and may have a line more. So down to this
+    # factor, the share of figures that are others times that of the smaller text's own runs is limited.
+    reissue_balance: float = 0.5
+    reissue_difference: float = 0.015
     # A text is contained in another if at least this share of it (inclusive) is in the other (more, if texts
     # of one length that resemble each other enough have more in common), and it has at least so many units: a
     # greeting is contained in many texts.

@@ -37,9 +37,11 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     own, own_of_larger = smaller - shared, larger - shared
     runs_a_word = np.clip(2 * smaller / np.maximum(shorter, 1), 1, 2)
     enough = own >= np.maximum(rules.form_runs * runs_a_word, smaller * rules.form_run_share)
-    are_of_form = enough & (own >= rules.form_balance * own_of_larger)
     most = np.maximum(rules.few_figures, figures[0] / 2)
-    most = np.where(are_of_form, figures[0] * rules.form_figure_share, most)
+    of_form = figures[0] * rules.form_figure_share
+    most = np.where(enough & (own >= rules.form_balance * own_of_larger), of_form, most)
+    reissued = np.minimum(most, figures[0] * rules.reissue_difference * smaller / np.where(enough, own, 1))
+    most = np.where(enough & (own >= rules.reissue_balance * own_of_larger), reissued, most)
     replaceable = np.minimum(np.minimum(replaceable, most), rules.most_figures)
     contained = np.minimum(shared / smaller, 1)
     share = smaller / larger

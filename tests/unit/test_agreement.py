@@ -130,6 +130,28 @@ def test_few_figures_may_be_others(figures: tuple[int, int], units: int, replace
     assert compare(one, other).may_join[0] == agree
 
 
+@pytest.mark.parametrize(
+    ("changed", "runs", "replaced", "agree"),
+    [
+        # 6 % of the words are others, and two of ten figures may be; 15 %, and none.
+        (20, 1_000, 2, True),
+        (45, 1_000, 1, False),
+        # One has a line more, such as a contact that is left out of the other: half as many words are others.
+        (45, 1_050, 2, False),
+        (45, 1_200, 2, True),
+        # 4 % are, and three of ten figures may be; 7 %, and two.
+        (20, 1_040, 3, True),
+        (30, 1_060, 3, False),
+    ],
+)
+def test_fewer_figures_may_differ_where_words_do(changed: int, runs: int, replaced: int, agree: bool) -> None:
+    odd_bits = round(32 * (1 - (1 - 2 / 64) ** (2 * replaced)))
+    one = signature(changed, figures=10)
+    other = signature(runs=runs, figures=10, odd_bits=odd_bits)
+    assert compare(one, other).replaced[0] == replaced
+    assert bool(compare(one, other).agree[0]) == agree
+
+
 FORMS = {
     "en": "{name}, {age}, of {place} has been granted a licence to draw water from the river below the mill. "
     "The licence holds for five years and may be withdrawn if the river falls below the mark on the bridge. "

@@ -27,6 +27,8 @@ pub struct Agreement {
     pub form_runs: f64,
     pub form_run_share: f64,
     pub form_balance: f64,
+    pub reissue_difference: f64,
+    pub reissue_balance: f64,
     pub least_contained: f64,
     pub contained_units: f64,
     pub excerpt_share: f64,
@@ -156,13 +158,17 @@ impl Agreement {
         let contained = f64::min(shared / smaller, 1.0);
         // Other words in the same places: one form, filled in anew. A changed word is in twice as many runs of characters.
         let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
-        let form_runs = f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
-        let are_of_form = smaller - shared >= f64::max(form_runs, self.form_balance * (larger - shared));
-        let most_figures = if are_of_form {
-            figures.0 * self.form_figure_share
-        } else {
-            f64::max(self.few_figures, figures.0 / 2.0)
-        };
+        let own = smaller - shared;
+        let is_form = own >= f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
+        let are_balanced = |balance: f64| is_form && own >= balance * (larger - shared);
+        let mut most_figures = f64::max(self.few_figures, figures.0 / 2.0);
+        if are_balanced(self.form_balance) {
+            most_figures = figures.0 * self.form_figure_share;
+        }
+        // Last year's notice, written anew in part, perhaps with a line more.
+        if are_balanced(self.reissue_balance) {
+            most_figures = most_figures.min(figures.0 * self.reissue_difference * smaller / own);
+        }
         // Half a figure more rounds the share.
         let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
             .min(most_figures)

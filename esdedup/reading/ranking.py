@@ -28,9 +28,7 @@ def ranked(
     ranking = _Ranking(
         request=request, tuning=tuning, is_routed_by_root=is_routed_by_root, counted=request.articles
     )
-    if request.sort == "sources-desc":
-        return (yield from _by_sources(ranking, depth))
-    return (yield from _shown(ranking, depth))
+    return _by_sources(ranking, depth) if request.sort == "sources-desc" else _shown(ranking, depth)
 
 
 def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:

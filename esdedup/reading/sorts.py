@@ -33,10 +33,10 @@ def sorted_articles(
 ) -> Requests[SortResult]:
     """Find what is on a page."""
     if request.is_by_time:
-        return (yield from _by_time(request, start, tuning))
+        return _by_time(request, start, tuning)
     if request.is_by_count:
-        return (yield from _by_count(request, start, ready, tuning))
-    return (yield from _by_relevance(request, start))
+        return _by_count(request, start, ready, tuning)
+    return _by_relevance(request, start)
 
 
 def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:

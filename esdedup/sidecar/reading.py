@@ -21,6 +21,7 @@ from esdedup.reading.reader import AsyncReader
 from esdedup.serving.problems import Problem, described
 from esdedup.sidecar.auth import RAW_CREDENTIALS
 from esdedup.sidecar.own_paths import API, PAGES, is_under
+from esdedup.times import zone_named
 from esdedup.web.api_app import create_api
 from esdedup.web.errors import problem_of
 from esdedup.web.site import FreshMarking, Site
@@ -51,7 +52,8 @@ class ReadingApi(BaseRoute):
         self._reader = reader
         self._client = client
         self._index = index
-        self._app = create_api(self._site_of, time_zone=time_zone, problem_of=_problem_of)
+        self._zone = zone_named(time_zone)
+        self._app = create_api(self._site_of, problem_of=_problem_of)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by the path."""
@@ -94,7 +96,7 @@ class ReadingApi(BaseRoute):
             if name in RAW_CREDENTIALS
         }
         reader = self._reader.with_client(self._client.options(headers=own))
-        return Site(reader=reader, index=index, marking=FreshMarking(reader))
+        return Site(reader=reader, index=index, marking=FreshMarking(reader), zone=self._zone)
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:

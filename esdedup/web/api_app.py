@@ -39,7 +39,6 @@ _FROM_THE_FIRST = "/export."
 def create_api(
     site_of: Callable[[Request], Site],
     *,
-    time_zone: str,
     problem_of: Callable[[Request, Exception], Problem] = problem_of,
 ) -> FastAPI:
     """Return an application of the JSON API alone.
@@ -47,7 +46,7 @@ def create_api(
     `site_of` returns what a request reads; it may raise an `EsdedupError`, which is answered.
     """
     app = with_routes([api.router])
-    app.state.site_of, app.state.time_zone = site_of, time_zone
+    app.state.site_of = site_of
     add_layers(app, problem_of=problem_of)
     return app
 

@@ -98,9 +98,14 @@ def create_app(
     if editor_header is not None:
         at_work = Editing(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
     site = Site(
-        reader=reader, index=index, marking=Marking(reader), editing=at_work, thumbnail_field=thumbnail_field
+        reader=reader,
+        index=index,
+        marking=Marking(reader),
+        editing=at_work,
+        thumbnail_field=thumbnail_field,
+        zone=zone_named(time_zone),
     )
-    app.state.site_of, app.state.time_zone = lambda _: site, zone_named(time_zone).key
+    app.state.site_of = lambda _: site
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     add_layers(app)

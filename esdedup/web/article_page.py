@@ -10,7 +10,7 @@ from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.site import CurrentSite, editor_name
+from esdedup.web.site import CurrentSite
 
 View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""
@@ -49,13 +49,14 @@ async def article_page(
     return render(
         "article.html",
         request,
+        site,
         article=article,
         shown=await shown_text(site, article),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         similar=similar,
         timeline=timeline,
-        drawing=draw(timeline, language_of(request)),
+        drawing=draw(timeline, language_of(request, site)),
         versions=versions,
         sources=sources,
         story=sources or versions,
@@ -64,5 +65,4 @@ async def article_page(
         other_sources=other_sources,
         form=PageForm.of_address(listed),
         listed=listed,
-        editor=editor_name(request, site),
     )

@@ -98,7 +98,7 @@ async def explanation(
     ] = None,
 ) -> ExplanationInWords:
     """In the language that the header `Accept-Language` wishes for: English or Chinese."""
-    language = language_of(request)
+    language = language_of(request, site)
     found = await site.reader.explain(site.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
     # Only the fields of the annotated model are answered.
@@ -119,13 +119,16 @@ async def comparison_page(
     return render(
         "comparison.html",
         request,
+        site,
         articles={"A": first, "B": second},
         is_one_article=is_one_article,
         shown=None if is_one_article else await shown_text(site, first, second),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         max_words=MAX_TOKENS,
-        explained=None if is_one_article else await _explained(site, first, second, language_of(request)),
+        explained=None
+        if is_one_article
+        else await _explained(site, first, second, language_of(request, site)),
         form=PageForm.of_address(listed),
         listed=listed,
     )

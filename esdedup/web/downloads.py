@@ -26,7 +26,7 @@ from esdedup.elastic.limits import MAX_HITS
 from esdedup.reading.results import Page, Row
 from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
-from esdedup.times import iso, time_ms, zone_named
+from esdedup.times import iso, time_ms
 from esdedup.web.form import PageForm
 from esdedup.web.formats import article_address, bounded, joined, link, shortened, source_names
 from esdedup.web.guards import UNKEPT
@@ -103,7 +103,7 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     # No column has details, and Excel expects UTF-8 only after a byte order mark.
     form, included = form.model_copy(update={"details": False}), form.source_includes
     header = "\ufeff" + _csv_line([*_COLUMNS, *included])
-    write = functools.partial(_csv_row, included=included, zone=zone_named(site.time_zone))
+    write = functools.partial(_csv_row, included=included, zone=site.zone)
     return await _export(request, site, form, write=write, header=header, media_type="text/csv")
 
 
@@ -119,7 +119,7 @@ async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[Expo
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
     the header `Link` has the address of the rest.
     """
-    write = functools.partial(_json_row, zone=zone_named(site.time_zone))
+    write = functools.partial(_json_row, zone=site.zone)
     return await _export(request, site, form, write=write, media_type="application/jsonl")
 
 

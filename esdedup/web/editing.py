@@ -17,7 +17,7 @@ from esdedup.web.comparison import article_at, read_place
 from esdedup.web.form import sent_form
 from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
-from esdedup.web.site import CurrentSite, Site, editor_name
+from esdedup.web.site import CurrentSite, Site
 
 _MOST_SHOWN = 200
 
@@ -35,8 +35,7 @@ class _Editing(NamedTuple):
 
 async def _editing(request: Request, site: CurrentSite) -> _Editing:
     """Return who edits; refuse those whom no proxy names."""
-    by = editor_name(request, site)
-    if site.editing is None or by is None:
+    if site.editing is None or site.editor is None:
         raise Refused(
             translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
             status=403,
@@ -45,7 +44,7 @@ async def _editing(request: Request, site: CurrentSite) -> _Editing:
     # Also those of origins that may read: an editor's browser would send its log-in with their forms.
     if is_foreign(request.method, request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
-    return _Editing(editor=site.editing.editor, by=by)
+    return _Editing(editor=site.editing.editor, by=site.editor)
 
 
 Editing = Annotated[_Editing, Depends(_editing)]
@@ -82,6 +81,7 @@ async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> H
     return render(
         "edits.html",
         request,
+        site,
         edits=latest,
         undone=history.undone,
         total=len(history.edits),
@@ -111,7 +111,7 @@ async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) ->
         wanted["ids"] = [_place(article)]
         back = f"{article_address(site.index, article, listed=given.get('listed', ''))}#similar"
     await editing.editor.edit(site.index, EditRequest(**wanted), by=editing.by)
-    return RedirectResponse(f"{request.scope.get('root_path', '')}{back}", status_code=303)
+    return RedirectResponse(f"{site.prefix}{back}", status_code=303)
 
 
 async def _other(site: Site, place: str) -> ArticlePlace:

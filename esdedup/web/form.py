@@ -160,7 +160,7 @@ class Form(BaseModel):
 
     def search(self, site: Site) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
-        given = {"words": self.q, "where": values_by_field(self.where), "time_zone": site.time_zone}
+        given = {"words": self.q, "where": values_by_field(self.where), "time_zone": site.zone.key}
         return self.model_dump(include=_OF_SEARCH) | given
 
     async def options(self, site: Site) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from esdedup.web.form import PageForm, Parameters, SentForm
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie
 from esdedup.web.rendering import language_of, render
-from esdedup.web.site import CurrentSite, Site, editor_name, zone_of
+from esdedup.web.site import CurrentSite, Site
 
 SORT_NAMES = {
     "relevance": translatable("best match"),
@@ -77,7 +77,7 @@ class Visits:
 @router.get("/")
 async def list_page(request: Request, site: CurrentSite, sent: Annotated[SentForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    form = sent.at_times(datetime.now(zone_of(request)).date())
+    form = sent.at_times(datetime.now(site.zone).date())
     visits = Visits.of(request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     options = await form.options(site) | {"details": True}
     if visits.before is not None:
@@ -85,10 +85,11 @@ async def list_page(request: Request, site: CurrentSite, sent: Annotated[SentFor
     if site.thumbnail_field is not None:
         options["source_includes"] = [site.thumbnail_field]
     page, overview = await _read(site, form, options)
-    language = language_of(request)
+    language = language_of(request, site)
     answer = render(
         "list.html",
         request,
+        site,
         form=form,
         page=page,
         sorts=SORT_NAMES,
@@ -101,7 +102,6 @@ async def list_page(request: Request, site: CurrentSite, sent: Annotated[SentFor
         last_visit=visits.before,
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
-        editor=editor_name(request, site),
     )
     keep_cookie(request, answer, VISIT_COOKIE, visits.cookie, max_age_s=_VISITS_KEPT_S)
     return answer

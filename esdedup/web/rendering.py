@@ -13,22 +13,22 @@ from fastapi.responses import HTMLResponse
 from esdedup.reading.results import Article
 from esdedup.web import formats, languages
 from esdedup.web.languages import Language
-from esdedup.web.site import Site, zone_of
+from esdedup.web.site import Site, site_asked
 
 
-def language_of(request: Request) -> Language:
+def language_of(request: Request, site: Site) -> Language:
     """Return the language in which a visitor reads the interface, with the time zone."""
     language = languages.language(languages.chosen(request.headers, request.cookies))
-    return dataclasses.replace(language, zone=zone_of(request))
+    return dataclasses.replace(language, zone=site.zone)
 
 
-def render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
+def render(
+    name: str, request: Request, site: Site, *, status_code: int = 200, **values: object
+) -> HTMLResponse:
     """Answer with a page, made by the template of that name, in the visitor's language."""
-    language = language_of(request)
-    site: Site = request.app.state.site_of(request)
-    site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
-    template = _environment(language.code, language.zone).get_template(name)
-    html = template.render(site=site, own=_own(request), **values)
+    language = language_of(request, site)
+    template = _environment(language.code, site.zone).get_template(name)
+    html = template.render(site=site, own=_own(request, site.prefix), **values)
     return HTMLResponse(
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),
@@ -39,14 +39,14 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
 
 def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
     """Answer with a page that shows an error: a message of the pages, and in English one for programmers."""
-    detail = "" if detail == message else detail
-    message = language_of(request).gettext(message)
-    return render("error.html", request, status_code=status, message=message, detail=detail)
+    site, detail = site_asked(request), "" if detail == message else detail
+    message = language_of(request, site).gettext(message)
+    return render("error.html", request, site, status_code=status, message=message, detail=detail)
 
 
-def _own(request: Request) -> str:
+def _own(request: Request, prefix: str) -> str:
     """Return the address of the page itself, which the switch of languages leads back to."""
-    path = quote(request.scope["path"].removeprefix(request.scope.get("root_path", "")))
+    path = quote(request.scope["path"].removeprefix(prefix))
     query = request.scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
 

@@ -1,4 +1,4 @@
-"""What every route needs: the index that is served, its reader, and what marks boilerplate in its texts.
+"""What every route needs of its request: the index that is served, its reader, the time zone, the editor.
 
 What the forest has learned is read in the background, so that visitors need not wait for it.
 """
@@ -27,6 +27,7 @@ _LONGEST_WAIT_S = 1.0
 _UPDATE_INTERVAL_S = 1.0
 # Files that are made at once; more are refused.
 _MOST_EXPORTS = 2
+_UTC = zone_named("UTC")
 ZONE_COOKIE = "esdedup_time_zone"
 _IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
 
@@ -104,21 +105,22 @@ class Editing:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Site:
-    """The index that is served."""
+    """The index that is served, and who asks for it."""
 
     reader: AsyncReader
     index: str
     marking: Marking
     # Held while a file is made, which takes long: visitors of pages have their turn meanwhile.
     exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
-    # Where days are meant, and times that name no zone.
-    time_zone: str = "UTC"
     # None: nobody may edit stories here.
     editing: Editing | None = None
     # The field with the address of an article's picture; None: the list has no pictures.
     thumbnail_field: str | None = None
-    # What stands before the paths of all pages, where the server has other things too.
+    # Of days, and of times that name none: the application's, or the one that a request names.
+    zone: ZoneInfo = _UTC
+    # Of a request: what stands before the paths of all pages, and the name of the editor, if it is one.
     prefix: str = ""
+    editor: str | None = None
 
     async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
         """Return an article as its pages show it, with the language that it names."""
@@ -127,28 +129,31 @@ class Site:
         )
 
 
-async def site_of(request: Request) -> Site:
-    """Return what a request reads, as its application says."""
+def site_asked(request: Request) -> Site:
+    """Return what a request reads, as its application says, with what the request names."""
     site: Site = request.app.state.site_of(request)
-    return dataclasses.replace(site, time_zone=zone_of(request).key)
+    named = "" if site.editing is None else request.headers.get(site.editing.header, "")
+    return dataclasses.replace(
+        site,
+        zone=_zone_named_by(request) or site.zone,
+        prefix=request.scope.get("root_path", ""),
+        # Headers are read as Latin-1, and proxies write UTF-8.
+        editor=named.encode("latin-1").decode("utf-8", "replace").strip() or None,
+    )
 
 
-def editor_name(request: Request, site: Site) -> str | None:
-    """Return the name of the editor whom a proxy names; None if it names none."""
-    if site.editing is None:
-        return None
-    named = request.headers.get(site.editing.header, "")
-    # Headers are read as Latin-1, and proxies write UTF-8.
-    return named.encode("latin-1").decode("utf-8", "replace").strip() or None
-
-
-def zone_of(request: Request) -> ZoneInfo:
+def _zone_named_by(request: Request) -> ZoneInfo | None:
     """Return the time zone that a request names, else the browser's, which a script keeps in a cookie."""
     for name in (request.query_params.get("time_zone"), request.cookies.get(ZONE_COOKIE)):
         with contextlib.suppress(SettingError):
             if name:
                 return zone_named(name)
-    return zone_named(request.app.state.time_zone)
+    return None
 
 
-CurrentSite = Annotated[Site, Depends(site_of)]
+async def _current(request: Request) -> Site:
+    # FastAPI would call a function that is not async in a thread.
+    return site_asked(request)
+
+
+CurrentSite = Annotated[Site, Depends(_current)]

@@ -23,11 +23,11 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get(PATH)
-async def try_out(request: Request) -> HTMLResponse:
+async def try_out(request: Request, site: CurrentSite) -> HTMLResponse:
     """Show a form for each operation."""
     description = request.app.openapi()
     about = prose_of(description["info"]["description"])
-    return render("try_out.html", request, operations=operations_of(description), about=about)
+    return render("try_out.html", request, site, operations=operations_of(description), about=about)
 
 
 @router.post(f"{PATH}/similar")

@@ -12,12 +12,11 @@ from esdedup.cli.files import read_text
 from esdedup.cli.output import left_out_lines, passage, print_stage, printable, show
 from esdedup.ingest.records import check_readable
 from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
-from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
+from esdedup.neighbours.explanation import Explanation, Representative, Text, WholeTextComparison
 from esdedup.neighbours.relation import Way
 from esdedup.reading.explanation import explain as explain_texts
-from esdedup.reading.verdict import RULES, NodeState, RootComparison, verdict
+from esdedup.reading.verdict import RULES, NodeState, RootComparison, facts, verdict
 
-_MOST_PAIRS = 6
 _NODE_STATES: dict[NodeState, str] = {
     "live": "live",
     "expired": "expired",
@@ -95,19 +94,15 @@ def _print_explanation(found: Explanation) -> None:
         for place, each in enumerate(text.representatives, 1)
     ]
     print_stage("2 Their representatives", represented or [("", "", "none")])
-    print_stage(
-        f"3 Representatives in common: pairs that differ in at most {found.max_distance_bits} of 64 bits",
-        _pairs(found),
-    )
-    print_stage("4 The whole texts", _whole_texts(found))
-    print_stage("5 The decision for these two texts alone", [("", RULES[found.rule])])
+    print_stage("3 What they have in common", [*facts(found)] or [("", "not compared")])
+    print_stage("4 The decision for these two texts alone", [("", RULES[found.rule])])
 
 
 def _print_verdict(found: IndexedExplanation) -> None:
     _print_explanation(found.comparison)
     for name, article in (("A", found.one), ("B", found.other)):
         print_stage(
-            f"6 In the index: {name} is {printable(article.id)} in {article.index}",
+            f"5 In the index: {name} is {printable(article.id)} in {article.index}",
             _article_lines(article, found),
         )
     if found.forest_missing is not None:
@@ -158,53 +153,6 @@ def _passage(representative: Representative) -> str:
         return "a minhash of the text"
     shown = passage(representative.passage)
     return f"the heaviest words: {shown}" if representative.kind == "words" else shown
-
-
-def _pairs(found: Explanation) -> list[tuple[str, str]]:
-    if found.nearest is None:
-        return [("", "not compared")]
-    if not found.pairs:
-        return [
-            ("", f"none; the nearest are {_name(found.nearest)}, {found.nearest.distance_bits} bits apart")
-        ]
-    lines = [(_name(pair), f"{pair.distance_bits} bits apart") for pair in found.pairs[:_MOST_PAIRS]]
-    more = len(found.pairs) - _MOST_PAIRS
-    return lines + [("", f"and {more} more")] * (more > 0)
-
-
-def _name(pair: Pair) -> str:
-    return f"A{pair.one + 1} and B{pair.other + 1}"
-
-
-def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
-    whole = found.whole_texts
-    if whole is None:
-        return [("", "not compared" if found.nearest is None else "this profile does not compare them")]
-    missed = f": missed by {whole.missed_by:.2f}" if whole.missed_by else ""
-    lines = [
-        ("resemblance", _measured(whole)),
-        ("needed", f"{whole.needed:.2f} at this length{missed}"),
-        (
-            "figures",
-            f"{whole.replaced:g} of the text with fewer are not in the other as estimated "
-            f"({_counted(whole.exact_replaced)} when counted); up to {whole.replaceable} may be others",
-        ),
-        (
-            "contained",
-            f"{whole.contained:.2f} of the smaller one is in the other as estimated "
-            f"({_counted(whole.exact_contained)} when counted), and it is {whole.size:.2f} as long; "
-            f"an excerpt needs {whole.contained_needed:g} and {whole.size_needed:g}",
-        ),
-    ]
-    if not found.pairs:
-        lines.append(
-            ("", "(Not decisive: without a representative in common, whole texts are not compared.)")
-        )
-    return lines
-
-
-def _counted(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g}"
 
 
 def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Why two indexed articles are in one cluster or not, decided from all that is known about them. Pure."""
 
 import enum
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import pydantic
@@ -247,6 +248,61 @@ OUTCOMES = {
     ),
 }
 """What became of two articles; the places of values are filled by `verdict`."""
+
+
+def _english(message: str, /, **values: object) -> str:
+    return message % values if values else message
+
+
+def facts(
+    comparison: Explanation,
+    gettext: Callable[..., str] = _english,
+    number: Callable[[float], str] = "{:,}".format,
+    percent: Callable[[float], str] = "{:.0%}".format,
+) -> Iterator[tuple[str, str]]:
+    """Yield what was measured of two texts, A and B: their representatives and the whole texts."""
+    _, whole = gettext, comparison.whole_texts
+    one, other, pairs = comparison.one, comparison.other, comparison.pairs
+    if pairs:
+        value = _(
+            "%(ours)s of %(all_ours)s in A, %(theirs)s of %(all_theirs)s in B",
+            ours=len({pair.one for pair in pairs}),
+            all_ours=len(one.representatives),
+            theirs=len({pair.other for pair in pairs}),
+            all_theirs=len(other.representatives),
+        )
+        yield _("Representatives in common"), value
+    elif comparison.nearest is not None:
+        bits = comparison.nearest.distance_bits
+        value = _("none; the nearest differ in %(bits)s of 64 bits", bits=bits)
+        yield _("Representatives in common"), value
+    if whole is not None:
+        share = percent(whole.resemblance)
+        counted = whole.exact_resemblance
+        if counted is None:
+            yield _("Wording in common"), _("%(share)s by estimate", share=share)
+        else:
+            value = _("%(share)s by estimate, %(exact)s counted", share=share, exact=percent(counted))
+            yield _("Wording in common"), value
+        needed = percent(whole.needed)
+        if whole.missed_by:
+            needed = _("%(needed)s, missed by %(missed)s", needed=needed, missed=percent(whole.missed_by))
+        yield _("Needed at this length"), needed
+        value = _(
+            "%(replaced)s, by estimate; up to %(most)s may be",
+            replaced=number(math.ceil(whole.replaced)),
+            most=number(whole.replaceable),
+        )
+        yield _("Figures that are others"), value
+        value = _(
+            "%(share)s of the smaller text is in the other, and it is %(size)s as long; an excerpt needs"
+            " %(needed)s and %(size_needed)s",
+            share=percent(whole.contained),
+            size=percent(whole.size),
+            needed=percent(whole.contained_needed),
+            size_needed=percent(whole.size_needed),
+        )
+        yield _("Contained"), value
 
 
 def verdict(found: IndexedExplanation, gettext: Callable[[str], str] = str) -> str:

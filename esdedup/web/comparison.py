@@ -1,6 +1,5 @@
 """Why two articles are in one cluster or not: a page, with what differs between their texts, and as JSON."""
 
-import math
 from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import parse_qsl
@@ -12,7 +11,7 @@ from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, Set
 from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.reading.results import FullArticle, Result, example
-from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
+from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, facts, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex, OptionalText
 from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.form import PageForm
@@ -183,6 +182,8 @@ def explained(found: IndexedExplanation, language: Language) -> ExplanationForRe
     # The sentences of the first text that have a near one in the second, each once.
     near = (comparison.one.representatives[pair.one].passage for pair in comparison.pairs)
     shared = list(dict.fromkeys(passage for passage in near if passage is not None))
+    measured = facts(comparison, language.gettext, language.number, language.percent)
+    found_facts = [*measured, *_left_out(comparison, language)]
     return ExplanationForReaders(
         is_one_cluster=found.same_cluster,
         verdict=_("One story.") if found.same_cluster else _("Two stories."),
@@ -190,7 +191,7 @@ def explained(found: IndexedExplanation, language: Language) -> ExplanationForRe
         rule=_(RULES[comparison.rule]),
         shared=tuple(cut(passage, _LONGEST_PASSAGE) for passage in shared[:_MOST_PASSAGES]),
         more_shared=max(0, len(shared) - _MOST_PASSAGES),
-        facts=tuple(Fact(name=name, value=value) for name, value in _facts(comparison, language)),
+        facts=tuple(Fact(name=name, value=value) for name, value in found_facts),
     )
 
 
@@ -206,50 +207,10 @@ def _reason(found: IndexedExplanation, language: Language) -> str:
             return verdict(found, language.gettext)
 
 
-def _facts(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
-    """Yield what was measured: representatives, whole texts, and what is left out as boilerplate, if any."""
-    _, percent, whole = language.gettext, language.percent, comparison.whole_texts
-    one, other, pairs = comparison.one, comparison.other, comparison.pairs
-    if pairs:
-        words = _(
-            "%(ours)s of %(all_ours)s in A, %(theirs)s of %(all_theirs)s in B",
-            ours=len({pair.one for pair in pairs}),
-            all_ours=len(one.representatives),
-            theirs=len({pair.other for pair in pairs}),
-            all_theirs=len(other.representatives),
-        )
-        yield _("Representatives in common"), words
-    elif comparison.nearest is not None:
-        bits = comparison.nearest.distance_bits
-        words = _("none; the nearest differ in %(bits)s of 64 bits", bits=bits)
-        yield _("Representatives in common"), words
-    if whole is not None:
-        share = percent(whole.resemblance)
-        counted = whole.exact_resemblance
-        if counted is None:
-            yield _("Wording in common"), _("%(share)s by estimate", share=share)
-        else:
-            words = _("%(share)s by estimate, %(exact)s counted", share=share, exact=percent(counted))
-            yield _("Wording in common"), words
-        needed = percent(whole.needed)
-        if whole.missed_by:
-            needed = _("%(needed)s, missed by %(missed)s", needed=needed, missed=percent(whole.missed_by))
-        yield _("Needed at this length"), needed
-        words = _(
-            "%(replaced)s, by estimate; up to %(most)s may be",
-            replaced=language.number(math.ceil(whole.replaced)),
-            most=language.number(whole.replaceable),
-        )
-        yield _("Figures that are others"), words
-        words = _(
-            "%(share)s of the smaller text is in the other, and it is %(size)s as long; an excerpt needs"
-            " %(needed)s and %(size_needed)s",
-            share=percent(whole.contained),
-            size=percent(whole.size),
-            needed=percent(whole.contained_needed),
-            size_needed=percent(whole.size_needed),
-        )
-        yield _("Contained"), words
+def _left_out(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
+    """Yield what is left out of the two as boilerplate, if anything is."""
+    _, percent = language.gettext, language.percent
+    one, other = comparison.one, comparison.other
     if any(text.left_out and text.left_out.passages for text in (one, other)):
         for name, text in (("A", one), ("B", other)):
             left_out, words = text.left_out, _("nothing")

@@ -152,7 +152,7 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _interrupt(number: int, _: object) -> None:
-    """End the command within two seconds; another signal ends it at once."""
+    """Let the command end within two seconds; exit at once on a second signal."""
     _handle_signals(signal.SIG_DFL)
     _exit_codes.append(128 + number)
     # Not `threading`: what was interrupted may hold its locks.
@@ -171,7 +171,7 @@ def _end_late() -> None:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to nowhere: it is broken, and Python would fail to flush it at exit."""
+    """Redirect the broken standard output, which Python would fail to flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

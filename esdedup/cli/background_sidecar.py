@@ -25,7 +25,7 @@ _FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
 
 
 def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, options: Sequence[str]) -> str:
-    """Replace the sidecar of an embedded server, which ends with it; return its address when it is ready."""
+    """Restart the sidecar of an embedded server; return its address when it is ready."""
     from esdedup.node import private
 
     stop_sidecar(data)
@@ -67,7 +67,7 @@ def announce(path: Path, url: str) -> None:
 
 
 def end_with(pid: int) -> None:
-    """From now on, end this process as SIGTERM does when another one has ended."""
+    """End this process, as by SIGTERM, when another one has ended."""
     threading.Thread(target=_end_after, args=(pid,), daemon=True).start()
 
 

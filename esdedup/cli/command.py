@@ -37,7 +37,7 @@ class OptionGroup:
 
     @classmethod
     def parameters(cls, name: str) -> list[inspect.Parameter]:
-        """Return one parameter for each field; the group's name keeps them apart from others."""
+        """Return a parameter for each field, prefixed with the group's name."""
         hints = typing.get_type_hints(cls, include_extras=True)
         helps: dict[str, str] = {}
         for each in reversed(cls.__mro__):
@@ -62,10 +62,7 @@ class OptionGroup:
 def command(
     name: str, *, example: str, app: typer.Typer | None = None
 ) -> Callable[[Callable[..., None]], typer.Typer]:
-    """Make a function a command; its docstring is the help, and in a section `Options` that of its options.
-
-    `example` is a line that shows its use. It is added to `app`, else to an application of its own.
-    """
+    """Make a function a command of `app`, or of an application of its own; its docstring is the help."""
     if app is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
@@ -105,7 +102,7 @@ def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _documented(about: object) -> tuple[str, dict[str, str]]:
-    """Return a docstring without its section `Options`, and what that says of each one."""
+    """Return a docstring without its section `Options`, and the help of each option in that."""
     text, _, section = (inspect.getdoc(about) or "").partition("\n\nOptions:\n")
     entries = re.split(r"\n {4}(?! )", section.removeprefix("    "))
     said = {name: " ".join(help_text.split()) for name, _, help_text in (e.partition(": ") for e in entries)}

@@ -46,7 +46,7 @@ def read_text(path: Path, fields: Fields) -> RawPage:
 
 
 def read_plain_text(path: Path) -> str:
-    """Read a file as it is, without looking for an article in it; raises as `read_text`."""
+    """Read a file as plain text; raises as `read_text`."""
     name = name_of(path)
     if path == STANDARD_INPUT and sys.stdin is None:
         raise SettingError("standard input is closed")
@@ -69,7 +69,7 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 
 @contextlib.contextmanager
 def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open the output, by default standard output; a file gets its name when it is complete."""
+    """Open the output (None: standard output); a file is renamed into place when complete."""
     if path is None:
         yield sys.stdout
         return
@@ -93,7 +93,7 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
 
 @contextlib.contextmanager
 def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[[FileArticle], None]]:
-    """Yield a function that writes an article into a new file, deleted if empty; refuse an existing file."""
+    """Yield a function that writes an article into a new file, which is deleted if it stays empty."""
     if path is None:
         yield lambda _: None
         return

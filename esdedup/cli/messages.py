@@ -34,7 +34,7 @@ _last_words: list[Callable[[], None]] = [lambda: say("interrupted: run the comma
 
 @contextlib.contextmanager
 def said_if_interrupted(words: Callable[[], None]) -> Iterator[None]:
-    """If the body is interrupted, have said what it has done before the command ends."""
+    """Say what was done if the body is interrupted."""
     _last_words.append(words)
     yield
     _last_words.pop()

@@ -81,7 +81,7 @@ def find_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Requests[Hit]:
-    """Find an article with a root, in an index that is ready; see `one_article` for what is read of it."""
+    """Find an article with a root in an index; see `one_article` for what is read of it."""
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
@@ -119,9 +119,9 @@ def one_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Query:
-    """Return the search for one article, with its signature; the last to arrive if several have the id.
+    """Return the search for one article; of several with the id, the last to arrive.
 
-    Its text may be long, and is read only with `has_text`, as are `further` fields.
+    Its text, which may be long, and `further` fields are read only with `has_text`.
     """
     whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
     read = list(whole) if has_text else [*with_signature(fields), fields.part_of, fields.root]
@@ -144,7 +144,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:
-    """Return a page of an index with further fields in the article of each row; no names add nothing."""
+    """Add further fields to the article of each row of a page."""
     if not names or not page.rows:
         return page
     body = by_ids([row.id for row in page.rows]) | {"_source": list(names)}

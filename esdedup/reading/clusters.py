@@ -86,7 +86,7 @@ class Similarity:
 
 
 def _likeness(*, resemblance: float = 0.0, distance_bits: int = 0) -> float:
-    """Return a number that is larger for texts that are more alike; both are measures of one profile."""
+    """Return a number that grows with similarity, for measures of one profile."""
     return resemblance - distance_bits
 
 
@@ -156,7 +156,7 @@ def cluster(
 
 
 def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
-    """Return the root that most articles have which have a root, or had it before a migration."""
+    """Return the root that most articles of a former or present root have now."""
     for field in (
         ready.fields.cluster,
         ready.fields.root,
@@ -244,10 +244,7 @@ def _page_of(
     part_of: str | None = None,
     similarity: Similarity = _NOTHING,
 ) -> Requests[SimilarPage]:
-    """Read a page of the articles that match a query, newest first; `identity` ties cursors to it.
-
-    If it is not known that their root is a part of another one, an article tells.
-    """
+    """Read a page of the articles that match, newest first; `identity` ties cursors to it."""
     fields, start = ready.fields, paging.start(identity, is_endless=True)
     first = start.offset if start.place is None else 0
     body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)

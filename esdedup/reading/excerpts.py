@@ -28,11 +28,7 @@ _CLUSTERS_OF_A_SHARD = 200
 def search_with_excerpts(
     ready: ReadyIndex, body: Query, *, root: str | None, part_of: str | None
 ) -> Requests[tuple[Any, dict[str, Any]]]:
-    """Run a search, and beside it those for the excerpts of a root, and for the root that it is a part of.
-
-    Returns:
-        The answer of the search, and the values of `StoryPage`.
-    """
+    """Search, also for the excerpts of a root and its whole; return the answer and values of `StoryPage`."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
@@ -60,10 +56,7 @@ def roots_of(hit: Hit, fields: Fields) -> dict[str, str | None]:
 
 
 def excerpts_body(root: str, *, fields: Fields) -> Query:
-    """Return the search for the first article of each cluster that is a part of a root, and for their number.
-
-    In an index that was set up before there was such a field, it finds none.
-    """
+    """Return the search for the first article of each cluster that is a part of a root, and their number."""
     # Without a time, a cluster is older than all others.
     first = {"min": {"field": fields.published, "missing": 0}}
     newest = {

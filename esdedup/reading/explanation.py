@@ -102,10 +102,9 @@ def explain_indexed(
     profile: Profile | None = None,
     forest_missing: str | None = None,
 ) -> Requests[IndexedExplanation]:
-    """Explain two articles, each named by its id and the index to take it from, if several have it.
+    """Explain two articles, each given by its id and index (None: any).
 
-    They are compared by `profile`; None: by the one that they were fingerprinted with. `forest_missing` says
-    why the forest is not to be read.
+    `profile` None: the one that they were fingerprinted with. `forest_missing`: why the forest is not read.
     """
     ready = yield from scope.ready(index)
     scope = yield from scope.of_index(index)
@@ -166,7 +165,7 @@ def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
 
 
 def _profile_of(*articles: StoredText) -> Profile:
-    """Return the profile that articles were fingerprinted with: the first article's if they differ."""
+    """Return the profile that articles were fingerprinted with; if they differ, the first one's."""
     article = next((each for each in articles if each.profile is not None), None)
     if article is None or article.profile is None:
         return DEFAULT
@@ -247,17 +246,14 @@ class _IndexExplainer:
         return page_name(self._explainer.page(article.text)) == (article.page or "")
 
     def _stays_without(self, article: StoredText) -> Requests[bool | None]:
-        """Return whether the page of an article without a fingerprint is remembered as such a one."""
+        """Return whether the content hash of an article without a fingerprint is remembered as such."""
         if self._nodes is None or article.fingerprint is not None:
             return None
         pages = yield from self._nodes.pages([article.page] if article.page else [])
         return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
 
     def _decided_by(self, article: StoredText) -> PastSignature | None:
-        """Return by what it was decided about the present text of an article.
-
-        None if that is not known: its text has changed, or it was indexed with another profile.
-        """
+        """Return the signature an article was decided by; None if its text or profile has changed since."""
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
@@ -315,10 +311,7 @@ class _IndexExplainer:
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
-        """Find the earliest neighbour through which a leaf may have joined its tree, else any.
-
-        One that is older than the leaf, if possible.
-        """
+        """Find the earliest neighbour through which a leaf may have joined, if possible an older one."""
         if self._nodes is None or node is None or node.is_root:
             return None
         signature = self._signature(node)

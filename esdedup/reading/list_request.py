@@ -139,7 +139,7 @@ class ListRequest:
 
     @property
     def order_of_heads(self) -> Order:
-        """The order of articles in which the first match of a cluster is the one shown."""
+        """The order by which the first match of a cluster is shown."""
         return _ORDER_OF_HEAD[self.head or _RULES[self.sort][1]]
 
     def start(self) -> Cursor:
@@ -184,8 +184,8 @@ def articles(
 ) -> Query:
     """Return the search for articles in order, not grouped by root.
 
-    It begins after the sort values `after`, or skips the `first` articles, and those of the roots `without`.
-    None is from before `since_ms`.
+    It starts after the sort values `after`, or at `first`; leaves out the roots `without`, and what is older
+    than `since_ms`.
     """
     matching = request.articles
     if since_ms is not None:
@@ -229,7 +229,7 @@ def roots_of(request: ListRequest, *, size: int, partitions: int | None = None) 
 
 
 def roots_of_few(request: ListRequest, *, few: int) -> Query:
-    """Return the search for the roots of `few` matching articles; its end is early if more match."""
+    """Return the search for the roots of matches; it terminates early if more than `few` match."""
     terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
     return aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
 
@@ -248,7 +248,7 @@ def in_partitions(request: ListRequest, partitions: int | None) -> Query:
 
 
 def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]]:
-    """Return those of `roots` whose clusters have the numbers that are asked for; all articles count."""
+    """Return those of `roots` whose clusters have enough articles and sources."""
     if not (roots and request.is_filtered):
         return set(roots)
     least, most = request.min_articles, request.min_sources
@@ -270,7 +270,7 @@ def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str,
 def _clusters_of(
     request: ListRequest, roots: Sequence[str], counted: Query, *, at_once: int, least: int = 1
 ) -> Requests[list[Any]]:
-    """Return the buckets of those of `roots` that have at least so many articles, all of which count."""
+    """Return the buckets of those of `roots` that have at least `least` articles, matching or not."""
     searches = []
     for part in chunks(roots, at_once):
         terms = {"field": request.fields.cluster, "size": len(part), "min_doc_count": least}
@@ -281,7 +281,7 @@ def _clusters_of(
 
 
 def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> Query:
-    """Return the aggregations that count sources: as buckets in the server, since a cardinality estimates."""
+    """Return the aggregations that count sources exactly, as buckets: a cardinality would estimate."""
     return {UNREAD: {"terms": {"field": request.source_field, "size": most}}, "sources": number_of_unread()}
 
 

@@ -167,10 +167,9 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
 def _first_count(
     request: ListRequest, tuning: Tuning, *, is_one_index: bool
 ) -> Requests[tuple[list[Query], Any]]:
-    """Return the search for rows that is sent before it is known how many articles match, or its answer.
+    """Return the search for the number of rows that goes with the first request, or its cached answer.
 
-    Words are found in few articles, whose rows are counted; of others, rows are estimated, and the estimate
-    may be some seconds old.
+    Matches of words are few, so their rows are counted; else rows are estimated.
     """
     if not request.dedup:
         return [], None
@@ -185,7 +184,7 @@ def _first_count(
 def _counted(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], Any]]:
-    """Find what rows show, and count, in one request; return the rows, and the answer about all rows."""
+    """Read and count what rows show in one request; return the rows, and the answer about all rows."""
     roots = list(dict.fromkeys(root for root, _ in result.rows))
     unknown = [root for root, hit in result.rows if hit is None]
     groups = [
@@ -255,7 +254,7 @@ class _RowCounter:
         return [estimate_rows(request)]
 
     def rows(self, answer: Any) -> Requests[tuple[int, bool]]:
-        """Return the number of rows by the answer to the search, or the estimate; and whether it is exact."""
+        """Return the number of rows, and whether it is exact."""
         if not self.request.dedup:
             return self.total_articles, True
         if self.total_articles <= self.tuning.few_articles:
@@ -268,7 +267,7 @@ class _RowCounter:
         return rows, is_exact
 
     def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
-        """Return the number of rows, counted if the estimate is low enough; and whether it is exact."""
+        """Return the number of rows, counted if the estimate is low enough, and whether it is exact."""
         request, tuning = self.request, self.tuning
         rows = int(answer["aggregations"]["rows"]["value"])
         if self.total_articles > tuning.many_articles:
@@ -285,10 +284,7 @@ class _RowCounter:
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
     def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of `rows` rows have the numbers that are asked for, and whether that is exact.
-
-        Counted from all roots if they are few enough, else estimated from some partitions.
-        """
+        """Return how many of `rows` rows pass the filters; of many, estimate from some partitions."""
         request, tuning = self.request, self.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
@@ -302,10 +298,7 @@ class _RowCounter:
 
 
 def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
-    """Return the search that counts the articles of each root, all and matching, exactly on any shards.
-
-    If the request asks for it, also those that have arrived since a moment.
-    """
+    """Return the search that counts the articles of each root: all, matching and, if asked for, new ones."""
     fields = request.fields
     aggs: Query = {"matching": {"filter": request.articles}, **first_and_last(fields)}
     if request.arrived_since_ms is not None:
@@ -324,10 +317,9 @@ def _count_of_few(request: ListRequest, tuning: Tuning, *, is_apart: bool) -> Qu
 
 
 def count_few_rows(request: ListRequest, *, most: int) -> Query:
-    """Return the search that counts the roots of at most so many articles, by taking one article of each.
+    """Return the search that counts the roots of at most `most` matches, by one article of each.
 
-    Much faster than naming the roots. The count means nothing if more articles match, and clusters on several
-    shards are counted on each.
+    Much faster than by names. Wrong if more articles match, or if clusters lie on several shards.
     """
     one_of_each = {
         "field": request.fields.cluster,
@@ -343,10 +335,9 @@ def count_few_rows(request: ListRequest, *, most: int) -> Query:
 
 
 def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Query:
-    """Return the search that counts roots exactly; a count above `up_to` means only that there are more.
+    """Return the search that counts roots exactly, up to `up_to` and one more.
 
-    If no more than `few` articles match, only their roots are visited, not all roots of the index; the count
-    means nothing if more do.
+    With `few`, only the roots of matches are visited, for at most so many matches.
     """
     terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
     body = aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": number_of_unread()})
@@ -357,10 +348,7 @@ def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Q
 
 
 def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:
-    """Return the search that estimates how many roots the matching articles have.
-
-    It looks at so many of the 256 partitions of roots; None: at all.
-    """
+    """Return the search that estimates the number of roots, from some of 256 partitions (None: all)."""
     estimate = {"cardinality": {"field": request.fields.cluster, "precision_threshold": 40_000}}
     return aggregation(in_partitions(request, partitions), {"rows": estimate})
 

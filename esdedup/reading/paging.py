@@ -86,11 +86,7 @@ class Paging:
             raise SettingError("give a page number or a cursor, not both: the cursor includes its page")
 
     def start(self, identity: Sequence[Any], *, is_endless: bool) -> Cursor:
-        """Return where the page begins.
-
-        Cursors lead beyond row 10,000, where numbered pages end, only if the list `is_endless`; else the last
-        page is cut there.
-        """
+        """Return where the page begins; only in an endless list do cursors lead beyond row 10,000."""
         if self.after is None:
             start = Cursor(page=self.page, offset=(self.page - 1) * self.size)
             self._check_depth(start.offset + self.size, is_endless=is_endless)

@@ -60,7 +60,7 @@ def number_of_unread() -> Query:
 
 
 def check_term(name: str, value: str) -> None:
-    """Make sure that a keyword field can have a value: neither none nor more than Elasticsearch keeps."""
+    """Raise `SettingError` unless a keyword field can have the value."""
     if not value or len(value.encode(errors="replace")) > MAX_TERM_BYTES:
         raise SettingError(
             f"the {name} is {value!r:.60}; it must be a non-empty string of at most {MAX_TERM_BYTES:,} bytes"
@@ -74,10 +74,7 @@ def within(query: Query | None, fields: Fields) -> Query:
 
 
 def ranks_articles(query: Query | None) -> bool:
-    """Return whether a query scores articles by how well they match: it has words, not only filters.
-
-    In a `bool`, only `must` and `should` count. Queries for exact values, such as `term` and `range`, do not.
-    """
+    """Return whether a query scores articles: it has words outside of filters."""
     if not isinstance(query, dict):
         return False
     for kind, body in query.items():
@@ -90,9 +87,9 @@ def ranks_articles(query: Query | None) -> bool:
 
 
 def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
-    """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one.
+    """Parse a time, read in `zone` if it names none; a day is its first or last moment. None for no text.
 
-    Without a zone of its own it is read in `zone`. A plus may have become a space, as in addresses.
+    A plus may have become a space, as in addresses.
     """
     if not text or not text.strip():
         return None
@@ -128,11 +125,7 @@ def with_text(fields: Fields) -> list[str]:
 
 
 def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
-    """Return a sort in which no two articles tie, so that pages never overlap.
-
-    Ties in time or score are broken by the order of arrival, which is unique within one forest; articles of
-    several forests by their index.
-    """
+    """Return a sort without ties, so that pages never overlap: by arrival at last, and by index."""
     direction = "asc" if by == "oldest" else "desc"
     by_time = {fields.published: {"order": direction, "missing": "_last", "unmapped_type": "date"}}
     by_arrival = {fields.seq: {"order": direction, "unmapped_type": "long"}}

@@ -32,7 +32,7 @@ def ranked(
 
 
 def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
-    """Rank until so many clusters are left that have the numbers which are asked for."""
+    """Rank until enough clusters pass the filters."""
     wide, most = depth, ranking.tuning.max_roots
     while True:
         found = yield from _ranked(ranking, wide)
@@ -44,10 +44,7 @@ def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
 
 
 def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
-    """Rank by the number of sources, of which a cluster has no more than articles.
-
-    So the clusters with the most articles are counted, until no other one can have as many sources.
-    """
+    """Rank by number of sources: count the largest clusters until no other can have as many."""
     request, most = ranking.request, ranking.tuning.max_roots
     wide = max(2 * depth, min(ranking.tuning.first_roots, most))
     while True:
@@ -130,10 +127,7 @@ class _Ranking:
         return RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete, next_from_shard=following)
 
     def _smallest_of_large(self, depth: int) -> Requests[RankedRoots]:
-        """Rank the smallest clusters that are large enough, from the largest of each shard.
-
-        The smallest parts of clusters on a shard do not tell how large the clusters are.
-        """
+        """Rank the smallest clusters of enough articles, by counting the largest of each shard again."""
         most = self.tuning.max_roots
         largest_first = dataclasses.replace(self.request, sort="similar-desc")
         ranking = dataclasses.replace(self, request=largest_first)
@@ -155,9 +149,9 @@ class _Ranking:
     def _recounted(
         self, sent: dict[str, Any], depth: int, *, is_cut: bool
     ) -> Requests[tuple[list[dict[str, Any]], bool]]:
-        """Count exactly the roots that the shards sent; return them, and whether their order is proved.
+        """Count the roots of all shards exactly; return them, and whether their order is proved.
 
-        `is_cut` is whether the answer may leave out roots that the shards sent.
+        `is_cut`: the answer may lack roots that shards sent.
         """
         names = [bucket["key"] for bucket in sent["buckets"]]
         answer = yield from self._search(self._of(names), size=min(depth, len(names)), from_shard=len(names))
@@ -175,7 +169,7 @@ class _Ranking:
 
     @property
     def _least(self) -> int:
-        """The fewest articles of a cluster that the server ranks: smaller ones would be the first."""
+        """The fewest articles of a cluster to rank; smaller ones would come first in `similar-asc`."""
         return 1 if self._is_descending else self.request.min_articles
 
     def _is_required(self, bucket: dict[str, Any]) -> bool:
@@ -233,10 +227,7 @@ def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | 
 
 
 def _sifted(ranking: _Ranking, depth: int) -> Requests[RankedRoots | None]:
-    """Rank all clusters, and skip those without a match; None if too few remain.
-
-    Fast if very many articles match: then most of the largest clusters have a match.
-    """
+    """Rank all clusters and skip those without a match; None if too few remain. Fast if most match."""
     every_cluster = dataclasses.replace(
         ranking, counted=within(None, ranking.request.fields), required=ranking.counted
     )

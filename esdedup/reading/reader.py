@@ -242,10 +242,7 @@ _AnyReader = TypeVar("_AnyReader", Reader, AsyncReader)
 
 
 def asking_owner(reader: _AnyReader, ask: Callable[[str, str | None], Any]) -> _AnyReader:
-    """Return a reader that asks the forest's owner, which is in this process, about texts.
-
-    `ask` is what `execute` takes for a `Reader`, or `execute_async` for an `AsyncReader`.
-    """
+    """Return a reader that asks the owner in this process about texts; `ask` is as for `execute`."""
     other = copy.copy(reader)
     other._ask_owner = ask
     return other

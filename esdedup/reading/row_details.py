@@ -258,10 +258,7 @@ def _newest_namesakes(row: Row, fields: Fields) -> Query:
 
 
 def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
-    """Return the search for the first and the last article of clusters, their versions, sources and spread.
-
-    Only the first and the last are read with their values: an article's source may be long.
-    """
+    """Return the search for the first and last article of clusters, their versions, sources and spread."""
     return aggregation(
         {"terms": {fields.cluster: [each.root for each in searches]}},
         {
@@ -332,11 +329,7 @@ def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> 
 
 
 def _with_ellipses(fragment: str) -> str:
-    """Return a part of a text as readers see it, with ``…`` where it begins or stops in mid-sentence.
-
-    The highlighter does not say so, but cuts a sentence only if it is longer than a snippet. Such a snippet
-    has its full length, and begins with a small letter if its script has those.
-    """
+    """Return a snippet as readers see it, with ``…`` where the highlighter has cut a sentence."""
     letters = _MARKS.sub("", fragment)
     # As readers see it, on one line.
     shown = " ".join(visible_text(_REST_OF_TAG.sub(" ", fragment)).split())

@@ -83,15 +83,12 @@ class ReadyIndex:
 
     @property
     def keyword_fields(self) -> list[str]:
-        """The keyword fields that all of the indices have, beside the article's own and esdedup's.
-
-        Fields that tell the language come first, then those with the shortest names.
-        """
+        """Keyword fields that all indices have, besides known ones; languages and short names first."""
         return _languages_first(set.intersection(*self._keyword_fields_of_each()))
 
     @property
     def uneven_fields(self) -> list[str]:
-        """The fields that articles cannot be chosen by only because the indices' mappings differ."""
+        """Fields that cannot be filtered by because the indices map them differently."""
         of_each = [_source_field({index: mapping}, self.fields) for index, mapping in self.mappings.items()]
         source = [self.fields.source] if self.source_field is None and any(of_each) else []
         some = set.union(*self._keyword_fields_of_each())
@@ -154,9 +151,9 @@ class Scope:
     )
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
-        """Check the indices behind a name; those that nobody has set up, such as a forest, are left out.
+        """Check the indices behind a name; leave out those that are not set up, such as a forest.
 
-        With `is_fresh`, mappings are read anew; else they may be some seconds old.
+        Mappings may be some seconds old, unless `is_fresh`.
         """
         found = yield from mappings_of(index, is_fresh=is_fresh)
         checked, ready = self._checked.get(index, (None, None))
@@ -215,10 +212,7 @@ def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dic
 
 
 def _refuse_inseparable(name: str, other: str, mappings: Iterable[str]) -> Requests[None]:
-    """Make sure that the indices behind a name can be searched without another one that was not set up.
-
-    Only names leave it out, and they lose the filter of an alias, by which a reader may be kept apart.
-    """
+    """Refuse to name indices instead of an alias with a filter, which would be lost."""
     filtered = yield ReadFilters(index=name)
     if filtered or len(",".join(mappings)) > _MAX_NAMES_LENGTH:
         raise IndexNotReady(
@@ -241,10 +235,9 @@ def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | 
 
 
 def _unsearchable(mappings: dict[str, dict[str, Any]], fields: Fields) -> dict[str, str]:
-    """Return which of title, text and source cannot be searched, each with an index that does not map it.
+    """Return which of title, text and source no search finds, each with an index that does not map it.
 
-    An index that maps what comes lacks a field only while no article has it. That counts if all lack it: the
-    name may be wrong.
+    A field is mapped when the first article has it; that counts only if all indices lack it.
     """
     found: dict[str, str] = {}
     for name in (fields.title, fields.text, fields.source):
@@ -274,7 +267,7 @@ def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tup
 
 
 def _chosen_by(name: str, mapping: Mapping[str, Any]) -> str | None:
-    """Return the field that articles can be chosen by: itself, or of a language that is text its subfield."""
+    """Return the field to filter by: itself, or the keyword subfield of a language."""
     if mapping.get("type") == "text" and is_language(name):
         name, mapping = f"{name}.{_SUBFIELD}", mapping.get("fields", {}).get(_SUBFIELD, {})
     can_be_chosen = (

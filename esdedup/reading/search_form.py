@@ -91,7 +91,7 @@ class SearchForm:
         )
 
     def choices(self, ready: ReadyIndex) -> Choices:
-        """Return the chosen values, if articles can be chosen by these fields."""
+        """Return the chosen values; raise if a field cannot be filtered by."""
         chosen: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
             ready.refuse_unsearchable(ready.fields.source)
@@ -192,7 +192,7 @@ def _check_field(name: str, ready: ReadyIndex) -> None:
 
 
 def _phrased(piece: str) -> str:
-    """Return a word that the analyser would cut as a phrase; all else as it is."""
+    """Return a word as a phrase if the analyser would cut it; all else unchanged."""
     found = _WORD.fullmatch(piece)
     if piece.startswith('"') or found is None:
         return piece
@@ -208,7 +208,7 @@ def _phrased(piece: str) -> str:
 
 
 def _has_words(character: str) -> bool:
-    """Return whether Elasticsearch's standard analyser makes words of a character: not of punctuation."""
+    """Return whether Elasticsearch's standard analyser makes tokens of a character."""
     category = unicodedata.category(character)
     # Emoji are "other symbols".
     return category[0] in "LN" or category == "So"

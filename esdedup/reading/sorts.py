@@ -31,7 +31,7 @@ _MAX_EXCLUDED = 1_000
 def sorted_articles(
     request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
 ) -> Requests[SortResult]:
-    """Find what is on a page."""
+    """Return the operation that finds the articles on a page."""
     if request.is_by_time:
         return _by_time(request, start, tuning)
     if request.is_by_count:
@@ -61,7 +61,7 @@ def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
 
 
 def _rows(hits: list[Hit], request: ListRequest) -> list[tuple[str, Hit | None]]:
-    """Return the roots of rows whose position these hits decide; with the hits, if rows show them."""
+    """Return the root of each hit, with the hit if it is the article to show."""
     are_heads = not request.dedup or request.order_of_heads == request.order
     return [(root_of(hit, request.fields), hit if are_heads else None) for hit in hits]
 
@@ -113,10 +113,9 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
 def _since_ms(
     request: ListRequest, tuning: Tuning, place: Sequence[Any] | None, chunk: int
 ) -> Requests[int | None]:
-    """Return a moment after which there are probably some more than `chunk` articles before a place.
+    """Return a time that probably has more than `chunk` articles after it, or None.
 
-    The newest of all articles are what Elasticsearch finds slowly where articles arrived in order of time: it
-    goes through all of them. Those after a moment it finds by the index. None: not worth it, or not known.
+    Where articles arrived in order of time, the newest are slow to find unless a range query narrows them.
     """
     if request.sort != "newest" or request.query is not None:
         return None

@@ -109,7 +109,7 @@ def source_names(
 
 
 def _either_case(character: str) -> str:
-    """Return the regular expression of Lucene for a character, in upper or lower case."""
+    """Return Lucene's regular expression for a character in either case."""
     cases = {case for case in (character, character.lower(), character.upper()) if len(case) == 1}
     # Outside letters and digits, all may mean something.
     return "[" + "".join(case if case.isalnum() else f"\\{case}" for case in sorted(cases)) + "]"
@@ -152,10 +152,7 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
 
 
 def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
-    """Return the search for each source's earliest article, and the times of its first and last.
-
-    None among the names stands for articles without a source.
-    """
+    """Return the search for the earliest article and the times of each source; None: without a source."""
     earliest = first_hit("oldest", fields, with_signature(fields))
     each = {**first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [

@@ -75,9 +75,9 @@ def timeline_of(
     zone: ZoneInfo | None = None,
     source_field: str | None = None,
 ) -> Requests[Timeline]:
-    """Count the articles that match, and their sources, in steps from the first one, or by a zone's clock.
+    """Count the matches and their sources in steps, from the first one on or by a zone's calendar.
 
-    `times` are the aggregations for the times of the first and the last of them.
+    `times` has the aggregations `first` and `last`.
     """
     first, last = (times[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
@@ -114,14 +114,14 @@ def interval_ms(span_ms: int, *, is_by_calendar: bool = False) -> int:
 
 
 def by_calendar(length_ms: int, zone: ZoneInfo, fields: Fields) -> Query:
-    """Return the histogram of a zone's days, weeks from Monday on, months and so on, or parts of days."""
+    """Return the histogram of a zone's calendar: parts of days, days, weeks, months and so on."""
     unit = _CALENDAR.get(length_ms)
     length = {"calendar_interval": unit} if unit else {"fixed_interval": f"{length_ms}ms"}
     return {"field": fields.published, "time_zone": zone.key, **length}
 
 
 def end_ms(start_ms: int, length_ms: int, zone: tzinfo | None) -> int:
-    """Return when an interval ends that begins at `start_ms`; of a zone's calendar, if a zone is given."""
+    """Return the end of an interval, by a zone's calendar if given."""
     if zone is None or length_ms not in _CALENDAR:
         return start_ms + length_ms
     try:

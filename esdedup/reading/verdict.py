@@ -124,10 +124,7 @@ def outcome(
     gap_ms: int | None,
     retention_ms: int | None,
 ) -> Outcome:
-    """Decide whether two articles are in one cluster, and why; `comparison` is that of their present texts.
-
-    `gap_ms` is the time between their arrivals, by the forest's time.
-    """
+    """Decide why two articles are in one cluster or not; `gap_ms` is the time between their arrivals."""
     if (one.index, one.id) == (other.index, other.id):
         return Outcome.SAME_ARTICLE
     if one.root is None or other.root is None:
@@ -306,7 +303,7 @@ def facts(
 
 
 def verdict(found: IndexedExplanation, gettext: Callable[[str], str] = str) -> str:
-    """Return what became of two articles, called A and B, in a sentence or two: in English, or translated."""
+    """Say what became of two articles, called A and B, in English or translated."""
     articles = {"A": found.one, "B": found.other}
     earlier, later = sorted(articles, key=lambda name: articles[name].order)
 

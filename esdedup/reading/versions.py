@@ -128,10 +128,7 @@ def _version(article: SimilarArticle, hit: dict[str, Any], fields: Fields) -> Ve
 
 
 def versions_body(query: Query, *, sort: TimeOrder, first: int, size: int, fields: Fields) -> Query:
-    """Return the search for a page of the distinct texts among the articles that match.
-
-    Of each text it returns the first article in the order, and some of the others.
-    """
+    """Return the search for a page of distinct texts: the first article of each, and some others."""
     by_time = order(sort, fields)
     same = {"name": "same", "size": 1 + _COPIES_SHOWN, "sort": by_time, "_source": fields_read(fields)}
     return {

@@ -38,9 +38,9 @@ _SPARE = 8
 
 
 class BoundedConnection(H11Protocol):
-    """Ends a connection whose request or answer takes too long, and any beyond the largest number.
+    """A connection with time limits. Beyond the largest number, only probes get in.
 
-    Beyond it a few places are left for probes. Subclasses set the bounds, and have a `spare` of their own.
+    Subclasses set the bounds, and have a `spare` of their own.
     """
 
     max_connections: ClassVar[int]

@@ -87,7 +87,7 @@ class Limits:
             self._hold(exchange, -exchange.held_bytes)
 
     async def _receive(self, exchange: "_Exchange") -> Message:
-        """Return the next part of a body; if it is too much, refuse it, and say that the caller has left."""
+        """Receive the next part of a body; if it is too large, refuse the request and report a disconnect."""
         message = await exchange.receive()
         size = len(message.get("body", b""))
         try:
@@ -108,7 +108,7 @@ class Limits:
         self._admit_more(size - of.held_bytes)
 
     def _admit_more(self, size: int) -> None:
-        """Raise `Refused` if the bodies of all requests together may not have so many bytes more."""
+        """Raise `Refused` if all bodies together would become too large."""
         if self._bodies_bytes + size > self.max_bodies_bytes:
             raise Refused(
                 f"the requests in progress have {self._bodies_bytes:,} bytes, and together no more than "
@@ -138,7 +138,7 @@ class _Exchange:
 
     @property
     def announced_bytes(self) -> int:
-        """The size of the body as the caller announced it, else 0."""
+        """The Content-Length of the request, else 0."""
         length = Headers(scope=self.scope).get("content-length", "")
         return int(length) if length.isdecimal() else 0
 
@@ -149,7 +149,7 @@ class _Exchange:
             await self._send(message)
 
     async def refuse(self, problem: Problem) -> None:
-        """Answer that the request is refused; an answer that has begun breaks off with `Refused`."""
+        """Answer that the request is refused; if the answer has begun, abort it with `Refused`."""
         response = self._answer(self.scope, problem)
         if self._has_begun:
             raise Refused(problem.detail, status=problem.status, kind=problem.kind)

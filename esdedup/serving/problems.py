@@ -63,7 +63,7 @@ class Problem:
 
     @classmethod
     def of(cls, status: int, kind: str, detail: str) -> "Problem":
-        """Return a problem whose detail, which may quote a caller, is bounded and can be encoded."""
+        """Return a problem; its detail, which may quote a caller, is cut and made encodable."""
         readable = detail.encode(errors="replace").decode()
         return cls(
             status=status,
@@ -74,7 +74,7 @@ class Problem:
 
     @classmethod
     def of_error(cls, error: BaseException) -> "Problem":
-        """Return what is said of an error; of one that is none of ours, only that it happened."""
+        """Describe an error; an unexpected one only as an internal error."""
         if isinstance(error, Refused):
             problem = cls.of(error.status, error.kind, str(error))
             wait_s = error.retry_after_s
@@ -141,7 +141,7 @@ class ProblemDetails(BaseModel):
 
 
 def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
-    """Return for the description of an API when there is which error, by statuses such as ``s400``."""
+    """Return the error responses of an API description, by keyword such as ``s400``."""
     content = {PROBLEM_TYPE: {"schema": ProblemDetails.model_json_schema()}}
     named = {int(status[1:]): text for status, text in statuses.items()}
     return {
@@ -156,7 +156,7 @@ def handle_errors(
     *,
     problem_of: Callable[[Request, Exception], Problem] = lambda _, error: Problem.of_error(error),
 ) -> None:
-    """Let an application answer every error: `answer` gives the problem that it is its shape."""
+    """Register handlers for every error of an application; `answer` builds the response."""
 
     async def handle(request: Request, error: Exception) -> Response:
         if isinstance(error, ClientDisconnect):

@@ -41,10 +41,7 @@ def create_api(
     *,
     problem_of: Callable[[Request, Exception], Problem] = problem_of,
 ) -> FastAPI:
-    """Return an application of the JSON API alone.
-
-    `site_of` returns what a request reads; it may raise an `EsdedupError`, which is answered.
-    """
+    """Return an application of the JSON API alone; an `EsdedupError` that `site_of` raises is answered."""
     app = with_routes([api.router])
     app.state.site_of = site_of
     add_layers(app, problem_of=problem_of)
@@ -56,7 +53,7 @@ def with_routes(
     *,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
-    """Return an application with routes, and its description; nothing stands before them yet."""
+    """Return an application with routes and its description, without middleware."""
     app = FastAPI(
         title="esdedup",
         summary="Articles, one row for each cluster of near-duplicates, and who else published them.",

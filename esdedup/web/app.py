@@ -129,10 +129,7 @@ def api_description() -> dict[str, Any]:
 
 
 def _with_cors(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
-    """Return an application that tells browsers that pages of some origins may read what it answers.
-
-    They send no cookies or credentials: those belong to the proxy that checks them.
-    """
+    """Let pages of some origins read the answers to requests that carry no cookies or credentials."""
     return CORSMiddleware(
         app,
         allow_origins=list(origins),

@@ -153,7 +153,7 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
 
 
 def curve(counts: Sequence[int]) -> str:
-    """Return the bars of counts in equal spans of time, as the path of an SVG; empty if there are none."""
+    """Return bars of counts as the path of an SVG; empty without counts."""
     if not any(counts):
         return ""
     step, most = CURVE_WIDTH / len(counts), max(counts)
@@ -168,11 +168,7 @@ def curve(counts: Sequence[int]) -> str:
 def _places(
     counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield where the bars of counts that are not 0 stand, with their places among the counts.
-
-    From one to the next is a `step`. The highest is as high as the drawing, and none is lower than `least`:
-    one article among many must remain visible.
-    """
+    """Yield the place and height of the bar of each count above 0; `least` keeps small ones visible."""
     most = max(counts)
     for at, count in enumerate(counts):
         if count:

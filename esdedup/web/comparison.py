@@ -134,7 +134,7 @@ async def comparison_page(
 
 
 async def article_at(site: Site, place: str) -> FullArticle:
-    """Return the article that a value of a form names: see `read_place`."""
+    """Return the article that `read_place` finds in a value of a form."""
     index, article_id = read_place(place)
     if index is not None or article_id != place:
         try:
@@ -146,11 +146,7 @@ async def article_at(site: Site, place: str) -> FullArticle:
 
 
 def read_place(text: str) -> tuple[str | None, str]:
-    """Read where an article is: the index, None if it is not named, and the id.
-
-    Args:
-        text: An index, a slash and an id; an id; or the address of an article's page.
-    """
+    """Read the index (None if not named) and the id from ``INDEX/ID``, an id, or a page's address."""
     path, _, query = text.strip().partition("?")
     if path.startswith(("http:", "https:", "/")) and path.endswith("/article"):
         parameters = dict(parse_qsl(query.partition("#")[0]))
@@ -163,7 +159,7 @@ def read_place(text: str) -> tuple[str | None, str]:
 async def _explained(
     site: Site, one: FullArticle, other: FullArticle, language: Language
 ) -> ExplanationForReaders | str:
-    """Explain two articles in words, or return why that is not possible, such as a text that is missing."""
+    """Explain two articles in words, or return why that is impossible, such as a missing text."""
     try:
         found = await site.reader.explain(
             site.index, one.id, other.id, in_index=one.index, other_in_index=other.index

@@ -147,7 +147,7 @@ class Form(BaseModel):
 
     @functools.cached_property
     def parameters(self) -> Parameters:
-        """The parameters of this list that are not the default, as an address has them."""
+        """The parameters that are not the default, as an address has them."""
         given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)
         return {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
@@ -198,7 +198,7 @@ class PageForm(Form):
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":
-        """Read the query of a list's address; if it is wrong, return the list of all articles."""
+        """Read the query of a list's address; an invalid one is the list of all articles."""
         try:
             given = parse_qs(query)
             return cls.model_validate(
@@ -219,7 +219,7 @@ class SentForm(PageForm):
     until_time: _TimeOfDay = ""
 
     def at_times(self, today: date) -> "PageForm":
-        """Return the list in which times of day belong to moments; without a day they are today's."""
+        """Merge times of day into the days; a time without a day is today's."""
         moments = {
             name: f"{getattr(self, name) or today}T{time}"
             for name in ("since", "until")

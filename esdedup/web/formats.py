@@ -102,7 +102,7 @@ def place(article: Article) -> str:
 
 
 def later_ms(article: Article, earliest: Article) -> int | None:
-    """Return how much later than another an article was published; None if it was not, or nobody knows."""
+    """Return how long after another an article was published; None if not later, or unknown."""
     one_ms, earliest_ms = _published(article), _published(earliest)
     if one_ms == math.inf or earliest_ms == math.inf or one_ms <= earliest_ms:
         return None
@@ -126,10 +126,7 @@ def own_language(article: Article) -> str:
 
 
 def language(text: str | None) -> str:
-    """Return the language of a text if its writing tells, which browsers need to choose glyphs and a voice.
-
-    Judged by the letters at its beginning. Empty if it is not known: many languages have Latin letters.
-    """
+    """Guess the language of a text from the script of its first letters; empty if unknown, as for Latin."""
     letters = [each for each in (text or "")[:200] if each.isalpha()]
     counts = {name: sum(map(has, letters)) for name, has in _SCRIPTS.items()}
     if counts["ja"] or counts["ko"]:
@@ -150,7 +147,7 @@ def encodable(text: str) -> str:
 
 
 def bounded(result: _Result) -> _Result:
-    """Return a result with every long value cut, except the text of an article, which may be longer."""
+    """Return a result with every long value cut, except the text of an article."""
     short = result.model_copy(update={name: _bounded(value) for name, value in result})
     if isinstance(result, Article) and result.included is not None:
         each_short = {name: _bounded(value) for name, value in result.included.items()}
@@ -161,7 +158,7 @@ def bounded(result: _Result) -> _Result:
 
 
 def bounded_spans(left_out: LeftOut) -> LeftOut:
-    """Return what is left out of a text, as far as that much of the text is shown."""
+    """Limit the boilerplate of a text to what is shown of the text."""
     spans = tuple(
         Span(
             start=span.start, end=min(span.end, MAX_SHOWN_TEXT), text=span.text[: MAX_SHOWN_TEXT - span.start]

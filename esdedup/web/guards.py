@@ -44,7 +44,7 @@ _TAG_BYTES = 12
 
 
 def with_headers(app: ASGIApp, *, has_thumbnails: bool = False) -> ASGIApp:
-    """Return an application whose every answer has the headers, also those that no route gives."""
+    """Add the headers to every answer, also to those outside of all routes."""
     headers = dict(HEADERS)
     if has_thumbnails:
         headers[_POLICY] = HEADERS[_POLICY].replace("img-src 'self'", "img-src 'self' https:")
@@ -63,7 +63,7 @@ def with_headers(app: ASGIApp, *, has_thumbnails: bool = False) -> ASGIApp:
 
 
 def answering_head(app: ASGIApp) -> ASGIApp:
-    """Return an application that answers HEAD, with which links are checked, as GET but without the body."""
+    """Answer HEAD, by which link checkers ask, as GET without the body."""
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_head(message: Message) -> None:
@@ -78,11 +78,10 @@ def answering_head(app: ASGIApp) -> ASGIApp:
 
 
 def limited(app: ASGIApp) -> ASGIApp:
-    """Return an application whose requests are limited in size, number and time.
+    """Limit requests in size, number and time.
 
-    A request is in progress from when it has arrived whole until its answer is known whole: visitors who send
-    or read slowly take no place from others. What they hold is bounded by the number of connections, since
-    neither a request nor an answer is large.
+    A request counts from when it has arrived whole until its answer is ready: slow visitors take no place
+    from others. The number of connections bounds what they hold.
     """
     limits = Limits(app, answer=error_answer, max_requests=MAX_REQUESTS, busy=_BUSY, timeout_s=MAX_ANSWER_S)
 
@@ -112,7 +111,7 @@ def limited(app: ASGIApp) -> ASGIApp:
 
 
 def tagged(app: ASGIApp) -> ASGIApp:
-    """Return an application whose answers to GET have an entity tag; who has what would be sent gets 304."""
+    """Add entity tags to answers to GET; return 304 for a matching ETag."""
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":
@@ -132,7 +131,7 @@ def tagged(app: ASGIApp) -> ASGIApp:
 
 
 def _tag(start: Message, bodies: list[Message], known: str) -> None:
-    """Add a tag to the start of an answer; drop the body if the reader has it."""
+    """Add the tag to the start of an answer; drop the body if the client has it."""
     digest = hashlib.blake2b(
         b"".join(each.get("body", b"") for each in bodies), digest_size=_TAG_BYTES
     ).hexdigest()

@@ -125,7 +125,7 @@ def language(code: str) -> Language:
 
 
 def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
-    """Return the language that a visitor has chosen, else the one that the browser wishes for."""
+    """Return the chosen language, else the one that the browser prefers."""
     code = cookies.get(COOKIE)
     if code not in NAMES:
         wishes = sorted(_wishes(headers.get("accept-language", "")), key=lambda wish: -wish[1])
@@ -135,7 +135,7 @@ def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
 
 
 def _wishes(header: str) -> Iterator[tuple[str, float]]:
-    """Read ``Accept-Language``: the tag of each language, and how much it is wished for."""
+    """Read ``Accept-Language``: each language with its quality."""
     for part in header.split(","):
         tag, _, parameter = part.partition(";")
         try:
@@ -170,7 +170,7 @@ def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:
 async def choose_language(
     request: Request, to: Literal["en", "zh"], back: Annotated[str, Query(max_length=_LONGEST_BACK)] = "/"
 ) -> RedirectResponse:
-    """Keep the language in a cookie, and lead back."""
+    """Keep the language in a cookie, and redirect back."""
     prefix = request.scope.get("root_path", "")
     # Two slashes at the beginning would be another host's address.
     path = back.lstrip("/\\")
@@ -180,7 +180,7 @@ async def choose_language(
 
 
 def keep_cookie(request: Request, answer: Response, name: str, value: str, *, max_age_s: int) -> None:
-    """Let the visitor's browser keep a value, for these pages only."""
+    """Set a cookie for these pages only."""
     answer.set_cookie(
         name,
         value,

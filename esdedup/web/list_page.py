@@ -58,7 +58,7 @@ class Visits:
 
     @classmethod
     def of(cls, cookie: str | None, now: datetime) -> "Visits":
-        """Read the cookie of a visitor who is here now; one that makes no sense is none."""
+        """Read the cookie of a visitor; ignore an invalid one."""
         found = _VALUE.fullmatch(cookie or "")
         if found is None:
             return cls(None, now)
@@ -124,7 +124,7 @@ async def _read(site: Site, form: PageForm, options: dict[str, Any]) -> tuple[Pa
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Link:
-    """A value that narrows a list, and the list in which it is chosen, or given up if it is chosen now."""
+    """A value to filter by, and the list with it added, or removed if it is chosen now."""
 
     label: str
     parameters: Parameters
@@ -147,7 +147,7 @@ class ShownFacet:
 
 
 def facets(overview: Overview, form: PageForm, language: Language) -> list[ShownFacet]:
-    """Return the facets of what a list shows, those for the sources first."""
+    """Return the facets of a list, sources first."""
     found = [_shown(each, form, language) for each in overview.facets]
     if overview.sources is not None:
         found.insert(0, _shown(overview.sources, form, language, is_source=True))
@@ -155,7 +155,7 @@ def facets(overview: Overview, form: PageForm, language: Language) -> list[Shown
 
 
 def narrowings(form: PageForm, language: Language) -> list[Link]:
-    """Return what narrows a list, beside its words."""
+    """Return the filters of a list as links that remove them."""
     _ = language.gettext
     found: list[tuple[str, dict[str, object]]] = []
     if form.since or form.until:
@@ -186,7 +186,7 @@ def _period(form: PageForm, language: Language) -> str:
 
 
 def _heading_of(field: str, language: Language) -> str:
-    """Return what a field is called: by its own name, if it does not tell the language of articles."""
+    """Return what a field is called: `Language`, or its own name."""
     return language.gettext("Language") if is_language(field) else field
 
 

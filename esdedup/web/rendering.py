@@ -38,14 +38,14 @@ def render(
 
 
 def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
-    """Answer with a page that shows an error: a message of the pages, and in English one for programmers."""
+    """Answer with an error page: a translated message, and one in English for programmers."""
     site, detail = site_asked(request), "" if detail == message else detail
     message = language_of(request, site).gettext(message)
     return render("error.html", request, site, status_code=status, message=message, detail=detail)
 
 
 def _own(request: Request, prefix: str) -> str:
-    """Return the address of the page itself, which the switch of languages leads back to."""
+    """Return the address of the page itself, to which the language switch returns."""
     path = quote(request.scope["path"].removeprefix(prefix))
     query = request.scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path

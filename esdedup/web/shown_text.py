@@ -80,10 +80,7 @@ async def shown_text(site: Site, article: FullArticle, other: FullArticle | None
 
 
 async def _marked_text(site: Site, article: FullArticle) -> tuple[str, LeftOut | str]:
-    """Return what readers see of an article's text, and what is left out of it, or why that is not known.
-
-    Of a text that is longer than what is shown, it is a beginning that is longer, too.
-    """
+    """Return the visible text (of a long one a beginning), and its boilerplate or why it is unknown."""
     visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
     # Markup may take seconds to read, so it is read once.
     raw = html.escape(visible, quote=False)
@@ -95,10 +92,7 @@ def _spans(left_out: LeftOut | str | None) -> Sequence[Span]:
 
 
 def parts(pieces: Iterable[Piece], *, ours: Sequence[Span] = (), theirs: Sequence[Span] = ()) -> list[Piece]:
-    """Cut an article's text, or what differs between it and another's, where boilerplate begins and ends.
-
-    What both texts have is marked as it is in the article.
-    """
+    """Cut an article's text, or a comparison, where boilerplate begins and ends."""
     found: list[Piece] = []
     our_edges, their_edges = _edges(ours), _edges(theirs)
     our_place = their_place = 0
@@ -123,10 +117,7 @@ def _edges(spans: Sequence[Span]) -> list[int]:
 
 
 def differences(before: str, after: str) -> list[Piece]:
-    """Return the passages of both texts in order: those only in `before` are removed, only in `after` added.
-
-    The first 10,000 words, spaces and Chinese characters of each text are compared.
-    """
+    """Return both texts as removed, added and equal passages; the first 10,000 tokens are compared."""
     one, other = (_tokens(text)[:MAX_TOKENS] for text in (before, after))
     pieces: list[Piece] = []
     removed: list[str] = []

@@ -33,10 +33,9 @@ _IS_BEING_READ = translatable("what the forest has learned is being read; try ag
 
 
 class Marking:
-    """Asks the forest what it leaves out of texts."""
+    """Finds boilerplate in texts, by what the forest has learned."""
 
     def __init__(self, reader: AsyncReader) -> None:
-        """Ask with a reader. Nothing is sent yet."""
         self._reader = reader
         # Reads what has been learned since the last time, once for all visitors; and when that began.
         self._update: asyncio.Task[None] | None = None
@@ -45,7 +44,7 @@ class Marking:
         self._unknown: str | None = _IS_BEING_READ
 
     def begin(self) -> asyncio.Task[None]:
-        """Read what has been learned; also before the first visitor wants to know."""
+        """Start to read what has been learned."""
         self._began_s = time.monotonic()
         self._update = asyncio.create_task(self._update_copy())
         return self._update
@@ -57,7 +56,7 @@ class Marking:
             await asyncio.wait([self._update])
 
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
-        """Return what is left out of the raw text of an article of a site, or why that is not known."""
+        """Return the boilerplate in the raw text of an article of a site, or why it is unknown."""
         update = self._update
         is_due = time.monotonic() - self._began_s >= _UPDATE_INTERVAL_S
         if update is None or (update.done() and is_due):
@@ -80,10 +79,10 @@ class Marking:
 
 
 class FreshMarking(Marking):
-    """Asks anew for each text, with a reader that is one caller's; nothing goes on when it is answered."""
+    """A `Marking` for a single caller: asks the forest for each text, without a background task."""
 
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
-        """Return what is left out, as `Marking` does."""
+        """Return the boilerplate in a text, as `Marking` does."""
         try:
             return await self._reader.left_out(text, site=site)
         except EsdedupError as error:
@@ -91,7 +90,7 @@ class FreshMarking(Marking):
 
 
 def _reason(error: EsdedupError) -> str:
-    """Return the first sentence of an error: what is to be done about it concerns no visitor."""
+    """Return the first sentence of an error; the advice after it is not for visitors."""
     return str(error).partition(". ")[0]
 
 
@@ -130,7 +129,7 @@ class Site:
 
 
 def site_asked(request: Request) -> Site:
-    """Return what a request reads, as its application says, with what the request names."""
+    """Return the context of a request: the served index, the time zone, the prefix and the editor."""
     site: Site = request.app.state.site_of(request)
     named = "" if site.editing is None else request.headers.get(site.editing.header, "")
     return dataclasses.replace(
@@ -143,7 +142,7 @@ def site_asked(request: Request) -> Site:
 
 
 def _zone_named_by(request: Request) -> ZoneInfo | None:
-    """Return the time zone that a request names, else the browser's, which a script keeps in a cookie."""
+    """Return the time zone in the query, else the one in the cookie, if either is valid."""
     for name in (request.query_params.get("time_zone"), request.cookies.get(ZONE_COOKIE)):
         with contextlib.suppress(SettingError):
             if name:

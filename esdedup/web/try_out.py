@@ -55,15 +55,12 @@ def operations_of(description: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def prose_of(text: str) -> str:
-    """Return a text without its breaks of lines, by which it can be translated."""
+    """Return a text on one line, as the catalogue has it."""
     return " ".join(text.split())
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return an operation as it is shown; `action` is where its form leads.
-
-    A body that no form can send is shown as an example.
-    """
+    """Return an operation as it is shown; a body that no form can send is shown as an example."""
     inputs = [
         _input(each["name"], each["schema"], is_required=each["required"])
         for each in operation.get("parameters", [])

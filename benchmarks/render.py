@@ -14,7 +14,7 @@ from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.plan.costs import SHIPPED, shipped
-from esdedup.plan.model import Plan, Workload, plan
+from esdedup.plan.model import CapacityPlan, Workload, plan
 
 _ARTICLES_A_DAY = (1e6, 1e7, 1e8)
 _DAYS = (30, 365)
@@ -90,7 +90,7 @@ def _plan_in_short() -> Iterator[str]:
     yield from (_row([name, ", ".join(map(_short, values))]) for name, values in needs.items())
 
 
-def _capacity_row(each: Plan, *cells: str) -> str:
+def _capacity_row(each: CapacityPlan, *cells: str) -> str:
     workload = each.workload
     named = (_short(workload.articles_a_day), f"{workload.retention_days:g}", *cells)
     return f"| {' | '.join(named)} |"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from esdedup.ingest.actions import name_of
 from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.records import Record, read_records
+from esdedup.ingest.records import FileRecord, read_records
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
@@ -134,10 +134,10 @@ def _contains(keys: "array.array[int]", key: int) -> bool:
 
 
 def check_fields(
-    records: Iterator[Record | ArticleRejected], fields: Fields, *, id_field: str
-) -> Iterator[Record | ArticleRejected]:
+    records: Iterator[FileRecord | ArticleRejected], fields: Fields, *, id_field: str
+) -> Iterator[FileRecord | ArticleRejected]:
     """Yield the records; raise `FieldsNotFound` if none of the first has a text, or none has an id."""
-    head: list[Record] = []
+    head: list[FileRecord] = []
     size_bytes = 0
     missing = {"text": fields.text, _ID: id_field}
     for record in records:

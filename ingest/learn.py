@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, cast
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import ReadArticle
-from esdedup.ingest.records import name_of
+from esdedup.ingest.records import input_name
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, SettingError, TextFailed
@@ -202,7 +202,7 @@ def check_two_looks(paths: Iterable[Path], profile: Profile) -> None:
     refuse_to_keep(profile)
     if (once := next((path for path in paths if not path.is_file()), None)) is not None:
         raise SettingError(
-            f"{name_of(once)} can be read only once: to learn from it first, save it as a file"
+            f"{input_name(once)} can be read only once: to learn from it first, save it as a file"
         )
 
 

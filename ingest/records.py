@@ -49,7 +49,7 @@ _MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
+class FileRecord:
     """An article as it was read."""
 
     # As ``FILE:LINE``.
@@ -59,7 +59,7 @@ class Record:
     size_bytes: int
 
 
-def name_of(path: Path) -> str:
+def input_name(path: Path) -> str:
     """Return the name of an input in messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
@@ -86,13 +86,13 @@ def check_readable(paths: Iterable[Path]) -> None:
                 raise SettingError(f"cannot read {path}: {error.strerror}") from error
 
 
-def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Record | ArticleRejected]:
+def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[FileRecord | ArticleRejected]:
     """Yield the articles of a file in order, and a rejection for each that cannot be read.
 
     If the file fails, or its compressed data is cut off, the rest of it is one rejection. ``-`` is standard
     input. `on_bytes` is called with the number of bytes read from disk since the last call.
     """
-    name, lines = name_of(path), None
+    name, lines = input_name(path), None
     try:
         with _opened(path, on_bytes) as stream:
             if (encoding := _wide_encoding(stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES])) is not None:
@@ -182,7 +182,7 @@ def _wide_encoding(begin: bytes) -> str | None:
     return "UTF-16BE" if before > after else "UTF-16LE"
 
 
-def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleRejected]:
+def _records(lines: NumberedLines, name: str) -> Iterator[FileRecord | ArticleRejected]:
     numbered = lines.whole(MAX_ARTICLE_BYTES)
     number, line = next(numbered, (1, b""))
     line = line.removeprefix(codecs.BOM_UTF8)
@@ -196,7 +196,7 @@ def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleReject
             if isinstance(row, str):
                 yield ArticleRejected(place, row)
             else:
-                yield Record(place=place, fields=row, size_bytes=size_bytes)
+                yield FileRecord(place=place, fields=row, size_bytes=size_bytes)
         return
     if _BEGINS_ARRAY.match(line):
         for number, element in _elements(lines, line):
@@ -210,7 +210,7 @@ def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleReject
             lines.skip_empty()
 
 
-def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
+def _record(content: bytes | None, place: str) -> FileRecord | ArticleRejected:
     """Parse an article; None is one that is too long."""
     if content is None:
         return ArticleRejected(place, f"is longer than {MAX_ARTICLE_BYTES:,} bytes")
@@ -228,7 +228,7 @@ def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
         return ArticleRejected(place, f"is not JSON: {error}")
     except ArticleRejected as rejected:
         return rejected.bare()
-    return Record(place=place, fields=article, size_bytes=len(content))
+    return FileRecord(place=place, fields=article, size_bytes=len(content))
 
 
 def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | None]]:

@@ -12,7 +12,7 @@ from typing import IO
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, name_of
+from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, input_name
 from esdedup.sites import RawPage, site_of
 
 # A text that begins like this is taken for JSON.
@@ -26,7 +26,7 @@ _ONE_A_FILE = (
 
 def read_text(path: Path, fields: Fields) -> RawPage:
     """Read a text, or the article in a file, with its site; raises `ArticleRejected` or `SettingError`."""
-    name, text = name_of(path), read_plain_text(path)
+    name, text = input_name(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
     if not _JSON_OBJECT.match(text):
@@ -47,7 +47,7 @@ def read_text(path: Path, fields: Fields) -> RawPage:
 
 def read_plain_text(path: Path) -> str:
     """Read a file as plain text; raises as `read_text`."""
-    name = name_of(path)
+    name = input_name(path)
     if path == STANDARD_INPUT and sys.stdin is None:
         raise SettingError("standard input is closed")
     try:

@@ -350,7 +350,7 @@ class FedForest(NewForest):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Paging(OptionGroup):
+class PageOptions(OptionGroup):
     """Which page of a result.
 
     Options:

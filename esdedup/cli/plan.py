@@ -11,7 +11,7 @@ from esdedup.cli.command import OptionGroup, command
 from esdedup.errors import SettingError
 from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
 from esdedup.plan.figures import Figure, figures
-from esdedup.plan.model import Plan, Workload, plan
+from esdedup.plan.model import CapacityPlan, Workload, plan
 
 _GB = 1e9
 
@@ -79,7 +79,7 @@ def _read(path: Path) -> CostsFile:
     return CostsFile.read(text, name=str(path))
 
 
-def _for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
+def _for_programs(plan: CapacityPlan, costs: CostsFile) -> dict[str, Any]:
     return {
         "workload": dataclasses.asdict(plan.workload),
         "profile": plan.profile.label,
@@ -94,7 +94,7 @@ def _for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
     }
 
 
-def _print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
+def _print_plan(plan: CapacityPlan, costs: CostsFile, *, name: str) -> None:
     workload = plan.workload
     output.show(
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "
@@ -111,7 +111,7 @@ def _print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
         output.show(f"what boilerplate takes, on {_where(costs.learned.measured)}", markup=False)
 
 
-def _costs(plan: Plan) -> list[tuple[str, ...]]:
+def _costs(plan: CapacityPlan) -> list[tuple[str, ...]]:
     costs, server, learned = plan.costs, plan.costs.server, plan.learned
     by_length = costs.whole if plan.profile.keep_boilerplate else costs.without_boilerplate
     rows: list[tuple[str, ...]] = [

@@ -31,7 +31,7 @@ def list_rows(
     min_sources: Annotated[int, typer.Option(min=0, max=MOST_SOURCES)] = 0,
     no_dedup: bool = False,
     time_zone: options.TimeZone = "UTC",
-    paging: options.Paging,
+    paging: options.PageOptions,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
@@ -90,7 +90,7 @@ def similar(
     by_source: bool = False,
     other_sources: bool = False,
     time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
-    paging: options.Paging,
+    paging: options.PageOptions,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -145,7 +145,7 @@ def show(
     fingerprint: str | None = None,
     root: str | None = None,
     time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
-    paging: options.Paging,
+    paging: options.PageOptions,
     json: options.Json = False,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -163,7 +163,7 @@ def show(
     given = [each for each in (article_id, fingerprint, root) if each is not None]
     if len(given) != 1:
         raise SettingError("name one thing to show: --id, --fingerprint or --root")
-    if article_id is not None and paging != options.Paging():
+    if article_id is not None and paging != options.PageOptions():
         raise SettingError("--page, --size and --after go with --fingerprint and --root")
     with server.connect() as client:
         fields = field_names.fields_of(client, index)

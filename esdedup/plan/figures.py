@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from esdedup.plan.costs import ServerWork
-from esdedup.plan.model import BATCH, MOST_BUSY, SHARD_BYTES, Plan
+from esdedup.plan.model import BATCH, MOST_BUSY, SHARD_BYTES, CapacityPlan
 
 _GB = 1e9
 _MB = 1e6
@@ -21,7 +21,7 @@ class Figure(NamedTuple):
     basis: str
 
 
-def figures(plan: Plan) -> Iterator[Figure]:
+def figures(plan: CapacityPlan) -> Iterator[Figure]:
     """Yield what a workload needs."""
     yield from _arrivals(plan)
     yield from _owners(plan)
@@ -30,7 +30,7 @@ def figures(plan: Plan) -> Iterator[Figure]:
         yield from _server(plan, plan.costs.server.work)
 
 
-def _arrivals(plan: Plan) -> Iterator[Figure]:
+def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     load, us = plan.load, plan.fingerprint_us
     mean, peak = load.articles_a_second, plan.peak_a_second
     yield Figure("articles_a_second", "articles, on average", mean, "/s", "articles a day")
@@ -46,7 +46,7 @@ def _arrivals(plan: Plan) -> Iterator[Figure]:
         )
 
 
-def _owners(plan: Plan) -> Iterator[Figure]:
+def _owners(plan: CapacityPlan) -> Iterator[Figure]:
     memory, us = plan.memory_each, plan.owner_us
     basis = plan.why if plan.forests == 1 else f"one owner is not enough: {plan.why}"
     yield Figure("forests", "forests, each with an owner", plan.forests, "", basis)
@@ -70,7 +70,7 @@ def _owners(plan: Plan) -> Iterator[Figure]:
     yield Figure("memory_bytes_mb", title, (memory.nodes + memory.pages) / _MB, "MB", basis)
 
 
-def _disk(plan: Plan) -> Iterator[Figure]:
+def _disk(plan: CapacityPlan) -> Iterator[Figure]:
     server, forests = plan.costs.server, plan.forests
     shard_bytes = plan.forest_bytes_unmerged / forests
     advice = f"Elastic advises up to {SHARD_BYTES / _GB:,.0f}"
@@ -91,7 +91,7 @@ def _disk(plan: Plan) -> Iterator[Figure]:
     yield Figure("requests_a_second", title, plan.requests_a_second, "/s", basis)
 
 
-def _server(plan: Plan, work: ServerWork) -> Iterator[Figure]:
+def _server(plan: CapacityPlan, work: ServerWork) -> Iterator[Figure]:
     us = work.us_an_arrival + work.us_an_article
     basis = f"{work.us_an_arrival:,.0f} µs for the forest and {work.us_an_article:,.0f} for the dedup object"
     title = "cores of Elasticsearch that this adds, at the peak"

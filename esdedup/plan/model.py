@@ -64,7 +64,7 @@ class Workload:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Load:
+class ForestLoad:
     """What one forest gets, or all of them, at the end of the first retention."""
 
     articles_a_second: float
@@ -97,7 +97,7 @@ class OwnerMemory:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class CapacityPlan:
     """What a workload needs, with unit costs, if it is shared equally by so many forests."""
 
     workload: Workload
@@ -110,12 +110,12 @@ class Plan:
     why: Why = "one owner is enough"
 
     @property
-    def load(self) -> Load:
+    def load(self) -> ForestLoad:
         """What all forests get."""
         return self._load_of(1)
 
     @property
-    def load_each(self) -> Load:
+    def load_each(self) -> ForestLoad:
         """What each forest gets."""
         return self._load_of(self.forests)
 
@@ -210,21 +210,21 @@ class Plan:
     def _length(self) -> float:
         return min(self.workload.mean_length, self.profile.max_text_length)
 
-    def _load_of(self, forests: int) -> Load:
+    def _load_of(self, forests: int) -> ForestLoad:
         articles = self.workload.articles_a_day / forests
         copies = articles * self.workload.reprints * (1 - self.workload.edited)
         life_days = self.workload.retention_days + _LATE_DAYS
         pages_a_day = 0.0 if self.profile.keep_boilerplate else copies
-        return Load(
+        return ForestLoad(
             articles_a_second=articles / _DAY_S,
             nodes=math.ceil((articles - copies) * life_days),
             pages=math.ceil(pages_a_day * life_days),
         )
 
 
-def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> Plan:
+def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> CapacityPlan:
     """Plan for a workload; raises `SettingError` for too little memory, or more forests than can be run."""
-    one = Plan(workload=workload, profile=profile, costs=costs, learned=learned)
+    one = CapacityPlan(workload=workload, profile=profile, costs=costs, learned=learned)
     memory = one.memory_each
     empty_bytes = memory.process + memory.learned + costs.opening_bytes
     if workload.owner_bytes < empty_bytes:

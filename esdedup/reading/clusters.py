@@ -22,7 +22,7 @@ from esdedup.fingerprint.agreement import Comparison
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest import Kind
 from esdedup.reading.articles import check_names, find_article, including
-from esdedup.reading.excerpts import quoted_story, roots_of, search_with_excerpts
+from esdedup.reading.excerpts import both_roots, quoted_story, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, values_of, with_signature
 from esdedup.reading.results import SimilarArticle, SimilarPage
@@ -191,7 +191,7 @@ def similar(
             other_articles(ready, hit, other_sources=other_sources),
             paging,
             source_includes,
-            **roots_of(hit, ready.fields),
+            **both_roots(hit, ready.fields),
             identity=[index, article_id, in_index, other_sources],
             similarity=Similarity.to(hit, ready.fields),
         )
@@ -250,7 +250,7 @@ def _page_of(
     body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)
     answer, story = yield from search_with_excerpts(ready, body, root=root, part_of=part_of)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
-    if root is not None and part_of is None and hits and (whole := roots_of(hits[0], fields)["part_of"]):
+    if root is not None and part_of is None and hits and (whole := both_roots(hits[0], fields)["part_of"]):
         story["excerpt_of"] = yield from quoted_story(ready, whole)
     following = None
     if hits and start.offset + len(hits) < total:

@@ -50,7 +50,7 @@ def quoted_story(ready: ReadyIndex, root: str) -> Requests[QuotedStory]:
     return _quoted_story(root, answer, ready.fields)
 
 
-def roots_of(hit: Hit, fields: Fields) -> dict[str, str | None]:
+def both_roots(hit: Hit, fields: Fields) -> dict[str, str | None]:
     """Return the root of a hit, and the root that it is a part of."""
     return {"root": root_of(hit, fields), "part_of": term_of(hit["_source"], fields.part_of)}
 

@@ -222,7 +222,7 @@ def count_articles(request: ListRequest) -> Query:
     return {"query": request.articles, "size": 0, "track_total_hits": True}
 
 
-def roots_of(request: ListRequest, *, size: int, partitions: int | None = None) -> Query:
+def matching_roots(request: ListRequest, *, size: int, partitions: int | None = None) -> Query:
     """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
     terms = {"field": request.fields.cluster, "size": size}
     return aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})

@@ -19,7 +19,7 @@ from esdedup.reading.list_request import (
     default_sort,
     heads,
     in_partitions,
-    roots_of,
+    matching_roots,
     shown_roots,
     with_roots,
 )
@@ -288,7 +288,7 @@ class _RowCounter:
         request, tuning = self.request, self.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
-        body = roots_of(request, size=tuning.max_roots, partitions=partitions)
+        body = matching_roots(request, size=tuning.max_roots, partitions=partitions)
         (answer,) = yield from search(request.searched, body)
         roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
         if not roots:

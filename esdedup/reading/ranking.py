@@ -207,7 +207,7 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
         if found is not None:
             return found
         most = ranking.tuning.max_roots
-        roots = yield from _roots_with_a_match(ranking, bodies.roots_of(ranking.request, size=most))
+        roots = yield from _roots_with_a_match(ranking, bodies.matching_roots(ranking.request, size=most))
     if roots is None:
         raise SettingError(
             f"the query matches more than {ranking.tuning.max_roots:,} clusters, too many to sort by their "

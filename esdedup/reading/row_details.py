@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.clusters import Similarity
-from esdedup.reading.excerpts import excerpts_of_each, first_article, roots_of
+from esdedup.reading.excerpts import both_roots, excerpts_of_each, first_article
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import (
     Hit,
@@ -101,7 +101,7 @@ def with_details(
     excerpts = {each["key"]: each["doc_count"] for each in of_parts["aggregations"]["roots"]["buckets"]}
     hits = texts["hits"]["hits"]
     shown = {place_of(hit): hit for hit in hits}
-    wholes = {place: whole for place, hit in shown.items() if (whole := roots_of(hit, fields)["part_of"])}
+    wholes = {place: whole for place, hit in shown.items() if (whole := both_roots(hit, fields)["part_of"])}
     different = {}
     for row in rows:
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")

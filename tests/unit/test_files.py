@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from esdedup.ingest import csv_rows, records
 from esdedup.ingest.files import FileArticle, SeenIds, check_fields, read_articles
-from esdedup.ingest.records import STANDARD_INPUT, Record, check_readable, read_records, total_bytes
+from esdedup.ingest.records import STANDARD_INPUT, FileRecord, check_readable, read_records, total_bytes
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -186,7 +186,7 @@ def test_the_text_field_is_guessed_by_length(tmp_path: Path) -> None:
 
 
 def test_rejections_do_not_wait_for_the_first_article() -> None:
-    def records() -> Iterator[Record | ArticleRejected]:
+    def records() -> Iterator[FileRecord | ArticleRejected]:
         yield ArticleRejected("f:1", "is not JSON")
         pytest.fail("the first rejection is held back")
 
@@ -234,17 +234,17 @@ VALUES = st.recursive(
 )
 
 
-def records_of(path: Path, content: bytes) -> list[Record | ArticleRejected]:
+def records_of(path: Path, content: bytes) -> list[FileRecord | ArticleRejected]:
     path.write_bytes(content)
     return list(read_records(path, on_bytes=lambda _: None))
 
 
-def fields(found: list[Record | ArticleRejected]) -> list[object]:
-    return [each.fields if isinstance(each, Record) else each.reason for each in found]
+def fields(found: list[FileRecord | ArticleRejected]) -> list[object]:
+    return [each.fields if isinstance(each, FileRecord) else each.reason for each in found]
 
 
-def places(found: list[Record | ArticleRejected]) -> list[int]:
-    names = (each.place if isinstance(each, Record) else each.article for each in found)
+def places(found: list[FileRecord | ArticleRejected]) -> list[int]:
+    names = (each.place if isinstance(each, FileRecord) else each.article for each in found)
     return [int(name.rpartition(":")[2]) for name in names]
 
 
@@ -437,7 +437,7 @@ def test_a_line_is_read_again_only_once(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(csv_rows._Row, "__next__", counted)
     found = records_of(tmp_path / "a.csv", b"id,text\n" + b'1,"x\n2,y\n3,y\n""\n' * 500)
-    assert sum(isinstance(each, Record) for each in found) == 1_000
+    assert sum(isinstance(each, FileRecord) for each in found) == 1_000
     assert number_read < 2 * 4 * 500 + 10
 
 

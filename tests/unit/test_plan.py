@@ -25,7 +25,7 @@ from esdedup.plan.costs import (
     shipped,
 )
 from esdedup.plan.figures import figures
-from esdedup.plan.model import MOST_BUSY, Plan, Workload, plan
+from esdedup.plan.model import MOST_BUSY, CapacityPlan, Workload, plan
 from esdedup.text.segmenters import get_segmenter
 from esdedup.text.weights import Tf
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -74,7 +74,7 @@ WORKLOAD = Workload(
 )
 
 
-def planned(of: Profile | None = None, /, **changes: float) -> Plan:
+def planned(of: Profile | None = None, /, **changes: float) -> CapacityPlan:
     return plan(dataclasses.replace(WORKLOAD, **changes), of or VERIFIED, COSTS, LEARNED)
 
 

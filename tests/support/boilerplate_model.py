@@ -9,6 +9,7 @@ AMPLE_LETTERS = 200
 LEAST_SHARE = 0.4
 LEAST_ROWS, TABLE_SHARE = 2, 0.5
 OWN, TOGETHER, MOSTLY_NEW = 0.1, 0.5, 0.6
+FEW, YOUNG = 3, 64
 HASHES = 2**64
 
 
@@ -131,6 +132,48 @@ class BoilerplateModel:
             )
             for each, hash_at_site, override in zip(passages, local, overridden, strict=True)
         ]
+        left_out, marks = self.judged(passages, learned)
+        kinds = self.kinds(local, site, article_of(article, page_id))
+        without, own_marks = self.judged(
+            passages,
+            [
+                is_learned or (override is None and known == "shared")
+                for is_learned, override, known in zip(learned, overridden, kinds, strict=True)
+            ],
+        )
+        of = list(zip(passages, left_out, without, kinds, strict=True))
+        shared = sum(each.letters for each, is_out, _, known in of if known == "shared" and not is_out)
+        own = sum(each.letters for each, _, is_out, _ in of if not is_out)
+        new = sum(each.letters for each, _, is_out, known in of if known == "new" and not is_out)
+        if 0 < own < shared and (not new or new >= MOSTLY_NEW * own):
+            left_out, marks = without, own_marks
+        hashes = [each.hash for each in passages]
+        last = next((each for each in reversed(hashes) if not self.is_learned(each)), None)
+        if site is not None:
+            for at in range(self.older_items_from(hashes, left_out, last), len(passages)):
+                left_out[at] |= overridden[at] is not False
+        if passages and not self.lasts(self.pages.get(page_id, 0)):
+            self.last_number += 1
+            self.pages[page_id] = self.last_number
+            if site is not None:
+                first = next((each for each, out in zip(hashes, left_out, strict=True) if not out), None)
+                self.openings[first] = self.closings[last] = self.last_number
+            taught = [
+                (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
+                for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
+                if self.learned.get(each.hash, 0) < self.present_from
+                and not self.end_passages <= at < len(passages) - self.end_passages
+            ]
+            if len(hashes) > 2 * self.end_passages:
+                hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
+            own_article = article_of(article, page_id)
+            self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
+            if len(self.block) == self.block_pages:
+                self.learn()
+        return left_out
+
+    def judged(self, passages: list[ModelPassage], learned: list[bool]) -> tuple[list[bool], list[int]]:
+        """Return which passages are left out if these are boilerplate, and the marks of the page."""
         lists = [
             not each.is_prose
             and any(
@@ -176,31 +219,29 @@ class BoilerplateModel:
                 is_list and not (is_table and each.has_figures) and self.was_elsewhere(each.hash, marks)
                 for each, is_list in zip(passages, lists, strict=True)
             ]
-        left_out = [a or b for a, b in zip(learned, listed, strict=True)]
-        hashes = [each.hash for each in passages]
-        last = next((each for each in reversed(hashes) if not self.is_learned(each)), None)
-        if site is not None:
-            for at in range(self.older_items_from(hashes, left_out, last), len(passages)):
-                left_out[at] |= overridden[at] is not False
-        if passages and not self.lasts(self.pages.get(page_id, 0)):
-            self.last_number += 1
-            self.pages[page_id] = self.last_number
-            if site is not None:
-                first = next((each for each, out in zip(hashes, left_out, strict=True) if not out), None)
-                self.openings[first] = self.closings[last] = self.last_number
-            taught = [
-                (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
-                for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
-                if self.learned.get(each.hash, 0) < self.present_from
-                and not self.end_passages <= at < len(passages) - self.end_passages
-            ]
-            if len(hashes) > 2 * self.end_passages:
-                hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
-            own_article = article_of(article, page_id)
-            self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
-            if len(self.block) == self.block_pages:
-                self.learn()
-        return left_out
+        return [a or b for a, b in zip(learned, listed, strict=True)], marks
+
+    def kinds(self, hashes: list[int], site: str | None, article: int) -> list[str]:
+        """Return of each passage of a page whether it is new on a young site, was seen, or is shared."""
+        waiting = [page for page in self.block if page.site == site]
+        count = 0 if site is None else self.pages_of(site)
+        if site is None or count >= YOUNG or count + len(waiting) < 2:
+            return ["seen"] * len(hashes)
+        for number, page in enumerate(waiting, count + 1):
+            page.number_at_site = number
+        found = []
+        for each in hashes:
+            counted, _ = self.known(each)
+            seen_on = [page for page in waiting if each in [passage for passage, *_ in page.taught]]
+            if self.is_learned(each) or not (counted or seen_on):
+                found.append("seen" if self.is_learned(each) else "new")
+                continue
+            counted = count_pages(counted, seen_on)
+            articles = counted.articles | 1 << article % 32
+            span = count + len(waiting) + 1 - counted.first.number_at_site + 1
+            is_shared = articles.bit_count() >= FEW and (counted.pages + 1) * 2 >= span
+            found.append("shared" if is_shared else "seen")
+        return found
 
     def older_items_from(self, hashes: list[int], left_out: list[bool], last: int | None) -> int:
         """Return where a page goes on as an earlier one of its site began, without the end of that one."""
@@ -290,7 +331,7 @@ class BoilerplateModel:
             return False
         span = self.pages_of(site) - counted.first.number_at_site + 1
         own = counted.amid_own.bit_count()
-        if (own >= 3 or is_apart) and counted.pages * 2 >= span:
+        if (own >= FEW or is_apart) and counted.pages * 2 >= span:
             return True
         if own >= self.least_article_bits and counted.pages * 10 >= span:
             return True

@@ -340,16 +340,42 @@ def test_older_items_of_a_moving_list_are_filtered(
 def test_a_site_with_long_boilerplate_is_learned() -> None:
     """All of its pages share their marks, so no page is another context."""
     articles = names(30)
-    # With less of its own, a page may as well be a new version, or one more reprint.
-    for own_letters, expected in ((800, 3), (100, 3), (60, 21)):
+    others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
+    # Without text of its own together, a page may be a new version, unless all of its young site is like it.
+    for own_letters, before, expected in (
+        (800, [], 3),
+        (60, [], 2),
+        (800, others, 3),
+        (100, others, 3),
+        (60, others, 21),
+    ):
         stream = [site_page(at, each, own_letters=own_letters) for at, each in enumerate(articles, 1)]
-        assert first_learned(stream, LEGAL[0]) == expected
+        assert first_learned(before + stream, LEGAL[0]) == expected
     # New versions of an article are no other articles.
     stream = [site_page(at, articles[0], own_letters=800) for at in range(1, 40)]
     assert first_learned(stream, LEGAL[0]) is None
 
 
-@pytest.mark.parametrize(("pages_apart", "expected"), [(2, 3), (4, 7), (9, 7), (12, None)])
+def test_pages_of_young_sites_count_by_their_own() -> None:
+    """As soon as two others have the same notice, and while it is the larger part."""
+    whole, own = [False] * 4, [False, True, True, True]
+    stream: list[Page] = [
+        (at, [prose(100 + text, letters), *LEGAL], "a.example", article)
+        for at, (article, text, letters) in enumerate(
+            zip(names(6), (1, 2, 3, 4, 5, 3), (60, 60, 60, 60, 700, 60), strict=True), 1
+        )
+    ]
+    # Versions at several addresses, another passage changed in each.
+    article = [prose(number, 100) for number in range(300, 306)]
+    for at in range(4):
+        article[at] = prose(400 + at, 100)
+        stream.append((20 + at, list(article), "b.example", str(at)))
+    expected = [whole, whole, own, own, whole, own, *[[False] * 6] * 4]
+    learning = filter_of(Boilerplate(block_pages=64), stream, {})
+    assert [filtered(learning, [page]) for page in stream] == expected
+
+
+@pytest.mark.parametrize(("pages_apart", "expected"), [(2, 2), (4, 7), (9, 7), (12, None)])
 def test_rarer_boilerplate_takes_more_pages(pages_apart: int, expected: int | None) -> None:
     stream: list[Page] = [
         (at, own if at % pages_apart else [*own, *LEGAL], "a.example", each)

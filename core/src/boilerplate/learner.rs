@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::judge::{Fate, OverrideTable, Passage, judge};
 use super::memory::{LEARNED, Memory, Window};
 use super::pages::{Block, Marks, Occurrence, Origin, Page, beside, mark_of};
-use super::site_pages::Sighting;
+use super::site_pages::{FEW, Sighting, sightings};
 use super::steps::Step;
 use crate::hashing::{BASE, mixed};
 
@@ -38,6 +38,9 @@ pub struct Arrival<'a> {
     /// Its passages.
     pub passages: &'a [Passage],
 }
+
+// A site with fewer pages is young: they are judged by those that have not been learned from as well.
+const YOUNG_PAGES: u32 = 64;
 
 /// What pages have taught, and those that have not taught anything yet.
 pub struct Learner {
@@ -104,7 +107,7 @@ impl Learner {
         }
     }
 
-    /// Finds out what is left out of a page, as far as the blocks before have taught it; returns its marks.
+    /// Finds out what is left out of a page; returns its marks.
     fn judge(
         &self,
         page: &Arrival,
@@ -112,9 +115,45 @@ impl Learner {
         overrides: &OverrideTable,
         omitted: &mut [bool],
     ) -> Marks {
+        let mut marks = self.judge_without(page, known, overrides, |_| false, omitted);
+        if let Some(are_shared) = self.are_shared(page, known) {
+            let mut own = omitted.to_vec();
+            let is_shared = |at: usize| are_shared[at] == Some(true);
+            let own_marks = self.judge_without(page, known, overrides, is_shared, &mut own);
+            let letters = |is_counted: &dyn Fn(usize) -> bool| -> f64 {
+                let counted = (0..known.len()).filter(|at| is_counted(*at));
+                counted.map(|at| f64::from(page.passages[at].letters)).sum()
+            };
+            let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
+            let new = letters(&|at| !own[at] && are_shared[at].is_none());
+            if 0.0 < rest && rest < shared && (new == 0.0 || new >= MOSTLY_NEW * rest) {
+                omitted.copy_from_slice(&own);
+                marks = own_marks;
+            }
+        }
+        if let Some(from) = self.older_items(page.origin.site, known, omitted) {
+            for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
+                // What is declared text stays.
+                let mut passage = Passage { is_learned: true, ..*passage };
+                overrides.apply(&mut passage, page.scope);
+                *is_omitted |= passage.is_learned;
+            }
+        }
+        marks
+    }
+
+    /// Does so by what the blocks before have taught, and by what its site has on other pages too.
+    fn judge_without(
+        &self,
+        page: &Arrival,
+        known: &[(u64, u32)],
+        overrides: &OverrideTable,
+        is_shared: impl Fn(usize) -> bool,
+        omitted: &mut [bool],
+    ) -> Marks {
         let mut passages = page.passages.to_vec();
-        for (passage, (hash, value)) in passages.iter_mut().zip(known) {
-            passage.is_learned = *value >= LEARNED;
+        for (at, (passage, (hash, value))) in passages.iter_mut().zip(known).enumerate() {
+            passage.is_learned = *value >= LEARNED || is_shared(at);
             overrides.apply(passage, page.scope);
             passage.hash = *hash;
         }
@@ -130,15 +169,28 @@ impl Learner {
                 }
             };
         }
-        if let Some(from) = self.older_items(page.origin.site, known, omitted) {
-            for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
-                // What is declared text stays.
-                let mut passage = Passage { is_learned: true, ..*passage };
-                overrides.apply(&mut passage, page.scope);
-                *is_omitted |= passage.is_learned;
-            }
-        }
         judged.marks
+    }
+
+    /// Returns of each passage of a page of a young site whether so many of its other pages have it, the present block
+    /// included, that it may be boilerplate, and nothing of one that is new; nothing at all if none may be.
+    fn are_shared(&self, page: &Arrival, known: &[(u64, u32)]) -> Option<Vec<Option<bool>>> {
+        let site = page.origin.site;
+        let learned = self.memory.pages_of_site(site);
+        let waiting = self.block.pages.iter().filter(|page| page.origin.site == site).count() as u32;
+        if site == 0 || learned >= YOUNG_PAGES || learned + waiting < FEW - 1 {
+            return None;
+        }
+        let hashes = known.iter().map(|(hash, _)| *hash);
+        let seen_on = sightings(hashes, &self.block, site, [self.memory.last_learned, learned]);
+        let is_shared = |(hash, value): &(u64, u32)| {
+            let mut pages = self.memory.contexts_of(*hash, *value).site_pages;
+            pages.add(&seen_on[hash]);
+            let is_known = *value > 0 || !seen_on[hash].is_empty();
+            is_known.then(|| *value < LEARNED && pages.is_shared(&page.origin, learned + waiting + 1))
+        };
+        let are_shared: Vec<Option<bool>> = known.iter().map(is_shared).collect();
+        are_shared.contains(&Some(true)).then_some(are_shared)
     }
 
     /// Returns where a list of articles goes on as an earlier page of its site began: behind what is new, with nothing

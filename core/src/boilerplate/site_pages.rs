@@ -8,14 +8,17 @@
 //!
 //! Articles are counted by 32 bits, of which each sets one: some 8 articles set 7, and some 34 set 21.
 
-use super::pages::Origin;
+use std::collections::HashMap;
+
+use super::pages::{Block, Origin};
 
 /// The numbers that are kept of a passage.
 pub const COLUMNS: usize = 4;
 
-// So many times as many articles, if they have little else; and so few, if most pages have the passage.
+// So many times as many articles, if they have little else.
 const MANY_TIMES: u32 = 3;
-const FEW: u32 = 3;
+/// So few articles, if most pages have the passage.
+pub const FEW: u32 = 3;
 // One in so many of the pages of its site, from the first one with the passage on.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
@@ -31,6 +34,32 @@ pub struct Sighting {
     pub has_own: bool,
     /// Whether it is mostly new, and apart from an earlier page with the passage.
     pub is_apart: bool,
+}
+
+/// Returns on which pages of a block, of one site, passages are; `before` are the numbers of the pages before these, of all
+/// sites and of this one.
+pub fn sightings(
+    hashes: impl Iterator<Item = u64>,
+    block: &Block,
+    site: u32,
+    before: [u32; 2],
+) -> HashMap<u64, Vec<Sighting>> {
+    let mut found: HashMap<u64, Vec<Sighting>> = hashes.map(|hash| (hash, Vec::new())).collect();
+    let [last_page, mut number] = before;
+    for (place, page) in block.pages.iter().enumerate().filter(|(_, page)| page.origin.site == site) {
+        number += 1;
+        let (page, origin) = (last_page + 1 + place as u32, Origin { number, ..page.origin });
+        let of_page = block.passages_from(place).iter();
+        for passage in of_page.take_while(|each| each.place as usize == place) {
+            // A page may have a passage several times.
+            if let Some(seen_on) = found.get_mut(&passage.hash)
+                && seen_on.last().is_none_or(|last| last.page != page)
+            {
+                seen_on.push(Sighting { page, origin, has_own: false, is_apart: false });
+            }
+        }
+    }
+    found
 }
 
 /// The pages of a site that have a passage.
@@ -88,6 +117,13 @@ impl SitePages {
     /// Returns whether further pages have been added since the passage was as it is in `before`.
     pub fn has_grown(&self, before: &SitePages) -> bool {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
+    }
+
+    /// Returns whether, with one more page, a few articles of the site have the passage, and half of its so many pages.
+    pub fn is_shared(&self, origin: &Origin, pages_of_site: u32) -> bool {
+        let span = i64::from(pages_of_site) - i64::from(self.origin.number) + 1;
+        let articles = self.articles | origin.article_bit();
+        articles.count_ones() >= FEW && (self.pages as i64 + 1) * MOST >= span
     }
 
     /// Returns whether the passage, last seen there, is boilerplate of its site, which has so many pages.

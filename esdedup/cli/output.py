@@ -44,7 +44,7 @@ _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
 _MOST_LINES_LEFT_OUT = 20
-# The first digits of a root, which tell those of one page apart.
+# Digits of a root that distinguish those of one page.
 _ROOT_WIDTH = 8
 _LONGEST_PASSAGE = 160
 # Wider than any screen, and longer than any id; a title may be as long as an article.
@@ -64,10 +64,10 @@ def show_times_in(zone: str) -> str:
 
 
 class _VisibleConsole(Console):
-    """Prints text only: what could steer the terminal is written out, no matter who wrote it."""
+    """Escapes control sequences in all text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Return what to print, in which only this program's own colours and movements are not text."""
+        """Yield segments; only this program's own have control codes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -80,7 +80,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(renderable: RenderableType, *, markup: bool = True, wrap: bool = True) -> None:
-    """Print to standard output; without `markup`, also brackets and ``:cat:`` as they are."""
+    """Print to standard output; without `markup`, brackets and ``:cat:`` are literal."""
     console().print(renderable, markup=markup, emoji=markup, soft_wrap=not wrap)
 
 

@@ -98,7 +98,7 @@ class OwnerMemory:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CapacityPlan:
-    """What a workload needs, with unit costs, if it is shared equally by so many forests."""
+    """What a workload needs if `forests` share it equally."""
 
     workload: Workload
     profile: Profile

@@ -152,7 +152,7 @@ class ListRequest:
 
     @property
     def _identity(self) -> list[Any]:
-        # As cursors of earlier versions have it; those two had parameters of which only this is left.
+        # As in cursors of earlier versions; "similar" and None are defaults of two removed parameters.
         given = [self.index, self.query, self.sort, self.head, "similar", None, self.dedup]
         least = [self.min_similar, self.min_sources]
         return given + least if any(least) else given
@@ -197,8 +197,7 @@ def articles(
         "query": matching,
         "sort": order(by, request.fields),
         "size": size,
-        # After so many matches Elasticsearch begins to skip what cannot be among the first. Where few match,
-        # that costs more than it saves.
+        # Elasticsearch then skips matches that cannot be among the first, which does not pay where few match.
         "track_total_hits": limits.MAX_HITS if ranks_articles(request.query) else False,
         "_source": fields_read(request.fields),
         **place,
@@ -240,7 +239,7 @@ def span_of_all(fields: Fields) -> Query:
 
 
 def in_partitions(request: ListRequest, partitions: int | None) -> Query:
-    """Return the query for the matching articles in the first so many of 256 partitions; None: in all."""
+    """Return the query for the matches in the first `partitions` of 256; None: in all."""
     matching = request.articles
     if partitions is not None:
         matching["bool"]["filter"].append({"terms": {request.fields.partition: list(range(partitions))}})

@@ -174,7 +174,7 @@ def _first_count(
     if not request.dedup:
         return [], None
     if ranks_articles(request.query):
-        # If it has several shards, which the answers tell, rows are counted once more.
+        # If the answers show several shards, rows are counted again.
         return [_count_of_few(request, tuning, is_apart=is_one_index)], None
     body = estimate_rows(request, partitions=tuning.estimate_partitions)
     known = yield Recall(index=request.searched, body=body)
@@ -234,7 +234,7 @@ class _RowCounter:
     request: ListRequest
     tuning: Tuning
     total_articles: int
-    # The answer to what `_first_count` returns, None if it is no use.
+    # The answer to the search of `_first_count`; None if unusable.
     first: Any
     # Whether no cluster lies on two shards.
     is_apart: bool

@@ -15,7 +15,7 @@ from esdedup.reading.timeline import timeline_of
 from esdedup.times import zone_named
 
 _MAX_FIELDS = 8
-# So few values can be looked at one by one, whatever they are.
+# Facets with so few values are always shown.
 _FEW_VALUES = 3
 # A field whose largest values have a smaller share of the articles together is an identifier, even if some
 # of them are repeated.

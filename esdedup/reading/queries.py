@@ -173,7 +173,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         "id": hit["_id"],
         "index": hit["_index"],
         "root": term_of(source, fields.cluster),
-        # A title of nothing but white space is none.
+        # Ignore blank titles.
         "title": ", ".join(filter(None, titles)) or None,
         # As ISO 8601 if only its index can read it.
         "published_at": dated if dated_ms in {None, time_reader(None)(dated)} else iso(dated_ms or 0),

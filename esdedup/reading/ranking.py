@@ -137,7 +137,7 @@ class _Ranking:
         answer = yield from self._search(self._of(names), size=depth, from_shard=most)
         buckets = answer["aggregations"]["roots"]["buckets"]
         roots = [bucket["key"] for bucket in buckets if self._is_required(bucket)]
-        # What no shard sent has at most so many articles.
+        # Upper bound for roots that no shard sent.
         is_exact = sent["doc_count_error_upper_bound"] < self._least
         return RankedRoots(
             roots=roots,

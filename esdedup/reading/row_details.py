@@ -67,7 +67,7 @@ _BEGIN, _END = "\ue000", "\ue001"
 _MARKS = re.compile(f"([{_BEGIN}{_END}])")
 # A full stop, in one script or another, and what may close a sentence after it.
 _SENTENCE_END = re.compile(r"""[.!?…。！？｡؟।]["'”’»)\]」』】）]*\Z""")
-# A tag whose other part lies outside of what is shown: from its last attribute to its end, or its beginning.
+# A tag that the snippet cuts: its end, or its beginning.
 _REST_OF_TAG = re.compile(r"""\A[^<>]*["'/]\s*>|<[a-zA-Z/!][^<>]*\Z""")
 
 _Place = tuple[str, str]
@@ -187,7 +187,7 @@ def _spread(asked: ClusterSearch, found: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _most_different(shown: Hit, found: dict[str, Any], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
-    """Return the version that is least like the article shown, and how similar; None if none is known."""
+    """Return the version least similar to the article shown, with its similarity, or None."""
     own = term_of(shown["_source"], fields.fingerprint)
     versions = [
         hit
@@ -237,7 +237,7 @@ def _titled(row: Row, fields: Fields) -> Query:
     if title != whole:
         # Not half a word, where words have spaces between them.
         title = title.rpartition(" ")[0] or title
-    # Lenient: none is found where a field has no phrases.
+    # Lenient: fields without phrases match nothing.
     return {"multi_match": {"query": title, "fields": [fields.title], "type": "phrase", "lenient": True}}
 
 

@@ -46,8 +46,8 @@ class Tuning:
     # cut short. That takes a few seconds. Where most articles are reprints, a row needs some 4 of them.
     read_articles: int = 20_000
     read_articles_a_row: int = 5
-    # The newest of more articles are looked for in a span of time that has, on average, so many times those
-    # that are needed: articles come unevenly.
+    # In larger indices, the newest are looked for in a span of time that has, on average, `span_margin` times
+    # as many as needed, since articles come unevenly.
     spanned_articles: int = 20_000
     span_margin: float = 50
     # Up to this many rows are counted; more are estimated.
@@ -224,7 +224,7 @@ def _refuse_inseparable(name: str, other: str, mappings: Iterable[str]) -> Reque
 
 
 def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:
-    """Return the name under which sources can be counted in all of the indices, None if there is none."""
+    """Return the field by which sources can be counted in all indices, or None."""
     sources = [mapping_of(mapping, fields.source) for mapping in mappings.values()]
     if all(source.get("type") != "text" for source in sources):
         return fields.source
@@ -253,7 +253,7 @@ def _languages_first(names: Iterable[str]) -> list[str]:
 
 
 def is_language(name: str) -> bool:
-    """Return whether a field tells, by its name, the language of an article."""
+    """Return whether a field has, by its name, the language of an article."""
     return name.removesuffix(f".{_SUBFIELD}").rpartition(".")[2].lower() in LANGUAGE_FIELDS
 
 

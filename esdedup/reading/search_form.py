@@ -19,7 +19,7 @@ Values = str | Sequence[str]
 """One value of a field, or several: an article must have one of them."""
 
 _MOST_NAMED = 10
-# Those of Elasticsearch's simple syntax that people know. It takes whatever is typed, without an error.
+# The operators of `simple_query_string` that people know; it raises no syntax errors.
 _OPERATORS = "AND|ESCAPE|NOT|OR|PHRASE|PRECEDENCE|PREFIX|WHITESPACE"
 # A quoted phrase, whose end may be missing; or a word.
 _PIECES = re.compile(r'"[^"]*"?|[^\s"]+')
@@ -201,7 +201,7 @@ def _phrased(piece: str) -> str:
     if after.startswith("*") or any(sign in word for sign in r"|+()*\""):
         return piece
     if _IDEOGRAPH.fullmatch(word):
-        # Where Chinese is indexed by pairs, a character is the beginning of those that it is in.
+        # Chinese indexed as bigrams is found by a character as prefix.
         return f"{before}{word}*{after}"
     is_cut = len(word) > 1 and not (word.isalnum() and word.isascii())
     return f'{before}"{word}"{after}' if is_cut else piece

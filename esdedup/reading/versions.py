@@ -23,7 +23,7 @@ from esdedup.reading.scope import Scope
 
 # Texts that are counted.
 _MAX_COUNTED = 10_000
-# Of each text, besides the article that stands for it: so many that have the same text are named.
+# Further articles that are named for each text.
 _COPIES_SHOWN = 20
 
 TimeOrder = Literal["oldest", "newest"]

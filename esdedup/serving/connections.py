@@ -51,11 +51,11 @@ class BoundedConnection(H11Protocol):
     # Until the first request has arrived whole: from the connection, or after the head if that has a bound.
     max_request_s: ClassVar[float]
     max_head_s: ClassVar[float | None] = None
-    # From then until it is answered: for answers that nobody reads, as the application ends late ones.
+    # From then until it is answered, for clients that do not read; the application has a timeout of its own.
     max_answer_s: ClassVar[float]
     # From an answer until the next request, or its head, has arrived.
     max_idle_s: ClassVar[float]
-    # Of the answer to what is no request.
+    # Headers of the answer to a malformed request.
     error_headers: ClassVar[Mapping[str, str]] = {}
 
     _deadline: asyncio.TimerHandle | None = None
@@ -76,7 +76,7 @@ class BoundedConnection(H11Protocol):
         self._wait(self.max_request_s if self.max_head_s is None else self.max_head_s)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; once it is whole, begin to wait for the answer."""
+        """Parse a part of a request, and update the time limit."""
         if self.conn.their_state is h11.IDLE and self._is_refused(self.conn.trailing_data[0] + data):
             return
         super().data_received(data)
@@ -84,7 +84,7 @@ class BoundedConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
-        # It may have come already.
+        # The next request may have been received already.
         begun = self.conn.trailing_data[0]
         if begun and self.conn.our_state is self.conn.their_state is h11.DONE and framing_fault(begun):
             self.conn.start_next_cycle()
@@ -96,15 +96,15 @@ class BoundedConnection(H11Protocol):
         self._note_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Cancel the time limit."""
         self._stop_waiting()
         if self in self.spare:
             self.spare.remove(self)
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, or no body of one, with the headers of all answers."""
-        # Uvicorn's type leaves out that there is none before the first request.
+        """Refuse a malformed request, with `error_headers`."""
+        # None before the first request, unlike uvicorn's type.
         if (cycle := cast(RequestResponseCycle | None, self.cycle)) is not None:
             # The application that is still at the request would answer after this.
             cycle.disconnected = True
@@ -134,7 +134,7 @@ class BoundedConnection(H11Protocol):
         return True
 
     def _note_progress(self) -> None:
-        # Until the first request there is none, which uvicorn's type leaves out.
+        # None before the first request, unlike uvicorn's type.
         cycle = cast(RequestResponseCycle | None, self.cycle)
         if cycle is None or cycle.response_complete:
             return

@@ -1,7 +1,6 @@
-"""Heads of requests of which two servers may disagree where their bodies end, or what they ask for. Pure.
+"""Detects heads of requests that two servers may parse differently (request smuggling; RFC 9112, 11.2). Pure.
 
-What stands between servers must refuse them: one may see a request in what is the body of another to the next
-server (RFC 9112, 11.2). The parser below takes them, for the sake of old clients.
+A proxy must refuse them. The parser, h11, accepts them for the sake of old clients.
 """
 
 import re

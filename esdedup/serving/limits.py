@@ -14,7 +14,7 @@ from esdedup.serving.problems import Answer, Problem
 from esdedup.serving.refusals import Refused
 
 HOLD = "esdedup.hold"
-"""Where the scope of a request has what is called with the size of its unpacked body."""
+"""Scope key of the function that takes the size of a decompressed body."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -26,7 +26,7 @@ class Limits:
     # Gives a refusal its shape.
     answer: Answer
     max_requests: int
-    # What further ones are told.
+    # The refusal of further ones.
     busy: Problem
     # Of one request.
     timeout_s: float
@@ -79,7 +79,7 @@ class Limits:
             ended = "this process has ended before it could answer: send this again"
             await exchange.refuse(Problem.of(503, "shutting_down", ended))
         except Exception:
-            # What was told that its caller has left may fail.
+            # An application may fail after a disconnect.
             if not exchange.is_refused:
                 raise
         finally:
@@ -172,7 +172,7 @@ class Guard:
     hosts: Collection[str]
     # Gives a refusal its shape.
     answer: Answer
-    # What is to be done about a name that is unknown, and what pages of other sites are told.
+    # How to allow an unknown host name, and the refusal of pages of other sites.
     naming: str
     foreign: str
     # The other sites whose pages may read answers all the same, from paths that begin so.

@@ -1,4 +1,4 @@
-"""What callers are told when something fails: problem details (RFC 9457), and how APIs describe them."""
+"""Errors as problem details (RFC 9457), and their description for OpenAPI."""
 
 import dataclasses
 import json
@@ -51,10 +51,10 @@ class Problem:
     """What an answer says of an error."""
 
     status: int
-    # By which programs tell errors apart: lower case with underscores, never changed.
+    # A stable identifier for programs: lower case with underscores.
     kind: str
     detail: str
-    # After how many seconds to try again; None if that is no use.
+    # Seconds after which to retry; None: do not.
     retry_after_s: int | None = None
     # What people read of it on pages; None: what is known of its kind, else its detail.
     words: str | None = None
@@ -113,7 +113,7 @@ class Problem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer, in whatever shape its body is."""
+        """The headers of the answer, whatever its body."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         if self.status == 401:
             is_ours = self.kind == "token"
@@ -123,7 +123,7 @@ class Problem:
 
 
 Answer = Callable[[Scope, Problem], Response]
-"""Gives the answer to a request that failed the shape of its path."""
+"""Builds the answer to a failed request, as its path needs it."""
 
 
 _EXAMPLE = Problem.of(404, "article_not_found", "there is no article 'en-17-3' in 'news'")
@@ -160,7 +160,7 @@ def handle_errors(
 
     async def handle(request: Request, error: Exception) -> Response:
         if isinstance(error, ClientDisconnect):
-            # Nobody reads it.
+            # The client has disconnected.
             return Response(status_code=400)
         response = answer(request.scope, problem_of(request, error))
         if isinstance(error, HTTPException):

@@ -11,7 +11,7 @@ class Refused(EsdedupError):
 
     # The HTTP status.
     status: int = 400
-    # By which programs tell refusals apart: lower case with underscores, never changed.
+    # A stable identifier for programs: lower case with underscores.
     kind: str = "invalid_request"
-    # After how many seconds to try again; None: as is usual for the status.
+    # Seconds after which to retry; None: the default for the status.
     retry_after_s: int | None = None

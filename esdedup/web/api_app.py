@@ -1,4 +1,4 @@
-"""The application of the JSON API, and what stands before its routes; the pages add theirs to it.
+"""The application of the JSON API and its middleware; the pages add their routes.
 
 Needs nothing of the extra ``serve``, so that a sidecar without pages has the API too.
 """
@@ -18,9 +18,9 @@ from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import answering_head, limited, tagged
 from esdedup.web.site import Site
 
-# A smaller answer fits into one packet anyway.
+# A smaller answer fits into one packet.
 _MIN_PACKED_BYTES = 1_400
-# The most that still takes less time than it saves in a local network.
+# The highest level that saves more time than it takes in a local network.
 _PACKING = 4
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 # FastAPI describes its own answer to invalid parameters; this application answers with 400.

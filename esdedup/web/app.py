@@ -1,4 +1,4 @@
-"""The application: its routes, and what stands before them."""
+"""The application of the pages: routes and middleware."""
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager

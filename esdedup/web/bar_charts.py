@@ -1,7 +1,7 @@
 """Articles over time as bars. Pure.
 
-Of a list they are links to the list of their time, of a cluster the first and the largest are named, and of a
-row they are a tiny curve.
+In a list, bars are links that filter by time; in a cluster, the first and the largest are labelled; in a row,
+they are a tiny curve.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ _MS = timedelta(milliseconds=1)
 _WIDTH, HISTOGRAM_HEIGHT = 720, 56
 _PIXELS_BETWEEN = 2
 _MIN_PIXELS = 3.0
-# On a phone, so many steps share a bar: a finger needs 24 pixels.
+# Steps a bar on a narrow screen: a finger needs 24 pixels.
 _STEPS_OF_WIDE_BARS = 3
 # Of a cluster's timeline: the space between two bars, as a share of the step.
 _GAP = 0.15
@@ -77,7 +77,7 @@ class Drawing:
     """The bars in percent of the width and height, what stands over two of them, and a summary in words."""
 
     bars: list[Bar]
-    # None if nobody knows who was first.
+    # None if the first source is unknown.
     first: Mark | None
     # None if no interval has several articles.
     peak: Mark | None
@@ -98,7 +98,7 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     ]
     ends = steps[0].start, datetime.fromisoformat(steps[-1].end) - _MS
     days = [language.day(each) for each in ends]
-    # Of one day, the hours tell more.
+    # Within one day, show times instead.
     begin, end = days if days[0] != days[1] else [language.moment(each) for each in ends]
     return Histogram(
         width=_WIDTH,

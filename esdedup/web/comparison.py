@@ -165,7 +165,7 @@ async def _explained(
             site.index, one.id, other.id, in_index=one.index, other_in_index=other.index
         )
     except ServerUnavailable:
-        # It may name addresses.
+        # Its message may contain addresses.
         raise
     except EsdedupError as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""What a list shows, to take away: a feed, and files, CSV for spreadsheets and JSON Lines for programs.
+"""Exports of a list: a feed, CSV for spreadsheets, and JSON Lines for programs.
 
 Feeds are written with the standard library: packages for feeds bring their own models and parsers of XML, for
 the same twenty elements.
@@ -43,12 +43,12 @@ _COLUMNS = (
     *("title", "source", "published_at", "url", "index", "id"),
 )
 """Those of each row; the fields of `source_includes` follow."""
-# What makes spreadsheets take a cell for a formula, which may send others' cells to a server; in East Asia
-# also in full width, and after what nobody sees.
+# Spreadsheets take cells that begin so, also in full width or after invisible characters, for formulas, which
+# may send other cells to a server.
 _FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")
 _FEED_TYPE = "application/rss+xml"
 _ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"
-# What XML 1.0 cannot have, however it is written.
+# Characters that XML 1.0 cannot contain, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 ET.register_namespace("atom", _ATOM)
@@ -100,7 +100,7 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
     with an apostrophe.
     """
-    # No column has details, and Excel expects UTF-8 only after a byte order mark.
+    # CSV has no details, and Excel expects UTF-8 only after a byte order mark.
     form, included = form.model_copy(update={"details": False}), form.source_includes
     header = "\ufeff" + _csv_line([*_COLUMNS, *included])
     write = functools.partial(_csv_row, included=included, zone=site.zone)
@@ -140,7 +140,7 @@ async def _export(
         options = await form.options(site) | {"page": 1}
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
-        # What a row unfolds to is as much as ten further fields.
+        # Details of a row are about as large as ten further fields.
         at_once = max(1, _READ_AT_ONCE // (1 + len(form.source_includes) + 10 * form.details))
         while True:
             size = min(form.size - count, at_once)
@@ -150,7 +150,7 @@ async def _export(
             if found.next is None or count >= form.size or len(body) >= _MAX_EXPORTED_BYTES:
                 break
             options["after"] = found.next
-    # A star or a comma may be in the name of what is served.
+    # The served name may have a star or a comma.
     what = re.sub("[^A-Za-z0-9]+", "-", site.index).strip("-") or "articles"
     about = "" if found.total_rows_exact else "about-"
     name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"

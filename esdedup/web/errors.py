@@ -14,9 +14,9 @@ from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
 
-# What stands at the beginning of the paths that programs read; people read all others.
+# Prefixes of the paths that programs read; people read all others.
 _OF_PROGRAMS = (api.ROOT, "/feed.", "/export.")
-# What people read of a problem whose detail is for programmers; they read that, too, in small letters.
+# Messages for people, by kind of problem; the detail, for programmers, is in small print.
 _WORDS = {
     "article_not_found": translatable("There is no such article. It may have been deleted."),
     "article_rejected": translatable("The text of this article cannot be read."),
@@ -36,7 +36,7 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
     """Return the answer for an error, in the form that its path has."""
     if _path(scope).startswith(_OF_PROGRAMS):
         return problem.response()
-    # Not for all: the API alone needs no templates.
+    # Imported here, since the API alone needs no templates.
     from esdedup.web.rendering import render_error
 
     words = problem.words or _WORDS.get(problem.kind, problem.detail)
@@ -56,7 +56,7 @@ def problem_of(request: Request, error: Exception) -> Problem:
         return Problem.of(400, "invalid_request", str(error))
     problem = Problem.of_error(error)
     if isinstance(error, ServerUnavailable):
-        # Where Elasticsearch is, is nobody's business.
+        # Do not disclose the address of Elasticsearch.
         log.warning("no answer for %s: %s", _path(request.scope), error)
         detail = translatable("Elasticsearch does not answer; the server's log has the details")
         return dataclasses.replace(problem, detail=detail)

@@ -1,8 +1,8 @@
-"""What stands before the routes: headers, limits, bodies taken whole, entity tags, and answers to HEAD.
+"""Middleware: headers, limits, complete bodies, entity tags, and answers to HEAD.
 
 A root never changes, but every answer has something that does: a cluster grows with each new article, an
 article may be indexed again, and the forest learns what is boilerplate in it. So no answer is fresh for any
-time (``no-cache``), and an entity tag spares its way over the network, though not the search. Answers are for
+time (``no-cache``), and an entity tag saves the transfer, though not the search. Answers are for
 one reader (``private``): a proxy with a log-in before the pages must not give them to another.
 """
 
@@ -22,15 +22,14 @@ from esdedup.web.errors import error_answer
 
 _POLICY = "Content-Security-Policy"
 HEADERS = {
-    # Nothing but thumbnails is loaded from other servers. No script runs but the one of the pages, which asks
-    # them only.
+    # Only thumbnails are loaded from other servers. The only script is that of the pages.
     _POLICY: "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
 MAX_REQUESTS = 32
-"""Requests in progress: Elasticsearch answers no faster with more at once."""
+"""Concurrent requests; more would not make Elasticsearch faster."""
 MAX_ANSWER_S = 60.0
 """As long as one request to Elasticsearch may take; reading looks at a limited number of articles."""
 _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try again"))

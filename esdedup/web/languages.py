@@ -1,4 +1,4 @@
-"""The languages of the interface: which one a visitor gets, and how it words and writes things.
+"""The languages of the interface: negotiation, messages, and formats of times and numbers.
 
 Messages are English, and are their own keys; `locale/zh.po` has the Chinese ones. It is read as it stands:
 there is nothing to compile, and nothing compiled that could be out of date.
@@ -24,15 +24,15 @@ from fastapi.responses import RedirectResponse, Response
 from esdedup.times import DAY_MS, time_ms
 
 NAMES = {"en": "English", "zh": "中文"}
-"""The languages, each called by its own name. The first one is for those who wish for none of them."""
+"""The languages by code, each in its own name. The first is the default."""
 COOKIE = "esdedup_language"
-"""What a visitor has chosen; it comes before what the browser wishes for."""
+"""The cookie with the chosen language, which overrides the browser's."""
 
 _UTC = ZoneInfo("UTC")
 _YEAR_S = 365 * 24 * 3600
 # Of an address: a list's words may take most of it, and an article's page has the list's in its own.
 _LONGEST_BACK = 32_000
-# Longer ago than this, the date says more.
+# Older times are shown as dates.
 _RECENT = timedelta(days=7)
 
 router = APIRouter(include_in_schema=False)
@@ -68,7 +68,7 @@ class Language:
         return numbers.format_percent(share, locale=self.locale)
 
     def moment(self, value: object) -> str:
-        """Write a time, in whatever form it is stored: day and minute. What is no time remains."""
+        """Write a time, in any stored form, as day and minute; what cannot be parsed stays."""
         found = calendar_time(value, self.zone)
         if found is None:
             return self.day(value)
@@ -83,14 +83,14 @@ class Language:
         return _day(found.date(), self.code)
 
     def ago(self, value: object, now: datetime) -> str:
-        """Write how long ago a time was, or its day if that is more than a week; what is no time remains."""
+        """Write how long ago a time was; its day after a week. What cannot be parsed stays."""
         found = calendar_time(value)
         if found is None or abs(now - found) > _RECENT:
             return self.day(value)
         return dates.format_timedelta(found - now, add_direction=True, locale=self.locale)
 
     def name_of(self, code: str) -> str:
-        """Return the name of a language from its code, as articles have it; the code itself if it is none."""
+        """Return the name of a language by its code, or the code itself if unknown."""
         try:
             found = babel.Locale.parse(code, sep="-" if "-" in code else "_")
         except (ValueError, babel.UnknownLocaleError):
@@ -158,7 +158,7 @@ def _translations(code: str) -> gettext.NullTranslations:
 
 
 def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:
-    """Return a time in whatever form it is stored; None if it is no time, or outside the calendar."""
+    """Parse a time in any stored form; None if impossible, or outside the calendar."""
     milliseconds = time_ms(value, zone)
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds // 1000, zone)

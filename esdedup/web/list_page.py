@@ -1,8 +1,7 @@
-"""The list page, with what narrows the list, and what is new since a visitor was here last.
+"""The list page, with its filters, and what is new since the last visit.
 
-Facets are links to lists in which a value is chosen, or given up. The time of a visit is in a cookie that
-no script reads. A visit lasts until half an hour has passed without a page. Until then, what is new is what
-arrived after the visit before, however often pages are loaded.
+Facets are links that add or remove a value. A cookie has the time of a visit, which ends after half an hour
+without a page; until then, articles that arrived after the visit before are new.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ _SHOWN_AT_ONCE = 8
 VISIT_COOKIE = "esdedup_visit"
 _VISITS_KEPT_S = 90 * 24 * 3600
 _PAUSE = timedelta(minutes=30)
-# Seconds since 1970: the end of the visit before, if there was one, and the last page of this one.
+# Seconds since 1970: the end of the visit before, if any, and the last page of this one.
 _VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -175,7 +174,7 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
 
 def _period(form: PageForm, language: Language) -> str:
     _ = language.gettext
-    # A day is written as one, and a moment with its time.
+    # A day without, a moment with its time.
     since, until = (
         (language.day if len(text) == len("2026-11-22") else language.moment)(text)
         for text in (form.since, form.until)
@@ -197,7 +196,7 @@ def _label_of(field: str, value: str, language: Language) -> str:
 def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
     links = []
     for each in facet.values:
-        # A longer value takes too much of an address, and is cut where it is shown; a blank one has no name.
+        # Longer values would be cut where they are shown; blank ones have no name.
         if len(each.value) > MAX_VALUE or not each.value.strip():
             continue
         if is_source:

@@ -125,7 +125,7 @@ def differences(before: str, after: str) -> list[Piece]:
     for step in Indel.opcodes(one, other):
         ours, theirs = one[step.src_start : step.src_end], other[step.dest_start : step.dest_end]
         if step.tag != "equal" or (not "".join(ours).strip() and (removed or added)):
-            # White space between two changes joins them, so that a changed phrase reads as one.
+            # Join changes that only white space separates.
             removed += ours
             added += theirs
             continue

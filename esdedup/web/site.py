@@ -21,11 +21,11 @@ from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.text.left_out import LeftOut
 from esdedup.times import zone_named
 
-# At first all that the forest has learned is read: many seconds for a large one.
+# The first read takes many seconds for a large forest.
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
 _UPDATE_INTERVAL_S = 1.0
-# Files that are made at once; more are refused.
+# Concurrent exports; more are refused.
 _MOST_EXPORTS = 2
 _UTC = zone_named("UTC")
 ZONE_COOKIE = "esdedup_time_zone"
@@ -37,10 +37,10 @@ class Marking:
 
     def __init__(self, reader: AsyncReader) -> None:
         self._reader = reader
-        # Reads what has been learned since the last time, once for all visitors; and when that began.
+        # Reads what was learned since the last time, for all visitors; and when it started.
         self._update: asyncio.Task[None] | None = None
         self._began_s = 0.0
-        # Why it is not known what has been learned; None if it is.
+        # Why nothing is known; None if all is.
         self._unknown: str | None = _IS_BEING_READ
 
     def begin(self) -> asyncio.Task[None]:
@@ -109,7 +109,7 @@ class Site:
     reader: AsyncReader
     index: str
     marking: Marking
-    # Held while a file is made, which takes long: visitors of pages have their turn meanwhile.
+    # Held during an export, which takes long, so that pages are still served.
     exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
     # None: nobody may edit stories here.
     editing: Editing | None = None

@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from esdedup.elastic.limits import DEFAULT_LIMITS
-from esdedup.errors import ClientForked, SettingError
+from esdedup.errors import SettingError
 
 _Item = TypeVar("_Item")
 
@@ -97,16 +96,6 @@ def batches(
         yield filling.take()
 
 
-def refuse_fork(process: int) -> None:
-    """Raise `ClientForked` unless this process is the one of that id, which began to read a stream."""
-    if os.getpid() != process:
-        raise ClientForked(
-            f"this process ({os.getpid()}) was forked from process {process}, which has begun to read these "
-            "actions and gets the rest of them: call enrich in the process that uses its result",
-            process=process,
-        )
-
-
 class _Reader(Generic[_Item]):
     """Collects the next batch in a thread, because reading may block for as long as nothing comes."""
 
@@ -115,7 +104,6 @@ class _Reader(Generic[_Item]):
     ) -> None:
         self._items = items
         self._flush_interval_s = flush_interval_s
-        self._process = os.getpid()
         # Guards all that follows, and is notified of every change.
         self._changed = threading.Condition()
         self._filling = Filling[_Item](most=most, size_of=size_of)
@@ -125,18 +113,18 @@ class _Reader(Generic[_Item]):
 
     def batches(self) -> Iterator[list[_Item]]:
         # A daemon: nobody can end a thread that waits for input which never comes.
-        threading.Thread(target=self._read, name="esdedup-reader", daemon=True).start()
+        thread = threading.Thread(target=self._read, name="esdedup-reader", daemon=True)
+        thread.start()
         try:
             while (batch := self._next()) is not None:
                 yield batch
-                refuse_fork(self._process)
                 with self._changed:
                     must_wait = bool(batch) and not (self._filling.is_full or self._has_ended)
                 if must_wait:
                     yield []
         finally:
-            # In a forked process there is nobody to tell, as above.
-            if os.getpid() == self._process:
+            # A forked process has no such thread, and the lock may have been held when it was forked.
+            if thread.is_alive():
                 with self._changed:
                     self._is_abandoned = True
                     self._changed.notify_all()
@@ -145,8 +133,6 @@ class _Reader(Generic[_Item]):
 
     def _next(self) -> list[_Item] | None:
         """Wait for a batch; None at the end."""
-        # A forked process has no thread that reads, and the lock may have been held when it was forked.
-        refuse_fork(self._process)
         with self._changed:
             self._changed.wait_for(lambda: len(self._filling) or self._has_ended)
             rest_s = self._filling.rest_s(self._flush_interval_s)

@@ -151,9 +151,7 @@ class Dedup(Closing):
         self._scope = Scope(fields=fields)
         self._owner: Owner | RemoteOwner
         if sidecar is None:
-            self._owner = Owner(
-                client, settings, forest=forest, profile=profile, check_process=self._check_process
-            )
+            self._owner = Owner(client, settings, forest=forest, profile=profile)
             self.reader = asking_owner(self.reader, self._owner.look_up)
         else:
             settings.refuse_for_sidecar()
@@ -221,7 +219,6 @@ class Dedup(Closing):
             FieldsNotFound: The index has articles, and their fields have other names than those given.
             SettingError: Also if Elasticsearch has no analyzer for the language.
         """
-        self._check_process()
         if index in {self._forest_name, forest}:
             raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
         is_new = self._articles.setup(
@@ -256,7 +253,6 @@ class Dedup(Closing):
         Raises:
             IndexNotReady: There is no such template, or its mapping does not suit.
         """
-        self._check_process()
         self._articles.setup_template(name, forest=forest, is_editorial=editorial)
 
     def require_ready(self, index: str) -> Fields:
@@ -269,7 +265,6 @@ class Dedup(Closing):
             IndexNotReady: The index is missing, lacks the fields that `setup` adds, or belongs to another
                 forest.
         """
-        self._check_process()
         return self._check_index(index).fields
 
     def enrich(
@@ -344,6 +339,7 @@ class Dedup(Closing):
             SettingError: The profile keeps boilerplate.
             SidecarError: No sidecar takes the pages, or one refuses them.
         """
+        refuse_inherited(self._client)
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
         return self._owner.learn(pages, batch_size=self._batch_size, on_learned=on_learned)

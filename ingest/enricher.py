@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -17,7 +16,7 @@ from esdedup.ingest.actions import (
     redating,
     with_addition,
 )
-from esdedup.ingest.batches import batches, refuse_fork
+from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import size_of
 
 from esdedup.elastic.writable_index import WritableIndex
@@ -87,14 +86,12 @@ class Enricher:
         self._on_rejected = on_rejected or log_rejected
         self._on_assigned = on_assigned or self._log_cut
         self._failure: Exception | None = None
-        self._process = os.getpid()
         self._position = 0
         self._names: set[str] = set()
 
     def begin(self) -> None:
-        """Begin, in this process; raises `ClientForked` in one that was forked from one that has begun."""
+        """Bind the stream to this process; raises `ClientForked` in a child of the one that has begun."""
         self._check_process()
-        self._process = os.getpid()
 
     def enrich(
         self, actions: Iterable[BulkAction], *, flush_interval_s: float | None = None
@@ -140,7 +137,7 @@ class Enricher:
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
         """Yield the actions of a batch that go on; raise why there are no more."""
         # The caller may have forked meanwhile: the rest belongs to the parent.
-        refuse_fork(self._process)
+        self._check_process()
         for outcome in outcomes:
             if isinstance(outcome, ArticleRejected):
                 self._on_rejected(outcome)
@@ -151,7 +148,7 @@ class Enricher:
             if decided is not None:
                 self._on_assigned(decided.article, decided.assignment)
             yield action
-            refuse_fork(self._process)
+            self._check_process()
             if (name := index_of(action)) is not None:
                 self._names.add(name)
 

@@ -19,7 +19,7 @@ from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.article_indices import Articles
-from esdedup.elastic.client import is_inherited
+from esdedup.elastic.client import refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
@@ -123,7 +123,6 @@ class Owner(Closing):
     It takes the forest's lease when it is first used, and again if it was closed or lost. Threads may share
     it: one batch is decided after the other. `address` is where this process takes articles for others; with
     `expires_at_once`, expired nodes are deleted as soon as the forest is open, and then every so often.
-    `check_process` raises in a forked process, before the lock is taken.
     """
 
     def __init__(
@@ -135,14 +134,12 @@ class Owner(Closing):
         profile: Profile,
         address: str | None = None,
         expires_at_once: bool = False,
-        check_process: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._name = forest
         self._profile = profile
         self._address = address
-        self._check_process = check_process
         self._store: ElasticStore | None = None
         self._following = Follower(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
@@ -250,9 +247,7 @@ class Owner(Closing):
             return self._expiry.step() if self._expiry and self.is_open else None
 
     def close(self) -> None:
-        """Release the forest if it is open; in a forked process, it stays with the one that opened it."""
-        if is_inherited(self._client):
-            return
+        """Release the forest if it is open."""
         with self._lock:
             if self._expiry:
                 self._expiry.abandon()
@@ -273,7 +268,7 @@ class Owner(Closing):
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         # Before the lock: a thread of the parent may have held it when this process was forked.
-        self._check_process()
+        refuse_inherited(self._client)
         with self._lock:
             yield
 

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import dataclasses
 import json
-import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +77,6 @@ class SidecarConnection:
         self._configs = [_config(url, headers=headers, ca_certs=ca_certs) for url in urls]
         self._patience_s = patience_s
         self._nodes: list[elastic_transport.Urllib3HttpNode] = []
-        self._process = 0
         self._last = 0
 
     @property
@@ -107,9 +105,7 @@ class SidecarConnection:
         self._nodes = []
 
     def _ask_all(self, path: str, body: bytes, content_type: str, end_s: float) -> bytes:
-        # A forked process must not read from the connections of its parent.
-        if not self._nodes or self._process != os.getpid():
-            self._process = os.getpid()
+        if not self._nodes:
             self._nodes = [elastic_transport.Urllib3HttpNode(config) for config in self._configs]
         nodes, refusals = self._nodes, []
         for turn in range(len(nodes)):

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from esdedup.elastic.client import is_inherited, refuse_inherited
+from esdedup.elastic.client import refuse_inherited
 from esdedup.elastic.errors import is_lost_point, refused, translated
 from esdedup.elastic.pages import Hits, close, first_page, next_page
 from esdedup.elastic.requests import (
@@ -237,11 +237,9 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
             if page.hits:
                 yield page.hits
     except (GeneratorExit, KeyboardInterrupt):
-        # In a forked process the generator's end must not take the point in time from its parent.
-        if not is_inherited(client):
-            # The client may be closed; the point in time ends by itself.
-            with contextlib.suppress(EsdedupError):
-                execute(getattr(client.transport, "impatient", client), close(page))
+        # The client may be closed, or its parent's in a forked process; the point in time ends by itself.
+        with contextlib.suppress(EsdedupError):
+            execute(getattr(client.transport, "impatient", client), close(page))
         raise
 
 

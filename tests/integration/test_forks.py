@@ -119,7 +119,7 @@ def test_a_child_is_refused_while_its_parent_holds_locks(elasticsearch_url: str,
         store = owner_of(dedup)._store
         assert store is not None
         lease = store.writer.lease
-        lock_of_event: Any = vars(lease._stopped)["_cond"]
+        lock_of_event: Any = vars(lease._ended)["_cond"]
         with held_by_another_thread(owner_of(dedup)._lock, lease._writing, lock_of_event):
             outcome = in_child(
                 lambda: list(dedup.enrich(ARTICLES[1:2])),

@@ -62,7 +62,7 @@ def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch,
     writer.start()
     fence = Fence(es, forest=forest)
     await_until(lambda: tasks_of(es, forest))
-    stale.writer.lease._stopped.set()
+    stale.writer.lease._ended.set()
     expire_lease(es, forest)
     taker = threading.Thread(target=take)
     taker.start()
@@ -120,7 +120,7 @@ def test_a_dead_owner_with_a_fast_clock_is_noticed(
         patch.setattr("esdedup.elastic.forest.lease.time.time", lambda: 4e9)
         dead = Lease(es, forest=forest, terms=LeaseTerms(ttl_s=TTL_S))
         dead.acquire()
-        dead._stopped.set()
+        dead._ended.set()
     began_s = time.monotonic()
     with pytest.raises(ForestBusy):
         Lease(es, forest=forest).acquire()

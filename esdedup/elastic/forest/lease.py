@@ -1,8 +1,8 @@
 """The lease on a forest, so that one process at a time writes to it.
 
-The lease is a document in the forest's index, changed only by compare-and-set. Its epoch grows with
-every owner. Clocks decide only how long a process waits for another; the fence (`fence.py`), which uses no
-clock, keeps out the writes of a stale owner.
+The lease is a document in the forest's index, changed only by compare-and-set. Each owner has a higher epoch.
+Clocks decide only how long a process waits for another; the fence (`fence.py`), which uses no clock, keeps
+out the writes of a stale owner.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ from esdedup.elastic.forest.meta import noticing_deletion
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
 from esdedup.origins import is_loopback
 
-# Tokens of this process's claims that failed half-way: an unreachable server may still show them as held.
+# Tokens of leases that this process dropped or gave up, which the server may still show as held.
 _abandoned: set[str] = set()
-# By the token of each claim that this process has met: its version, and since when it has had that one, by
-# `time.monotonic`. A process that tries again and again for a moment thus waits as one that waits for long.
-# So many are kept; after that, each is waited for anew.
-_MOST_MET = 1_000
-_met: dict[str, tuple[dict[str, int], float]] = {}
+# By the token of each claim: the version of its document that this process saw last, and when it saw that
+# first (`time.monotonic`). Thus short attempts to acquire a lease add up to one long wait.
+_seen: dict[str, tuple[dict[str, int], float]] = {}
+# Beyond these, all are forgotten, and waited for anew.
+_MOST_SEEN = 1_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,13 @@ class Claim:
     @property
     def is_over(self) -> bool:
         """Whether it was released, has run out, or was made by a process of this machine that has ended."""
-        if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
+        if self.released or time.time() > self.renewed_s + self.ttl_s:
             return True
-        return self.is_of_this_machine and not _process_exists(self.pid)
+        if not self.is_of_this_machine:
+            return False
+        # A forked process must not take the lease of its parent, whose tokens it has.
+        is_abandoned = self.pid == os.getpid() and self.token in _abandoned
+        return is_abandoned or not _process_exists(self.pid)
 
     @property
     def is_of_this_machine(self) -> bool:
@@ -87,15 +91,15 @@ class Claim:
         return self.address
 
 
-def _silent_s(token: str, version: dict[str, int]) -> float:
-    """Return for how many seconds this process has seen a claim's document in one version: not renewed."""
+def _unchanged_s(token: str, version: dict[str, int]) -> float:
+    """Return for how many seconds this process has seen a claim in that version: not renewed."""
     now_s = time.monotonic()
-    met = _met.get(token)
-    if met is None or met[0] != version:
-        if len(_met) >= _MOST_MET:
-            _met.clear()
-        met = _met[token] = version, now_s
-    return now_s - met[1]
+    seen = _seen.get(token)
+    if seen is None or seen[0] != version:
+        if len(_seen) >= _MOST_SEEN:
+            _seen.clear()
+        seen = _seen[token] = version, now_s
+    return now_s - seen[1]
 
 
 def _machine() -> str:
@@ -145,10 +149,12 @@ DEFAULT_TERMS = LeaseTerms()
 
 
 class Lease:
-    """This process's claim to a forest."""
+    """This process's right to write to a forest that exists: acquired, renewed until it ends, then released.
+
+    Between `acquire` and its end a thread renews it too, for callers that are busy elsewhere.
+    """
 
     def __init__(self, client: Elasticsearch, *, forest: str, terms: LeaseTerms = DEFAULT_TERMS) -> None:
-        """Describe a claim to a forest that exists; `acquire` makes it."""
         self._client = client
         # If one server hangs, a renewal must time out early enough to reach another.
         self._hasty = client.options(request_timeout=max(1.0, terms.ttl_s / 3))
@@ -160,16 +166,17 @@ class Lease:
         self._since_s = 0.0
         self._renewed_at = 0.0
         self.epoch = 0
-        # Whether the fence's alias admits this owner.
-        self._is_fenced = False
-        # Whether `lost` has been called: the forest is another process's, or deleted, and a caller was told.
-        self.is_lost = False
-        # Held during renewals: a thread renews the lease while the caller is busy elsewhere.
+        # How its document is addressed: through the alias once there is one, or else a renewal would recreate
+        # an index that was deleted.
+        self._target: dict[str, Any] = {"index": forest}
+        # Held during renewals.
         self._writing = threading.Lock()
-        self._stopped = threading.Event()
-        # An exception from a signal handler may lose the holder before anybody can release the lease.
-        self._dropped = weakref.finalize(self, _abandon_dropped, self._token, os.getpid())
-        self._dropped.atexit = False
+        # Set when it was released, given up or lost: from then on nothing renews it.
+        self._ended = threading.Event()
+        # Whether it has ended because another process has the forest, or the forest was deleted.
+        self.is_lost = False
+        # An exception from a signal handler may drop the lease before anybody can release it.
+        weakref.finalize(self, _abandoned.add, self._token).atexit = False
 
     @property
     def alias(self) -> str:
@@ -191,9 +198,9 @@ class Lease:
         with noticing_deletion(name), translated(f"take the lease on the forest {name!r}", index=name):
             while True:
                 before, version = self._read()
-                # The owner's clock may be far ahead of ours. So a lease that is not renewed for its
-                # whole time by our clock has run out too.
-                if before is None or before.is_over or _silent_s(before.token, version) > before.ttl_s:
+                # The owner's clock may be far ahead: a lease that is not renewed for its whole time by our
+                # clock has run out too.
+                if before is None or before.is_over or _unchanged_s(before.token, version) > before.ttl_s:
                     if (is_drained := self._take(before, version)) is not None:
                         return is_drained
                 elif time.monotonic() >= deadline:
@@ -219,33 +226,29 @@ class Lease:
         Does not wait for a renewal that is under way, which may be the one that a signal handler interrupts.
         That cannot take the lease again: its write conflicts with this one.
         """
-        if is_inherited(self._client):
+        if is_inherited(self._client) or self._ended.is_set():
             return
-        self._stopped.set()
+        self._ended.set()
         with translated(f"release the forest {self._forest!r}", index=self._forest):
-            if self.is_lost or self._token in _abandoned:
-                return
             try:
                 self._write(self._client, self._version, released=True)
-                self._dropped.detach()
             except BaseException:
                 self.give_up()
                 raise
 
     def give_up(self) -> None:
         """Let the lease run out; until then at least this process may take the forest again."""
-        self._stopped.set()
+        self._ended.set()
         _abandoned.add(self._token)
 
     def abandon(self) -> None:
-        """Stop renewing the lease, without releasing it: its index is about to be deleted."""
-        refuse_inherited(self._client)
+        """End the lease without releasing it, since its index is about to be deleted; await a renewal."""
         with self._writing:
-            self._stopped.set()
+            self._ended.set()
 
     def lost(self) -> ForestLost | ForestMissing:
         """Record that the forest is another process's, or deleted; return the error that says which."""
-        self.is_lost = True
+        self._lose()
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
             if (missing := self.missing()) is not None:
@@ -263,12 +266,16 @@ class Lease:
         """If the forest has been deleted, record that, and return the error that says so."""
         if self._client.indices.exists(index=self._forest):
             return None
-        self.is_lost = True
+        self._lose()
         return ForestMissing(
             f"the forest {self._forest!r} was deleted while this process used it: rebuild it from its "
             "articles, or else the next article makes an empty one",
             forest=self._forest,
         )
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:
         action = "Wait until it is released, feed through it if it is a sidecar, or name another forest."
@@ -285,28 +292,26 @@ class Lease:
         # Before the lock: the parent's thread may have held it when this process was forked.
         refuse_inherited(self._client)
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
-            if self.is_lost:
-                return False
             for _ in range(_RENEWALS):
                 # Released while it was about to be renewed: it must not be taken again.
-                if self._stopped.is_set() or (self._age_s() < self._terms.ttl_s / 3 and not at_once):
-                    return True
+                if self._ended.is_set() or (self._age_s() < self._terms.ttl_s / 3 and not at_once):
+                    break
                 if not self._write(self._hasty, self._version, released=False):
-                    return self._stopped.is_set()
+                    return self._ended.is_set() and not self.is_lost
                 at_once = False
-            if self._age_s() > self._terms.ttl_s * 2 / 3:
+            if not self._ended.is_set() and self._age_s() > self._terms.ttl_s * 2 / 3:
                 raise ServerUnavailable(
                     f"cannot renew the lease on the forest {self._forest!r}: the server took "
                     f"{self._age_s():.1f} s, and the lease holds for {self._terms.ttl_s:g} s"
                 )
-            return True
+            return not self.is_lost
 
     def _age_s(self) -> float:
         return time.monotonic() - self._renewed_at
 
     def _take(self, before: Claim | None, version: dict[str, int]) -> bool | None:
         """Write the lease, and shut out the previous owner; None if another process was faster."""
-        self._is_fenced = False
+        self._target = {"index": self._forest}
         self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
         self._since_s = time.time()
         try:
@@ -314,7 +319,7 @@ class Lease:
                 return None
             # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
             # more often than a renewal is due, since callers renew too.
-            arguments = (weakref.ref(self), self._stopped, self._terms.ttl_s / 9)
+            arguments = (weakref.ref(self), self._ended, self._terms.ttl_s / 9)
             threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
             self._move_alias()
             return self._fence.drain()
@@ -326,7 +331,7 @@ class Lease:
     def _move_alias(self) -> None:
         if not self._fence.move(self.epoch):
             raise self.lost()
-        self._is_fenced = True
+        self._target = {"index": self.alias, "require_alias": True}
 
     def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:
@@ -352,10 +357,8 @@ class Lease:
         )
         document = {"lease": dataclasses.asdict(claim)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
-        # Through the alias once there is one, or else this would recreate an index that was deleted.
-        where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}
         try:
-            answer = client.index(**where, id=LEASE_ID, document=document, **condition)
+            answer = client.index(**self._target, id=LEASE_ID, document=document, **condition)
             version = unchanged(answer.body)
         except ConflictError:
             # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
@@ -377,14 +380,8 @@ class Lease:
         return True
 
 
-def _abandon_dropped(token: str, process: int) -> None:
-    """Let this process take the forest again, after it has dropped a lease without releasing it."""
-    if os.getpid() == process:  # a forked process has dropped a copy
-        _abandoned.add(token)
-
-
-def _keep_renewing(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:
-    while not stopped.wait(interval_s):
+def _keep_renewing(held: "weakref.ref[Lease]", ended: threading.Event, interval_s: float) -> None:
+    while not ended.wait(interval_s):
         lease = held()
         if lease is None:
             return

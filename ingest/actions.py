@@ -14,7 +14,7 @@ from esdedup.ingest.json_values import refuse_unstorable
 from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.elastic.stories import story_values
 from esdedup.elastic.writable_index import WritableIndex
-from esdedup.errors import ArticleRejected, TextFailed
+from esdedup.errors import ArticleRejected
 from esdedup.fields import (
     EditorialFields,
     Fields,
@@ -64,8 +64,14 @@ class ArticleAction:
     # Likewise.
     site: str | None = None
     path: str | None = None
-    # The names of its fields.
+    # Of its index: the names of the articles' fields, of all our objects, its own name, and whether it is
+    # routed by root.
     fields: Fields = dataclasses.field(default_factory=Fields)
+    objects: tuple[str, ...] = ()
+    index_name: str | None = None
+    is_routed_by_root: bool = False
+    # Of an update: the parts that say something of our objects, which only a forest may.
+    forged: Mapping[str, None] = dataclasses.field(default_factory=dict)
     # Whether old articles are expected: the forest's time is taken from them, not from the clock.
     is_backfill: bool = False
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
@@ -91,13 +97,22 @@ class ArticleAction:
 
 
 class Addition(NamedTuple):
-    """What is added to an action: the dedup object, in place of all that stands there by our names."""
+    """What is added to an action: the dedup object, which replaces all of its objects that are ours."""
 
     # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
     # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
     parts: Mapping[str, Mapping[str, Any] | None]
     # The routing, in place of any other; None leaves it as it is.
     routing: str | None = None
+
+
+class ArticleDecision(NamedTuple):
+    """An article with what was decided for it."""
+
+    article: ArticleAction
+    assignment: Assignment
+    # What is added to its action, or why it cannot be indexed.
+    added: Addition | ArticleRejected
 
 
 def index_of(action: BulkAction) -> str | None:
@@ -109,15 +124,16 @@ def index_of(action: BulkAction) -> str | None:
 
 
 def read_action(
-    action: BulkAction, index: WritableIndex, *, position: int, backfill: bool = False
+    action: BulkAction, index: WritableIndex, *, position: int, now_ms: int, backfill: bool = False
 ) -> ArticleAction | dict[str, Any]:
     """Find the article in a bulk action, which is not changed, on an index.
 
-    `position` is the action's number in the run, from 1, for messages on an article without an id.
+    `position` is the action's number in the run, from 1, for messages on an article without an id, and
+    `now_ms` the clock's time.
 
-    Returns the action with its article; or the action if there is nothing to assign: a deletion, or an update
-    without the text. What an update would change in our objects is left out; an action without such is
-    returned as it was given.
+    Returns the article; or the action if there is nothing to assign: a deletion, or an update without the
+    text. Such an update gets a new place in time if it has a date, and loses what it says of our objects; any
+    other action is returned as it was given.
 
     Raises `ArticleRejected` if it is not a bulk action; its text is missing, be it of an article that an
     update would make; it cannot be stored; an update has one text for an article that exists and another for
@@ -144,24 +160,25 @@ def read_action(
     if not isinstance(body, Mapping):
         body = {key: value for key, value in action.items() if key not in _META}
     refuse_unstorable(body, name=name)
-    found = read_document({**meta, "_source": dict(body)}, index, name=name, backfill=backfill)
+    found = article_in({**meta, "_source": dict(body)}, index, name=name, now_ms=now_ms, backfill=backfill)
+    if isinstance(found, Addition):
+        return with_addition(action, found, index.objects)
     return action if found is None else found
 
 
-def read_document(
-    action: dict[str, Any], index: WritableIndex, *, name: str, backfill: bool = False
-) -> ArticleAction | dict[str, Any] | None:
-    """Find the article in a bulk action that is valid, and has its document under ``_source``.
+def article_in(
+    action: dict[str, Any], index: WritableIndex, *, name: str, now_ms: int, backfill: bool = False
+) -> ArticleAction | Addition | None:
+    """Return the article in a valid bulk action that has its document under ``_source``.
 
-    Parameters and errors are those of `read_action`, and so is what it returns, but None for an action with
-    nothing to change.
+    Of an action without a text, returns what is added to it, or None. Parameters and errors are those of
+    `read_action`.
     """
     fields, body = index.fields, action["_source"]
     articles: list[Any] = [body]
+    forged: dict[str, None] = {}
     if action.get("_op_type") == "update":
-        if forged := forged_parts(body, index.objects):
-            action = with_addition(action, Addition(forged), index.objects)
-            body = action["_source"]
+        forged = forged_parts(body, index.objects)
         new = body.get("doc" if doc_is_upsert(body) else "upsert")
         if isinstance(new, Mapping) and not _has_text(new, fields):
             raise ArticleRejected(
@@ -171,7 +188,8 @@ def read_document(
             )
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
-            return action if forged else None
+            parts = forged | redating(body, fields=fields, now_ms=now_ms, backfill=backfill)
+            return Addition(parts) if parts else None
         if index.is_routed_by_root:
             # The update would miss it there, or make a second article of the same id.
             raise ArticleRejected(
@@ -194,88 +212,79 @@ def read_document(
         site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
         path=next((path for each in articles if (path := path_of(each, fields)) is not None), None),
         fields=fields,
+        objects=index.objects,
+        index_name=index.name,
+        is_routed_by_root=index.is_routed_by_root,
+        forged=forged,
         is_backfill=backfill,
     )
 
 
-class LocalDecision(NamedTuple):
-    """An article with what was decided for it."""
+def addition_to(
+    article: ArticleAction,
+    assignment: Assignment,
+    fingerprint: Mapping[str, Any],
+    *,
+    alphanumerics: int,
+    profile: str,
+    stories: Stories = NO_STORIES,
+) -> Addition:
+    """Return what is added to an article.
 
-    article: ArticleAction
-    assignment: Assignment
-    # The dedup fields that come from its page and its node, if it has them.
-    fingerprint: Mapping[str, Any]
-    # Of its text, as far as it is fingerprinted; what readers do not see does not count.
-    alphanumerics: int
-    # The label of the profile.
-    profile: str
-    # Where the core failed at its text, which counted as empty; "" if it did not.
-    fault: str = ""
-    # What editors said when it was decided.
-    stories: Stories = NO_STORIES
-
-    def addition(self, index: WritableIndex) -> Addition:
-        """Return what is added to its action; raises `TextFailed` if the core failed at its text."""
-        if self.fault:
-            raise TextFailed(self.article.name, self.fault)
-        article, assignment = self.article, self.assignment
-        source, fields = article.action["_source"], article.fields
-        root = assignment.root
-        if root is None:
-            root = lone_root(index.name, article.action.get("_id"), nonce=secrets.token_hex(16))
-        values: dict[str, Any] = {
-            **self.fingerprint,
-            "root": root,
-            "profile": self.profile,
-            "seq": assignment.seq,
-            "length": self.alphanumerics,
-            "partition": partition_of(root),
-        }
-        if isinstance(fields, EditorialFields):
-            values |= story_values(self.stories.of(root, self.fingerprint.get("fingerprint")))
-        if assignment.part_of is not None:
-            values["part_of"] = assignment.part_of
-        if assignment.time_ms != NO_TIME:
-            values["seen"] = assignment.time_ms
-
-        def dated(dated_ms: int | None) -> dict[str, Any]:
-            published = published_ms(dated_ms, arrived_ms=assignment.time_ms, backfill=article.is_backfill)
-            return values if published is None else values | {"published": published}
-
-        routing = root if index.is_routed_by_root else None
-        if not article.is_update:
-            return Addition({"source": dated(article.dated_ms)}, routing)
-        parts = {
-            part: dated(_dated(source[part], fields)[0])
-            for part in ("doc", "upsert")
-            if _has_text(source.get(part), fields)
-        }
-        if "doc" in parts:
-            doc, is_upsert = source["doc"], doc_is_upsert(source)
-            if is_upsert:
-                parts.pop("upsert", None)
-            parts["doc"] = dict.fromkeys(OPTIONAL) | parts["doc"]
-            if value_of(doc, fields.time) is None:
-                # An article that exists keeps its date, and so when it was published; a new one has none.
-                del parts["doc"]["published"]
-                if is_upsert:
-                    parts["upsert"] = dated(None)
-        return Addition(parts, routing)
-
-
-def redating(action: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> Addition | None:
-    """Return what an update without a text adds: the place in time that follows from its date, if it has one.
-
-    The action is as `read_action` returned it.
+    `fingerprint` has the dedup fields of its content hash and its node, `alphanumerics` is the length of what
+    was fingerprinted, `profile` a label, and `stories` what editors said when it was decided.
     """
-    body = action.get("_source", action)
-    doc = body.get("doc") if isinstance(body, Mapping) else None
-    if action.get("_op_type") != "update" or not isinstance(doc, Mapping):
-        return None
-    dated_ms, _ = _dated(doc, fields)
+    source, fields = article.action["_source"], article.fields
+    root = assignment.root
+    if root is None:
+        root = lone_root(article.index_name, article.action.get("_id"), nonce=secrets.token_hex(16))
+    values: dict[str, Any] = {
+        **fingerprint,
+        "root": root,
+        "profile": profile,
+        "seq": assignment.seq,
+        "length": alphanumerics,
+        "partition": partition_of(root),
+    }
+    if isinstance(fields, EditorialFields):
+        values |= story_values(stories.of(root, fingerprint.get("fingerprint")))
+    if assignment.part_of is not None:
+        values["part_of"] = assignment.part_of
+    if assignment.time_ms != NO_TIME:
+        values["seen"] = assignment.time_ms
+
+    def dated(dated_ms: int | None) -> dict[str, Any]:
+        published = published_ms(dated_ms, arrived_ms=assignment.time_ms, backfill=article.is_backfill)
+        return values if published is None else values | {"published": published}
+
+    routing = root if article.is_routed_by_root else None
+    if not article.is_update:
+        return Addition({"source": dated(article.dated_ms)}, routing)
+    parts = {
+        part: dated(_dated(source[part], fields)[0])
+        for part in ("doc", "upsert")
+        if _has_text(source.get(part), fields)
+    }
+    if "doc" in parts:
+        doc, is_upsert = source["doc"], doc_is_upsert(source)
+        if is_upsert:
+            parts.pop("upsert", None)
+        parts["doc"] = dict.fromkeys(OPTIONAL) | parts["doc"]
+        if value_of(doc, fields.time) is None:
+            # An article that exists keeps its date, and so when it was published; a new one has none.
+            del parts["doc"]["published"]
+            if is_upsert:
+                parts["upsert"] = dated(None)
+    return Addition({**article.forged, **parts}, routing)
+
+
+def redating(update: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> dict[str, Any]:
+    """Return what is added to the parts of an update without a text: the time of its date, if it has one."""
+    doc = update.get("doc")
+    dated_ms = _dated(doc, fields)[0] if isinstance(doc, Mapping) else None
     if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
-        return None
-    return Addition({"doc": {"published": dated_ms}})
+        return {}
+    return {"doc": {"published": dated_ms}}
 
 
 def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str, ...]) -> dict[str, Any]:

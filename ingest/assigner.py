@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import ArticleAction, ArticleDecision, addition_to
 from esdedup.ingest.dates import UNDERSTOOD
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.forest.stored import page_name
+from esdedup.errors import TextFailed
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -67,7 +68,7 @@ class DateCheck:
 class BatchDecision(NamedTuple):
     """Articles with what was decided for them."""
 
-    articles: list[LocalDecision]
+    articles: list[ArticleDecision]
     # Waits until that is durable, before which nobody may rely on it; raises why it could not be written.
     written: Future[None]
 
@@ -153,8 +154,20 @@ class Assigner:
             fingerprints.faults.tolist(),
             strict=True,
         )
+        label = self._profile.label
         decisions = [
-            LocalDecision(article, assignment, fields, alphanumerics, self._profile.label, fault, stories)
+            ArticleDecision(
+                article,
+                assignment,
+                TextFailed(article.name, fault)
+                if fault
+                else addition_to(
+                    *(article, assignment, fields),
+                    alphanumerics=alphanumerics,
+                    profile=label,
+                    stories=stories,
+                ),
+            )
             for article, assignment, fields, alphanumerics, fault in decided
         ]
         return BatchDecision(decisions, written)

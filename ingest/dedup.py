@@ -339,7 +339,7 @@ class Dedup(Closing):
             SettingError: The profile keeps boilerplate.
             SidecarError: No sidecar takes the pages, or one refuses them.
         """
-        refuse_inherited(self._client)
+        self._check_process()
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
         return self._owner.learn(pages, batch_size=self._batch_size, on_learned=on_learned)

@@ -5,15 +5,14 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 from esdedup.ingest.actions import (
-    Addition,
     ArticleAction,
+    ArticleDecision,
     BulkAction,
     index_of,
     read_action,
-    redating,
     with_addition,
 )
 from esdedup.ingest.batches import batches
@@ -32,21 +31,6 @@ OnRejected = Callable[[ArticleRejected], None]
 OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
 _Read = ArticleAction | dict[str, Any] | ArticleRejected
-
-
-class ArticleDecision(Protocol):
-    """An article with what was decided for it: `LocalDecision`, or what a sidecar has answered."""
-
-    @property
-    def article(self) -> ArticleAction:
-        """The article."""
-
-    @property
-    def assignment(self) -> Assignment:
-        """The forest's decision."""
-
-    def addition(self, index: WritableIndex) -> Addition:
-        """Return what is added to its action; raises `ArticleRejected` if it cannot be indexed."""
 
 
 _Outcome = tuple[dict[str, Any], ArticleDecision | None] | Exception
@@ -124,15 +108,15 @@ class Enricher:
 
     def enrich_batch(self, batch: list[BulkAction]) -> list[_Outcome]:
         """Assign the articles of the next batch, and return what becomes of its actions, for `results`."""
-        read: list[tuple[_Read, WritableIndex]] = []
+        read: list[_Read] = []
         try:
             # Of an index that cannot be written to, what came before it is known all the same.
             read.extend(self._read(batch))
-            assigned = self._assign([action for action, _ in read if isinstance(action, ArticleAction)])
+            assigned = self._assign([each for each in read if isinstance(each, ArticleAction)])
         except Exception as error:  # raised after what is said of the rejected ones
             self._failure = error
-            return [*(each for each, _ in read if isinstance(each, ArticleRejected)), error]
-        return [self._outcome(action, index, assigned) for action, index in read]
+            return [*(each for each in read if isinstance(each, ArticleRejected)), error]
+        return [_outcome(each, assigned) for each in read]
 
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
         """Yield the actions of a batch that go on; raise why there are no more."""
@@ -157,18 +141,18 @@ class Enricher:
         for name in sorted(self._names):
             check_again(self._check_index, name)
 
-    def _read(self, batch: list[BulkAction]) -> Iterator[tuple[_Read, WritableIndex]]:
-        named_index = functools.cache(self._check_index)
+    def _read(self, batch: list[BulkAction]) -> Iterator[_Read]:
+        named_index, now_ms = functools.cache(self._check_index), int(time.time() * 1000)
         for given in batch:
             self._position += 1
             name = index_of(given)
             index = self._unnamed_index if name is None else named_index(name)
-            read: _Read
             try:
-                read = read_action(given, index, position=self._position, backfill=self._backfill)
+                yield read_action(
+                    given, index, position=self._position, now_ms=now_ms, backfill=self._backfill
+                )
             except ArticleRejected as error:
-                read = error.bare()
-            yield read, index
+                yield error.bare()
 
     def _assign(self, articles: Sequence[ArticleAction]) -> Iterator[ArticleDecision]:
         """Assign articles, unless some before them could not be: that would change their order."""
@@ -176,23 +160,21 @@ class Enricher:
             raise self._failure
         return iter(self._assign_all(articles) if articles else ())
 
-    def _outcome(self, action: _Read, index: WritableIndex, assigned: Iterator[ArticleDecision]) -> _Outcome:
-        if isinstance(action, ArticleRejected):
-            return action
-        if isinstance(action, ArticleAction):
-            decided = next(assigned)
-            try:
-                return with_addition(action.action, decided.addition(index), index.objects), decided
-            except ArticleRejected as error:
-                return error.bare()
-        now_ms = int(time.time() * 1000)
-        redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
-        return action if redated is None else with_addition(action, redated, index.objects), None
-
     def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
         if article.is_cut:
             cut = "%s: only the first %s characters of its text are fingerprinted"
             log.warning(cut, article.name, f"{self._max_text_length:,}")
+
+
+def _outcome(read: _Read, decisions: Iterator[ArticleDecision]) -> _Outcome:
+    if isinstance(read, ArticleRejected):
+        return read
+    if isinstance(read, dict):
+        return read, None
+    decided = next(decisions)
+    if isinstance(decided.added, ArticleRejected):
+        return decided.added
+    return with_addition(read.action, decided.added, read.objects), decided
 
 
 def log_rejected(rejected: ArticleRejected) -> None:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import ArticleAction, ArticleDecision
 from esdedup.ingest.assigner import Assigner, BatchDecision
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.learn import OnLearned, learn
@@ -191,7 +191,7 @@ class Owner(Closing):
             self._claim({str(each.action["_index"]) for each in articles if each.action.get("_index")}, store)
             return decided
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
+    def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
         """Return what was decided for articles, when it is durable."""
         assigned, written = self.decide(articles)
         # Meanwhile another thread may decide its batch.

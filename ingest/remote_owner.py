@@ -15,13 +15,12 @@ import elastic_transport
 import tenacity
 from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
-from esdedup.ingest.actions import KNOWN_MS, Addition, ArticleAction
+from esdedup.ingest.actions import KNOWN_MS, Addition, ArticleAction, ArticleDecision
 from esdedup.ingest.batches import batches
 from esdedup.ingest.learn import OnLearned
 
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.patience import retrying
-from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, SettingError, SidecarError, SidecarUnavailable
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.profile import Profile
@@ -166,21 +165,6 @@ def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> e
         raise SettingError("sidecar: an address must be like http://localhost:9500") from error
 
 
-@dataclasses.dataclass(frozen=True)
-class RemoteDecision:
-    """An article with what the sidecar says of it."""
-
-    article: ArticleAction
-    assignment: Assignment
-    _answer: Addition | ArticleRejected
-
-    def addition(self, index: WritableIndex) -> Addition:  # noqa: ARG002
-        """Return what is added to its action; raises `ArticleRejected` if the sidecar has rejected it."""
-        if isinstance(self._answer, ArticleRejected):
-            raise self._answer
-        return self._answer
-
-
 class RemoteOwner:
     """Assigns the articles of several threads, which wait for the sidecar at the same time.
 
@@ -196,7 +180,7 @@ class RemoteOwner:
         self._query = {"forest": forest, "profile": profile.label, **names}
         self._serializer = JsonSerializer()
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[RemoteDecision]:
+    def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
         """Return the articles with what was decided for them; raises `SidecarError` if no sidecar does."""
         body = b"".join(self._lines(each) for each in articles)
         # Of one call all or none are.
@@ -249,7 +233,7 @@ class RemoteOwner:
         header = {action.get("_op_type", "index"): named}
         return b"%b\n%b\n" % (self._serializer.dumps(header), self._serializer.dumps(document))
 
-    def _answered(self, article: ArticleAction, item: Mapping[str, Any]) -> RemoteDecision:
+    def _answered(self, article: ArticleAction, item: Mapping[str, Any]) -> ArticleDecision:
         if (problem := item.get("error")) is not None:
             detail = str(problem["detail"])
             if problem["status"] != 400:
@@ -261,7 +245,7 @@ class RemoteOwner:
             # There, an article without an id is called by another number.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
-            return RemoteDecision(article, _UNDECIDED, ArticleRejected(article.name, reason or detail))
+            return ArticleDecision(article, _UNDECIDED, ArticleRejected(article.name, reason or detail))
         parts = {part: item[key] for key, part in _PARTS.items() if key in item}
         dedup = next((each for each in parts.values() if each is not None), None)
         if dedup is None:
@@ -278,7 +262,8 @@ class RemoteOwner:
         )
         article.is_cut = item.get("is_cut", False)
         article.boilerplate_letters = item.get("boilerplate_letters", 0)
-        return RemoteDecision(article, assignment, Addition(parts, item.get("routing")))
+        added = Addition({**article.forged, **parts}, item.get("routing"))
+        return ArticleDecision(article, assignment, added)
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:

@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from elasticsearch import helpers
-from esdedup.ingest.actions import ArticleAction, read_action, with_addition
+from esdedup.ingest.actions import (
+    Addition,
+    ArticleAction,
+    ArticleDecision,
+    read_action,
+    with_addition,
+)
 from esdedup.ingest.owner import Owner as OwningForest
 from esdedup.ingest.owner import OwnerSettings
 
@@ -134,18 +140,21 @@ class _Feeder:
 
     def _index(self, batch: Sequence[Arrival], index: str, now_ms: int) -> None:
         assigned = self._owner.assign(list(_actions(batch, index, now_ms)))
-        to = WritableIndex(fields=Fields(), name=index)
-        helpers.bulk(
-            self._client,
-            (with_addition(each.article.action, each.addition(to), to.objects) for each in assigned),
-        )
+        helpers.bulk(self._client, map(_enriched, assigned))
+
+
+def _enriched(decision: ArticleDecision) -> dict[str, Any]:
+    assert isinstance(decision.added, Addition)
+    return with_addition(decision.article.action, decision.added, decision.article.objects)
 
 
 def _actions(batch: Sequence[Arrival], index: str, now_ms: int) -> Iterator[ArticleAction]:
     for each in batch:
         source = {name: value for name, value in each.article.items() if name != "id"}
         action = {"_index": index, "_id": each.article["id"], "_source": source}
-        read = read_action(action, WritableIndex(fields=Fields()), position=1, backfill=True)
+        read = read_action(
+            action, WritableIndex(fields=Fields(), name=index), position=1, now_ms=now_ms, backfill=True
+        )
         assert isinstance(read, ArticleAction)
         # By the time of the month, which is not the clock's.
         yield dataclasses.replace(read, dated_ms=now_ms)

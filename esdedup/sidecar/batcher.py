@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import ArticleAction, ArticleDecision
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
 
@@ -55,12 +55,12 @@ class _Waiting:
         self.articles, self.came_s = articles, loop.time()
         # How many articles are in batches already.
         self.taken = 0
-        self.decided: list[LocalDecision] = []
+        self.decided: list[ArticleDecision] = []
         self.all_decided: asyncio.Future[None] = loop.create_future()
         # Of its batches; each is done when that is durable.
         self.writes: list[asyncio.Future[None]] = []
 
-    def add(self, decided: Sequence[LocalDecision], write: asyncio.Future[None]) -> None:
+    def add(self, decided: Sequence[ArticleDecision], write: asyncio.Future[None]) -> None:
         self.decided += decided
         self.writes.append(write)
         if len(self.decided) == len(self.articles) and not self.all_decided.done():
@@ -81,7 +81,7 @@ class Batcher:
 
     def __init__(
         self,
-        decide: Callable[[list[ArticleAction]], Awaitable[tuple[Sequence[LocalDecision], Awaitable[None]]]],
+        decide: Callable[[list[ArticleAction]], Awaitable[tuple[Sequence[ArticleDecision], Awaitable[None]]]],
         *,
         limits: BatchLimits,
         metrics: Metrics,
@@ -107,7 +107,7 @@ class Batcher:
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
-    ) -> AsyncIterator[Sequence[LocalDecision]]:
+    ) -> AsyncIterator[Sequence[ArticleDecision]]:
         """Yield the decisions for the articles of a request; at the end, wait until they are durable.
 
         Raises `Refused` if the queue is full and this caller has more than a share in it, or after `close`.

@@ -25,6 +25,7 @@ from esdedup.sidecar.bulk_request import (
     ARTICLE_REJECTED,
     ArticlePath,
     BulkItem,
+    Rejection,
     RequestRefused,
     article_path,
     read_bulk,
@@ -33,7 +34,7 @@ from esdedup.sidecar.bulk_request import (
     values_of,
     without,
 )
-from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
+from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.own_paths import error_body
 from esdedup.sidecar.proxy import Proxy, target_of
 from esdedup.sidecar.upstream import WholeAnswer
@@ -87,19 +88,16 @@ class BulkRoute(Proxy):
             items = await in_thread_if_large(len(body), lambda: read_bulk(body, index=path.index))
         else:
             items = [read_document(path, scope["query_string"], body)]
-        outcomes = await self.enrichment.enrich(items, scope)
-        outcomes = await self._after_refusals(items, outcomes)
-        if not any(isinstance(each, Change | Rejection) for each in outcomes):
+        await self.enrichment.enrich(items, scope)
+        await self._log_rejected(items)
+        if all(each.added is None and each.rejection is None for each in items):
             await self.send_on(scope, receive, send, body=raw_body)
             return
         written = _with_headers(scope, _OF_BODY, ("content-type", content_type))
         if not is_bulk:
-            await self._document(written, items[0], outcomes[0], receive, send)
+            await self._document(written, items[0], receive, send)
             return
-        kept = [each for each in zip(items, outcomes, strict=True) if not isinstance(each[1], Rejection)]
-        joined, refused = await in_thread_if_large(
-            len(body), lambda: (b"".join([_lines(*each) for each in kept]), _refused_items(items, outcomes))
-        )
+        joined, refused = await in_thread_if_large(len(body), lambda: _parted(items))
         if refused:
             response = await self._with_refused(written, joined, refused, count=len(items), came_s=came_s)
             await response(scope, receive, send)
@@ -108,21 +106,20 @@ class BulkRoute(Proxy):
             await self.send_on(written, receive, send, body=joined, watch=statuses.read)
             self.enrichment.metrics.items(statuses.counts)
 
-    async def _after_refusals(self, items: Sequence[BulkItem], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Log articles that get no root; return what becomes of each item."""
-        left, count = list(outcomes), 0
-        for at, outcome in enumerate(outcomes):
+    async def _log_rejected(self, items: Sequence[BulkItem]) -> None:
+        """Log articles that get no root, and pass them on if they are to be."""
+        count = 0
+        for at, item in enumerate(items):
             if at % _LOGGED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            if isinstance(outcome, Rejection):
+            if item.rejection is not None:
                 count += 1
                 if count <= _MOST_LOGGED:
-                    log.warning("an article gets no root: %s", outcome.reason)
+                    log.warning("an article gets no root: %s", item.rejection.reason)
                 if self.passes_rejected:
-                    left[at] = outcome.passed(items[at])
+                    item.pass_on()
         if count > _MOST_LOGGED:
             log.warning("%d more articles of this request get no root", count - _MOST_LOGGED)
-        return left
 
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
@@ -148,16 +145,12 @@ class BulkRoute(Proxy):
         response.raw_headers += [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
         return response
 
-    async def _document(
-        self, scope: Scope, item: BulkItem, outcome: Outcome, receive: Receive, send: Send
-    ) -> None:
-        if isinstance(outcome, Rejection):
-            raise RequestRefused(outcome.status, ARTICLE_REJECTED, outcome.reason)
-        assert isinstance(outcome, Change)
-        if outcome.added.routing is not None:
-            scope = {**scope, "query_string": routed(scope["query_string"], outcome.added.routing)}
-        body = item.source_with(outcome.added, outcome.document, outcome.objects)
-        await self.send_on(scope, receive, send, body=body)
+    async def _document(self, scope: Scope, item: BulkItem, receive: Receive, send: Send) -> None:
+        if item.rejection is not None:
+            raise RequestRefused(item.rejection.status, ARTICLE_REJECTED, item.rejection.reason)
+        if item.added is not None and item.added.routing is not None:
+            scope = {**scope, "query_string": routed(scope["query_string"], item.added.routing)}
+        await self.send_on(scope, receive, send, body=item.body())
 
 
 def _header(scope: Scope, name: str) -> str | None:
@@ -169,19 +162,11 @@ def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, st
     return {**scope, "headers": [*kept, tuple(each.encode("latin-1") for each in added)]}
 
 
-def _refused_items(items: Sequence[BulkItem], outcomes: Sequence[Outcome]) -> dict[int, dict[str, Any]]:
-    """Return the answers for items that Elasticsearch never sees, by their places."""
-    return {
-        at: refused_item(items[at], each.reason, status=each.status)
-        for at, each in enumerate(outcomes)
-        if isinstance(each, Rejection)
-    }
-
-
-def _lines(item: BulkItem, outcome: Outcome) -> bytes:
-    if isinstance(outcome, Change):
-        return item.with_addition(outcome.added, outcome.document, outcome.objects)
-    return item.as_it_came()
+def _parted(items: Sequence[BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
+    """Return the lines of items that go on, and the answers for the others, by their places."""
+    lines = b"".join([each.lines() for each in items if each.rejection is None])
+    refused = {at: refused_item(each, each.rejection) for at, each in enumerate(items) if each.rejection}
+    return lines, refused
 
 
 def refused_answer(refused: RequestRefused) -> Response:
@@ -192,12 +177,11 @@ def refused_answer(refused: RequestRefused) -> Response:
     return response
 
 
-def refused_item(item: BulkItem, reason: str, *, status: int = 400) -> dict[str, Any]:
-    """Return the answer for an item that is refused. By its status clients send again: not for 400."""
-    error = {"type": ARTICLE_REJECTED, "reason": reason}
-    return {
-        item.operation: {"_index": item.index, "_id": item.meta.get("_id"), "status": status, "error": error}
-    }
+def refused_item(item: BulkItem, rejection: Rejection) -> dict[str, Any]:
+    """Return the answer for an item that is refused. Clients retry by the status; 400 is not retried."""
+    error = {"type": ARTICLE_REJECTED, "reason": rejection.reason}
+    answer = {"_index": item.index, "_id": item.meta.get("_id"), "status": rejection.status, "error": error}
+    return {item.operation: answer}
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:

@@ -18,7 +18,7 @@ import orjson
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import is_in_objects
-from esdedup.ingest.actions import Addition, writes_out_upsert
+from esdedup.ingest.actions import Addition, ArticleDecision, forged_parts, writes_out_upsert
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.refusals import Refused
 
@@ -51,10 +51,20 @@ _ILLEGAL = "illegal_argument_exception"
 _LINES_PER_ITEM = 4
 
 
+class Rejection(NamedTuple):
+    """Why an item does not go on."""
+
+    reason: str
+    status: int = 400
+
+
 # Not frozen: a body has thousands, and a frozen one takes three times as long to make.
 @dataclasses.dataclass(kw_only=True, slots=True)
 class BulkItem:
-    """One operation of a bulk request, or the operation of a request for one document."""
+    """One operation of a bulk request, or the operation of a request for one document.
+
+    `Enrichment` decides what becomes of it. Without an addition or a rejection it goes on as it came.
+    """
 
     # "index", "create", "update" or "delete".
     operation: str
@@ -69,17 +79,23 @@ class BulkItem:
     # The number of the action line in the body, from 1; names an article without an id.
     line: int = 1
 
+    # `WritableIndex.objects` of its index, if that is set up and the caller may write there.
+    objects: tuple[str, ...] = ()
+    # What was decided for its article; None if it has none.
+    decision: ArticleDecision | None = None
+    added: Addition | None = None
+    rejection: Rejection | None = None
+    _document: dict[str, Any] | None = None
+
     @property
     def name(self) -> str:
         """What names it in messages."""
         return str(self.meta.get("_id") or f"line {self.line}")
 
-    def as_it_came(self) -> bytes:
-        """Return its lines, unchanged."""
-        return b"%b\n" % self.header if self.source is None else b"%b\n%b\n" % (self.header, self.source)
-
     def document(self) -> dict[str, Any]:
         """Parse its document for reading only: large numbers lose digits, lone surrogates become "?"."""
+        if self._document is not None:
+            return self._document
         assert self.source is not None
         try:
             document = orjson.loads(self.source)
@@ -90,22 +106,46 @@ class BulkItem:
                 raise ArticleRejected(self.name, f"is not JSON: {error}") from error
         if not isinstance(document, dict):
             raise ArticleRejected(self.name, "is not a JSON object")
+        self._document = document
         return document
 
-    def with_addition(self, added: Addition, document: Mapping[str, Any], objects: tuple[str, ...]) -> bytes:
-        """Return its lines with what is added, given its parsed document and `WritableIndex.objects`."""
-        header = self.header
-        if added.routing is not None:
-            meta = {**self.meta, "routing": added.routing}
-            header = json.dumps({self.operation: meta}, separators=(",", ":")).encode()
-        return b"%b\n%b\n" % (header, self.source_with(added, document, objects))
+    def decide(self, decision: ArticleDecision) -> None:
+        """Note what was decided for its article."""
+        if isinstance(decision.added, ArticleRejected):
+            self.rejection = Rejection(str(decision.added))
+        else:
+            self.decision, self.added = decision, decision.added
 
-    def source_with(self, added: Addition, document: Mapping[str, Any], objects: tuple[str, ...]) -> bytes:
-        """Return its document alone with what is added; see `with_addition`."""
+    def pass_on(self) -> None:
+        """Let it go on without a root, also without one of its caller's, if only its article was rejected."""
+        if self.rejection is None or not self.objects:
+            return
+        try:
+            document = self.document()
+        except ArticleRejected:
+            # Elasticsearch may read it all the same, with a root of the caller's in it.
+            return
+        parts = forged_parts(document, self.objects) if self.operation == "update" else {"source": None}
+        self.rejection, self.added = None, Addition(parts) if parts else None
+
+    def lines(self) -> bytes:
+        """Return its lines as they go on."""
+        header, source = self.header, self.source
+        if self.added is not None:
+            source = self.body()
+            if self.added.routing is not None:
+                meta = {**self.meta, "routing": self.added.routing}
+                header = json.dumps({self.operation: meta}, separators=(",", ":")).encode()
+        return b"%b\n" % header if source is None else b"%b\n%b\n" % (header, source)
+
+    def body(self) -> bytes:
+        """Return its document alone with what is added."""
         assert self.source is not None
-        if "source" in added.parts:
-            return _with_object(self.source, document, added.parts["source"], objects)
-        return _with_parts(self.source, document, added, objects)
+        assert self.added is not None
+        document, parts = self.document(), self.added.parts
+        if "source" in parts:
+            return _with_object(self.source, document, parts["source"], self.objects)
+        return _with_parts(self.source, document, self.added, self.objects)
 
 
 def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:

@@ -13,8 +13,8 @@ from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
-from esdedup.sidecar.bulk_request import BulkItem, RequestRefused, read_bulk
-from esdedup.sidecar.enrichment import Change, Enrichment, Outcome, Rejection
+from esdedup.sidecar.bulk_request import BulkItem, Rejection, RequestRefused, read_bulk
+from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.own_paths import answer
 from esdedup.sites import RawPage
 
@@ -207,10 +207,9 @@ def enrich_routes(
         body = await unpacked(await request.body(), scope=request.scope, most_bytes=max_body_bytes)
         # Large ones take long. Meanwhile others have their turn.
         items = await asyncio.to_thread(read_bulk, body, index=asked.index)
-        outcomes = await enrichment.enrich(
-            items, request.scope, unset=WritableIndex(fields=own), backfill=asked.backfill
-        )
-        return Response(await asyncio.to_thread(_answer, outcomes), media_type=JSON)
+        unnamed = WritableIndex(fields=own)
+        await enrichment.enrich(items, request.scope, unset=unnamed, backfill=asked.backfill)
+        return Response(await asyncio.to_thread(_answer, items), media_type=JSON)
 
     @router.post(
         "/enrich/one",
@@ -231,12 +230,10 @@ def enrich_routes(
         body, given = await read_object(request, most_bytes=max_body_bytes)
         meta = {} if given.get("_id") is None else {"_id": given["_id"]}
         item = BulkItem(operation="index", index=index, meta=meta, header=b"", source=body)
-        (outcome,) = await enrichment.enrich([item], request.scope, unset=unset)
-        if isinstance(outcome, Rejection):
-            return answer(request.scope, _problem(outcome))
-        assert isinstance(outcome, Change)
-        article = item.source_with(outcome.added, outcome.document, outcome.objects)
-        return Response(article, media_type=JSON)
+        await enrichment.enrich([item], request.scope, unset=unset)
+        if item.rejection is not None:
+            return answer(request.scope, _problem(item.rejection))
+        return Response(item.body(), media_type=JSON)
 
     @router.post(
         "/learn",
@@ -263,26 +260,28 @@ def enrich_routes(
     return router
 
 
-def _answer(outcomes: list[Outcome]) -> bytes:
-    rejected = sum(isinstance(each, Rejection) for each in outcomes)
-    return orjson.dumps({"rejected": rejected, "items": [_item(each) for each in outcomes]})
+def _answer(items: list[BulkItem]) -> bytes:
+    rejected = sum(each.rejection is not None for each in items)
+    return orjson.dumps({"rejected": rejected, "items": [_item(each) for each in items]})
 
 
-def _item(outcome: Outcome) -> dict[str, Any]:
-    if isinstance(outcome, Rejection):
-        return {"error": _problem(outcome).body()}
-    if not isinstance(outcome, Change):
+def _item(item: BulkItem) -> dict[str, Any]:
+    if item.rejection is not None:
+        return {"error": _problem(item.rejection).body()}
+    if item.added is None:
         return {}
-    added, assigned = outcome.added, outcome.assigned
-    item: dict[str, Any] = {} if assigned is None else {"outcome": assigned.assignment.kind.value}
-    item |= {"dedup" if part == "source" else part: values for part, values in added.parts.items()}
-    if added.routing is not None:
-        item["routing"] = added.routing
-    if assigned is not None and assigned.article.is_cut:
-        item["is_cut"] = True
-    if assigned is not None and (letters := assigned.article.boilerplate_letters):
-        item["boilerplate_letters"] = letters
-    return item
+    parts, routing = item.added
+    found: dict[str, Any] = {}
+    if item.decision is not None:
+        found["outcome"] = item.decision.assignment.kind.value
+    found |= {"dedup" if part == "source" else part: values for part, values in parts.items()}
+    if routing is not None:
+        found["routing"] = routing
+    if item.decision is not None and item.decision.article.is_cut:
+        found["is_cut"] = True
+    if item.decision is not None and (letters := item.decision.article.boilerplate_letters):
+        found["boilerplate_letters"] = letters
+    return found
 
 
 def _problem(rejected: Rejection) -> Problem:

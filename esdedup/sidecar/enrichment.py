@@ -1,4 +1,4 @@
-"""`Enrichment`: what becomes of the items of a request before Elasticsearch gets them."""
+"""`Enrichment`: adds roots to the items of a request before Elasticsearch gets them."""
 
 import asyncio
 import dataclasses
@@ -10,25 +10,17 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, Self
 
 from starlette.types import Scope
 
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
-from esdedup.ingest.actions import (
-    Addition,
-    ArticleAction,
-    LocalDecision,
-    forged_parts,
-    name_of,
-    read_document,
-    redating,
-)
+from esdedup.ingest.actions import ArticleAction, ArticleDecision, article_in, name_of
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.auth import caller_of
-from esdedup.sidecar.bulk_request import BulkItem
+from esdedup.sidecar.bulk_request import BulkItem, Rejection
 from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers
@@ -108,44 +100,6 @@ _READ_AT_ONCE = 100
 _NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
-class Change(NamedTuple):
-    """An item goes on with what is added to it."""
-
-    added: Addition
-    # The item's document as it was read.
-    document: Mapping[str, Any]
-    # Those of the index.
-    objects: tuple[str, ...]
-    # What was decided for its article; None if it has no text.
-    assigned: LocalDecision | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Rejection:
-    """An item does not go on."""
-
-    reason: str
-    status: int = 400
-    # That of its article, if that alone is at fault: it could go on without a root.
-    index: WritableIndex | None = None
-
-    def passed(self, item: BulkItem) -> "Outcome":
-        """Let the item go on without a root, also without one of its caller's, if its article is at fault."""
-        if self.index is None:
-            return self
-        try:
-            document = item.document()
-        except ArticleRejected:
-            # Elasticsearch may read it all the same, with a root of the caller's in it.
-            return self
-        parts = forged_parts(document, self.index.objects) if item.operation == "update" else {"source": None}
-        return Change(Addition(parts), document, self.index.objects, None) if parts else None
-
-
-Outcome = Change | Rejection | None
-"""What becomes of an item. None: it writes no article where articles are kept, and goes on as it came."""
-
-
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Enrichment:
     """Assigns the articles among items, as long as this process owns the forest."""
@@ -155,7 +109,7 @@ class Enrichment:
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
     may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]]
     assigning: Callable[
-        [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
+        [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[ArticleDecision]]
     ]
     ownership: Callable[[], Ownership]
     metrics: Metrics
@@ -170,50 +124,47 @@ class Enrichment:
         *,
         unset: WritableIndex | None = None,
         backfill: bool = False,
-    ) -> list[Outcome]:
-        """Return what becomes of each item of a request, whose scope tells callers apart.
+    ) -> None:
+        """Decide what becomes of each item of a request, whose scope tells callers apart.
 
         `unset` is where articles go that name no index, which others write; those of an index that was
         not set up are rejected then. Without it, all of these go on as they came. Raises `CallerRefused`,
         and what `OwnerThread.assigning` raises.
         """
         headers = scope["headers"]
-        outcomes: list[Outcome] = [_refused_name(each) for each in items]
-        possible = [item for item, refused in zip(items, outcomes, strict=True) if refused is None]
+        for item in items:
+            if item.index is not None and _NO_NAME.fullmatch(item.index):
+                item.rejection = _no_index(item.index)
+        possible = [item for item in items if item.rejection is None]
         named = frozenset(name for each in possible if (name := _asked_name(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
         is_passed = [each.operation != "delete" and each.index not in (None, *targets) for each in possible]
         self.metrics.articles({"not_set_up": sum(is_passed)})
         if unset is None and not targets:
-            return outcomes
-        read: list[tuple[int, _Article]] = []
-        for at, item in enumerate(items):
+            return
+        read: list[tuple[BulkItem, ArticleAction]] = []
+        now_ms = int(time.time() * 1000)
+        for at, item in enumerate(possible):
             if at % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            target = unset if item.index is None else targets.get(item.index, outcomes[at])
-            if item.operation == "delete":
-                if _asked_name(item) is not None and isinstance(target, Rejection):
-                    outcomes[at] = target
+            target = unset if item.index is None else targets.get(item.index)
+            if isinstance(target, Rejection):
+                if item.operation != "delete" or _asked_name(item) is not None:
+                    item.rejection = target
+            elif target is None or item.operation == "delete":
                 continue
-            outcome = _read(item, target, backfill) if isinstance(target, WritableIndex) else target
-            if isinstance(outcome, _Article):
-                read.append((at, outcome))
-            else:
-                outcomes[at] = outcome
+            elif (article := _read(item, target, now_ms=now_ms, backfill=backfill)) is not None:
+                read.append((item, article))
         # The server need not know the address.
         caller = ((scope.get("client") or ("",))[0], caller_of(headers))
-        self.metrics.undated.inc(sum(each.action.dated_ms is None for _, each in read))
-        async with self.assigning([each.action for _, each in read], caller) as assigned:
-            # While it is being written.
-            for number, ((at, own), each) in enumerate(zip(read, assigned, strict=True)):
-                if number % _READ_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-                outcomes[at] = _changed(own, each)
-        letters = [each.article.boilerplate_letters for each in assigned]
+        self.metrics.undated.inc(sum(article.dated_ms is None for _, article in read))
+        async with self.assigning([article for _, article in read], caller) as decisions:
+            for (item, _), decision in zip(read, decisions, strict=True):
+                item.decide(decision)
+        letters = [each.article.boilerplate_letters for each in decisions]
         self.metrics.with_boilerplate.inc(sum(map(bool, letters)))
         self.metrics.boilerplate_letters.inc(sum(letters))
-        self.metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
-        return outcomes
+        self.metrics.articles(Counter(kind for each in items if (kind := _kind_of(each)) is not None))
 
     async def _targets(
         self, names: Collection[str], headers: Headers, *, is_required: bool
@@ -246,57 +197,30 @@ class Enrichment:
         return targets
 
 
-class _Article(NamedTuple):
-    action: ArticleAction
-    target: WritableIndex
-    document: Mapping[str, Any]
-
-
-def _read(item: BulkItem, index: WritableIndex, backfill: bool) -> Outcome | _Article:
-    """Return the item's article; or what becomes of the item if it has none."""
+def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) -> ArticleAction | None:
+    """Return the item's article, if it has one; else note what becomes of the item."""
+    item.objects = index.objects
     if item.meta.get("doc_as_upsert", "false") != "false":
-        reason = "the update has doc_as_upsert in its query: give it in its body"
-        return Rejection(reason, index=index)
+        item.rejection = Rejection("the update has doc_as_upsert in its query: give it in its body")
+        return None
     try:
         name = name_of(item.meta.get("_id"), f"line {item.line}")
-        document = item.document()
-        action = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
-        found = read_document(action, index, name=name, backfill=backfill)
+        own = {"_op_type": item.operation, "_index": item.index, "_source": item.document()}
+        found = article_in(item.meta | own, index, name=name, now_ms=now_ms, backfill=backfill)
     except ArticleRejected as rejected:
-        return Rejection(str(rejected), index=index)
+        item.rejection = Rejection(str(rejected))
+        return None
     if isinstance(found, ArticleAction):
-        return _Article(found, index, document)
-    parts: dict[str, Any] = {}
-    if item.operation == "update":
-        now_ms = int(time.time() * 1000)
-        redated = redating(found or action, fields=index.fields, now_ms=now_ms, backfill=backfill)
-        parts = {**forged_parts(document, index.objects), **(redated.parts if redated else {})}
-    return Change(Addition(parts), document, index.objects, None) if parts else None
-
-
-def _changed(read: _Article, assigned: LocalDecision) -> Change | Rejection:
-    objects = read.target.objects
-    try:
-        added = assigned.addition(read.target)
-    except ArticleRejected as rejected:
-        return Rejection(str(rejected), index=read.target)
-    if read.action.is_update:
-        added = added._replace(parts={**forged_parts(read.document, objects), **added.parts})
-    return Change(added, read.document, objects, assigned)
-
-
-def _kind_of(outcome: Outcome) -> ArticleKind | None:
-    """Return what became of the article of an item, for the metrics; None if it has none."""
-    if isinstance(outcome, Rejection):
-        return "rejected"
-    if isinstance(outcome, Change) and outcome.assigned is not None:
-        return outcome.assigned.assignment.kind.value
+        return found
+    item.added = found
     return None
 
 
-def _refused_name(item: BulkItem) -> Rejection | None:
-    """Return why nothing can be written to an item's index, or deleted from it, if its name tells."""
-    return None if item.index is None or not _NO_NAME.fullmatch(item.index) else _no_index(item.index)
+def _kind_of(item: BulkItem) -> ArticleKind | None:
+    """Return what became of the article of an item, for the metrics; None if it has none."""
+    if item.rejection is not None:
+        return "rejected"
+    return None if item.decision is None else item.decision.assignment.kind.value
 
 
 def _asked_name(item: BulkItem) -> str | None:

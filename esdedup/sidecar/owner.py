@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady
 from esdedup.forest import Assignment
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import ArticleAction, ArticleDecision
 from esdedup.ingest.assigner import BatchDecision
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
@@ -86,7 +86,7 @@ class OwnerThread:
 
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
-    ) -> contextlib.AbstractAsyncContextManager[Sequence[LocalDecision]]:
+    ) -> contextlib.AbstractAsyncContextManager[Sequence[ArticleDecision]]:
         """Do as `Batcher.assigning`, if this process owns the forest; raises what `Owner.decide` raises too.
 
         After an error some articles may have been decided: sent again, they get the same roots.
@@ -141,7 +141,7 @@ class OwnerThread:
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
-    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[LocalDecision], Awaitable[None]]:
+    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[ArticleDecision], Awaitable[None]]:
         """Decide a batch; return what is decided for each article, and what waits until that is durable."""
         assigned, written = await self._run(lambda: self._decided(articles))
         return assigned, self._durable(written)

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from esdedup.sidecar.bulk import merged, refused_item, whole_answer
 from esdedup.sidecar.bulk_request import (
     ArticlePath,
+    Rejection,
     RequestRefused,
     article_path,
     read_bulk,
@@ -115,9 +116,9 @@ def test_refused_articles_stand_in_their_places(server: Server) -> None:
     items = read_bulk(BODY, index=server.index)
     whole = json.loads(server.bulk(""))
     for places in itertools.chain.from_iterable(itertools.combinations(range(4), n) for n in range(4)):
-        sent = b"".join(each.as_it_came() for place, each in enumerate(items) if place not in places)
+        sent = b"".join(each.lines() for place, each in enumerate(items) if place not in places)
         _, answer = server.send("POST", f"/{server.index}/_bulk", sent)
-        refused = {place: refused_item(items[place], "no text") for place in places}
+        refused = {place: refused_item(items[place], Rejection("no text")) for place in places}
         parsed = json.loads(merged(answer, refused, count=4))
         assert parsed["errors"] is True
         assert parsed["items"] == [refused.get(place, each) for place, each in enumerate(whole["items"])]
@@ -205,8 +206,8 @@ def test_a_document_goes_with_its_routing(server: Server) -> None:
     query = b"routing=old&refresh=true;rout%69ng=older&op_type=create"
     item = read_document(path, query, b'{\n "text" : "x"\n}\n')
     assert (item.operation, item.meta["_id"], item.meta["routing"]) == ("create", "routed/1", "older")
-    document = item.document()
-    source = item.source_with(Addition({"source": {"root": "r"}}), document, ("dedup",))
+    item.objects, item.added = ("dedup",), Addition({"source": {"root": "r"}})
+    source = item.body()
     target = f"/{server.index}/_doc/routed%2F1?{routed(query, 'r/ü&').decode()}"
     assert server.send("PUT", target, source)[0] == 201
     search = {"query": {"ids": {"values": ["routed/1"]}}}

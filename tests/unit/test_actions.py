@@ -12,7 +12,7 @@ from esdedup.ingest.actions import (
     KNOWN_MS,
     Addition,
     ArticleAction,
-    LocalDecision,
+    addition_to,
     lone_root,
     read_action,
     redating,
@@ -36,8 +36,8 @@ DATED_MS, NOW_MS = 1_788_800_000_000, 1_788_849_041_000
 LONE = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
 
 
-def article_action(action: Any, fields: Fields = FIELDS) -> ArticleAction:
-    read = read_action(action, dataclasses.replace(INDEX, fields=fields), position=1)
+def article_action(action: Any, index: WritableIndex = INDEX) -> ArticleAction:
+    read = read_action(action, index, position=1, now_ms=NOW_MS)
     assert isinstance(read, ArticleAction)
     return read
 
@@ -46,11 +46,11 @@ def enrich(
     action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
 ) -> dict[str, Any]:
     of_page = {"page": "a" * 16}
-    article = article_action(action, fields)
     fingerprint = of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page}
     name = action.get("_index") if isinstance(action, dict) else None
     index = dataclasses.replace(INDEX, fields=fields, name=name, is_routed_by_root=route_by_root)
-    added = LocalDecision(article, assignment, fingerprint, 5, "classic-4").addition(index)
+    article = article_action(action, index)
+    added = addition_to(article, assignment, fingerprint, alphanumerics=5, profile="classic-4")
     return with_addition(article.action, added, index.objects)
 
 
@@ -137,14 +137,16 @@ def test_each_part_of_an_update_has_its_date() -> None:
     ],
 )
 def test_what_passes_through(action: dict[str, Any]) -> None:
-    assert read_action(action, INDEX, position=1) is action
+    assert read_action(action, INDEX, position=1, now_ms=NOW_MS) is action
 
 
 def test_an_article_knows_how_it_was_read() -> None:
     fields = Fields(text="body")
     action = {"_id": "1", "body": "hello", "published_at": "2020-01-01T00:00:00Z"}
     for backfill in (False, True):
-        article = read_action(action, WritableIndex(fields=fields), position=1, backfill=backfill)
+        article = read_action(
+            action, WritableIndex(fields=fields), position=1, now_ms=NOW_MS, backfill=backfill
+        )
         assert isinstance(article, ArticleAction)
         assert (article.fields, article.is_backfill) == (fields, backfill)
 
@@ -153,9 +155,11 @@ def test_old_dates_count_where_old_articles_are_expected() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
-        article = read_action({"text": "hello", FIELDS.time: dated_ms}, INDEX, position=1, backfill=backfill)
+        article = read_action(
+            {"text": "hello", FIELDS.time: dated_ms}, INDEX, position=1, now_ms=NOW_MS, backfill=backfill
+        )
         assert isinstance(article, ArticleAction)
-        added = LocalDecision(article, arrived, {}, 5, "classic-4").addition(INDEX)
+        added = addition_to(article, arrived, {}, alphanumerics=5, profile="classic-4")
         values = added.parts["source"]
         assert values is not None
         assert values["published"] == expected_ms
@@ -166,7 +170,7 @@ def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
     doc = {FIELDS.time: DATED_MS, "n": 1}
     body = {"doc": doc, "detect_noop": False}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
-    added = redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=False)
+    added = Addition(redating(body, fields=FIELDS, now_ms=NOW_MS, backfill=False))
     assert added == Addition({"doc": {"published": DATED_MS}})
     expected = body | {"doc": {**doc, "dedup": {"published": DATED_MS}}}
     changed = with_addition(action, added, INDEX.objects)
@@ -176,19 +180,18 @@ def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "action",
+    "update",
     [
-        {"_op_type": "delete", "_id": "1"},
-        {"_op_type": "update", "_id": "1", "script": {"source": "x"}},
-        {"_op_type": "update", "_id": "1", "doc": {"n": 1}},
-        {"_op_type": "update", "_id": "1", "doc": {"published_at": "soon"}},
-        {"_op_type": "update", "_id": "1", "doc": {"published_at": NOW_MS + 2 * DAY_MS}},
-        {"_op_type": "update", "_id": "1", "upsert": {"published_at": DATED_MS}},
-        {"_op_type": "update", "_id": "1", "doc": None},
+        {"script": {"source": "x"}},
+        {"doc": {"n": 1}},
+        {"doc": {"published_at": "soon"}},
+        {"doc": {"published_at": NOW_MS + 2 * DAY_MS}},
+        {"upsert": {"published_at": DATED_MS}},
+        {"doc": None},
     ],
 )
-def test_an_update_without_a_credible_date_moves_nothing(action: dict[str, Any]) -> None:
-    assert redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=True) is None
+def test_an_update_without_a_credible_date_moves_nothing(update: dict[str, Any]) -> None:
+    assert redating(update, fields=FIELDS, now_ms=NOW_MS, backfill=True) == {}
 
 
 FORGED = [
@@ -213,7 +216,7 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
 
     def of_forest(source: Any) -> Any:
         sent = {"_op_type": "update", "_id": "1", "_source": source}
-        read = read_action(sent, INDEX, position=1)
+        read = read_action(sent, INDEX, position=1, now_ms=NOW_MS)
         return read if isinstance(read, dict) else enrich(sent)
 
     parts = {part: {**values, **forged} for part, values in update.items() if part in ("doc", "upsert")}
@@ -233,7 +236,7 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
 def test_no_update_makes_an_article_without_a_text(update: Any) -> None:
     """It would have no root."""
     with pytest.raises(ArticleRejected, match="would make an article without a text"):
-        read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1)
+        read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1, now_ms=NOW_MS)
 
 
 def nested(brackets: str, levels: int) -> str:
@@ -298,7 +301,7 @@ def test_articles_may_be_nested_up_to_a_limit(brackets: str) -> None:
 )
 def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
     with pytest.raises(ArticleRejected, match=reason) as caught:
-        read_action(action, INDEX, position=1)
+        read_action(action, INDEX, position=1, now_ms=NOW_MS)
     assert caught.value.article == article
 
 
@@ -333,7 +336,10 @@ def test_lone_roots_are_stable_and_distinct() -> None:
 
 def test_other_field_names() -> None:
     fields = Fields(text="body.plain", time="meta.date", dedup="near")
-    read = article_action({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": CHECKED_AT_MS}}, fields)
+    read = article_action(
+        {"_id": "1", "body": {"plain": "hello"}, "meta": {"date": CHECKED_AT_MS}},
+        WritableIndex(fields=fields),
+    )
     assert (read.text, read.dated_ms) == ("hello", CHECKED_AT_MS)
     assert "near" in enrich({"_id": "1", "body": {"plain": "hello"}}, fields=fields)["_source"]
 
@@ -456,6 +462,6 @@ def test_a_date_is_read_by_its_format(time_format: str | None, value: Any, read:
 @pytest.mark.parametrize("known", ["abc", "1.5", [1], {}, 10**22])
 def test_times_from_another_process_are_numbers_or_none(known: Any) -> None:
     action = {"_index": "news", "_id": "1", "_source": {"text": "x"}, KNOWN_MS: known}
-    read = read_action(action, INDEX, position=1)
+    read = read_action(action, INDEX, position=1, now_ms=NOW_MS)
     assert isinstance(read, ArticleAction)
     assert read.dated_ms is None

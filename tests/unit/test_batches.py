@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction
+from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision
 from esdedup.ingest.batches import MAX_BATCH_SIZE, async_batches, batches
 from esdedup.ingest.cluster import Clustering
-from esdedup.ingest.enricher import ArticleDecision, Enricher
+from esdedup.ingest.enricher import Enricher
 from esdedup.ingest.files import FileArticle
 from hypothesis import given
 from hypothesis import strategies as st
@@ -224,20 +224,8 @@ def test_the_size_of_articles_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> N
 ASSIGNMENT = Assignment(Kind.NEW_ROOT, "a", "a", 1, NO_TIME, b"")
 
 
-class Answer:
-    """What was decided for an article: its text is its root."""
-
-    assignment = ASSIGNMENT
-
-    def __init__(self, article: ArticleAction) -> None:
-        self.article = article
-
-    def addition(self, index: WritableIndex) -> Addition:
-        return Addition({"source": {"root": self.article.text}})
-
-
 class Assigning:
-    """Notes which articles it was given, and fails at one that is called so."""
+    """Gives each article its text as root, notes which it was given, and fails at one that is called so."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -251,7 +239,9 @@ class Assigning:
             self.changed.notify_all()
         if self.given[-1] == "fails":
             raise ForestError("fails", forest="f")
-        return [Answer(each) for each in articles]
+        return [
+            ArticleDecision(each, ASSIGNMENT, Addition({"source": {"root": each.text}})) for each in articles
+        ]
 
     def await_given(self, count: int) -> None:
         with self.changed:

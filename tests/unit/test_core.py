@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import ArticleAction, ArticleDecision
 from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher
 from esdedup.ingest.files import FileArticle
@@ -33,8 +33,8 @@ from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
-from esdedup.sidecar.bulk_request import read_bulk
-from esdedup.sidecar.enrichment import Change, Enrichment, Rejection
+from esdedup.sidecar.bulk_request import Rejection, read_bulk
+from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sites import RawPage
@@ -178,13 +178,13 @@ class InMemory:
         self.store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
         self._assigner = Assigner(profile, overrides=NO_OVERRIDES, most_plausible_leaves=64, threads=2)
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
+    def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
         return self._assigner.assign(articles, store=self.store, now_ms=0).articles
 
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[LocalDecision]]:
+    ) -> AsyncIterator[list[ArticleDecision]]:
         yield self.assign(articles)
 
 
@@ -271,11 +271,10 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     )
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), {"headers": []}))
-    assert [each for each in outcomes if isinstance(each, Rejection)] == [
-        Rejection(said, index=WritableIndex(fields=Fields(), name="news")) for said in SAID
-    ]
-    assert sum(isinstance(each, Change) for each in outcomes) == len(OTHERS)
+    items = read_bulk(body, index="news")
+    asyncio.run(enrichment.enrich(items, {"headers": []}))
+    assert [each.rejection for each in items if each.added is None] == [Rejection(said) for said in SAID]
+    assert sum(each.added is not None for each in items) == len(OTHERS)
 
 
 def test_of_files_the_others_are_clustered() -> None:

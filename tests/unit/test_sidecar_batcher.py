@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable, Sequence
 
 import pytest
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ ASSIGNMENT = Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b"")
 
 
 class Decider:
-    """Answers with the text of each article in capitals, as its profile, and keeps the batches."""
+    """Answers with the text of each article in capitals, as its routing, and keeps the batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -31,15 +31,14 @@ class Decider:
 
     async def __call__(
         self, articles: list[ArticleAction]
-    ) -> tuple[Sequence[LocalDecision], Awaitable[None]]:
+    ) -> tuple[Sequence[ArticleDecision], Awaitable[None]]:
         self.batches.append([each.text for each in articles])
         await self.free.wait()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        return [
-            LocalDecision(each, ASSIGNMENT, {}, 0, each.text.upper()) for each in articles
-        ], self._written()
+        decisions = [ArticleDecision(each, ASSIGNMENT, Addition({}, each.text.upper())) for each in articles]
+        return decisions, self._written()
 
     async def _written(self) -> None:
         await self.writes.wait()
@@ -61,8 +60,8 @@ async def assign(intake: Batcher, articles: Sequence[ArticleAction], caller: Has
     return said(decided)
 
 
-def said(decided: Sequence[LocalDecision]) -> list[str]:
-    return [each.profile for each in decided]
+def said(decided: Sequence[ArticleDecision]) -> list[str]:
+    return [str(each.added[1]) for each in decided if isinstance(each.added, Addition)]
 
 
 def article(text: str) -> ArticleAction:

@@ -18,6 +18,7 @@ from esdedup.sidecar.bulk_request import (
     ARTICLE_REJECTED,
     ArticlePath,
     BulkItem,
+    Rejection,
     RequestRefused,
     article_path,
     read_document,
@@ -37,7 +38,7 @@ def _answer(items: list[bytes], head: bytes = b'"errors":false,"took":30,"ingest
 def _refused(number: int, operation: str = "index") -> dict[str, Any]:
     meta = {"_id": str(number)}
     item = BulkItem(operation=operation, index="news", meta=meta, header=b"", source=b"{}")
-    return refused_item(item, "has no text")
+    return refused_item(item, Rejection("has no text"))
 
 
 # Among them what a user's own document may bring into an answer.

@@ -16,10 +16,8 @@ import pytest
 from esdedup.ingest.actions import (
     Addition,
     ArticleAction,
-    LocalDecision,
-    forged_parts,
-    read_action,
-    redating,
+    addition_to,
+    article_in,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -65,22 +63,21 @@ def _item(source: bytes, operation: str = "index", **meta: Any) -> BulkItem:
 
 def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
     """Return what is sent for an item."""
-    document = item.document()
-    given = {**item.meta, "_op_type": item.operation, "_source": document}
-    article = read_action(given, INDEX, position=1)
+    index = dataclasses.replace(INDEX, is_routed_by_root=route_by_root)
+    item.objects = index.objects
+    given = {**item.meta, "_op_type": item.operation, "_source": item.document()}
+    article = article_in(given, index, name="1", now_ms=2_000_000_000_000)
     if isinstance(article, ArticleAction):
-        decided = LocalDecision(
+        item.added = addition_to(
             article,
             Assignment(Kind.NEW_ROOT, "f" * 32, "r" * 32, 7, 1_700_000_000_000, b""),
             {"fingerprint": "f" * 32, "bands": ["b"]},
-            9,
-            "verified-5",
+            alphanumerics=9,
+            profile="verified-5",
         )
-        added = decided.addition(dataclasses.replace(INDEX, is_routed_by_root=route_by_root))
     else:
-        redated = redating(article, fields=Fields(), now_ms=2_000_000_000_000, backfill=True)
-        added = Addition({**forged_parts(document, INDEX.objects), **(redated.parts if redated else {})})
-    return item.with_addition(added, document, INDEX.objects)
+        item.added = article
+    return item.lines()
 
 
 def _read(body: bytes) -> list[BulkItem] | RequestRefused:
@@ -121,7 +118,7 @@ def test_items_are_those_that_were_written(written: list[Any], ascii_only: bool)
     for item, (operation, meta, document, *_) in zip(items, written, strict=True):
         assert item.meta == meta
         assert item.index == meta.get("_index", "news")
-        assert item.as_it_came() in encoded.replace(b"\r\n", b"\n")
+        assert item.lines() in encoded.replace(b"\r\n", b"\n")
         if operation != "delete":
             assert item.source == json.dumps(document).encode()
 
@@ -142,7 +139,7 @@ def test_any_bytes_are_read_or_refused(body: bytes, at: int, inserted: bytes) ->
         assert json.loads(error_body(items.status, items.kind, str(items)))["error"]["type"] == items.kind
         return
     for item in items:
-        assert item.as_it_came() in body.replace(b"\r\n", b"\n")
+        assert item.lines() in body.replace(b"\r\n", b"\n")
         if item.source is not None:
             with contextlib.suppress(ArticleRejected):
                 _enriched(item)
@@ -256,8 +253,8 @@ def test_parts_of_an_update_get_their_own_objects(parts: dict[str, Any], sent: d
     """Where the doc was to serve as upsert, that is written out, if it gets another object."""
     update = {"doc": {"text": "x", "dedup.root": "y"}, "doc_as_upsert": True, "detect_noop": False}
     item = _item(json.dumps(update, indent=1).replace("\n", "").encode(), "update", _id="1")
-    lines = item.with_addition(Addition(parts), item.document(), INDEX.objects)
-    assert _sent(lines) == ({"update": {"_id": "1"}}, sent | {"detect_noop": False})
+    item.objects, item.added = INDEX.objects, Addition(parts)
+    assert _sent(item.lines()) == ({"update": {"_id": "1"}}, sent | {"detect_noop": False})
 
 
 _REPEATED = [

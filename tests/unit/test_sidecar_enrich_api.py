@@ -11,12 +11,11 @@ from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import ArticleAction, ArticleDecision
 
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
-from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.auth import CallerRefused
@@ -28,6 +27,7 @@ from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers, Upstream, WholeAnswer
 from esdedup.sites import RawPage
 from tests.support import asgi
+from tests.support.decided import decided
 
 MOST_BYTES = 5_000
 OWNED_AT = "http://other:9500"
@@ -49,7 +49,7 @@ class Sidecar:
         refused: Exception | None = None,
         failure: Exception | None = None,
         assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[ArticleDecision]]
         ]
         | None = None,
         max_body_bytes: int = MOST_BYTES,
@@ -87,18 +87,12 @@ class Sidecar:
     @contextlib.asynccontextmanager
     async def _assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[LocalDecision]]:
+    ) -> AsyncIterator[list[ArticleDecision]]:
         if self.failure is not None:
             raise self.failure
         self.articles += articles
         yield [
-            LocalDecision(
-                dataclasses.replace(each, is_cut="long" in each.text),
-                Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
-                {"fingerprint": f"n{at}"},
-                len(each.text),
-                "verified-5",
-            )
+            decided(dataclasses.replace(each, is_cut="long" in each.text), at)
             for at, each in enumerate(articles)
         ]
 

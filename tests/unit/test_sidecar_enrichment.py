@@ -4,27 +4,26 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
-from types import NoneType
 from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction, LocalDecision, read_action, redating, with_addition
+from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision, read_action, with_addition
 
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.fields import Fields
-from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar import auth as module
 from esdedup.sidecar.auth import CallerRefused, Rights
-from esdedup.sidecar.bulk_request import BulkItem, read_bulk
-from esdedup.sidecar.enrichment import Change, Enrichment, Indices, Outcome, Rejection, Target
+from esdedup.sidecar.bulk_request import BulkItem, Rejection, read_bulk
+from esdedup.sidecar.enrichment import Enrichment, Indices, Target
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers, WholeAnswer
+from tests.support.decided import decided
 
-DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
+DATE = "2020-01-02T03:04:05Z"
 INDICES: dict[str, Any] = {
     "news": WritableIndex(fields=Fields(), name="news-1"),
     "routed": WritableIndex(fields=Fields(text="body"), name="routed", is_routed_by_root=True),
@@ -33,7 +32,7 @@ INDICES: dict[str, Any] = {
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
 Assigning = Callable[
-    [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[LocalDecision]]
+    [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[ArticleDecision]]
 ]
 HEADERS = [(b"authorization", b"ApiKey feeder")]
 
@@ -68,21 +67,12 @@ class Sidecar:
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[LocalDecision]]:
+    ) -> AsyncIterator[list[ArticleDecision]]:
         self.articles += articles
         yield self.assigned(articles)
 
-    def assigned(self, articles: Sequence[ArticleAction]) -> list[LocalDecision]:
-        return [
-            LocalDecision(
-                each,
-                Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
-                {"fingerprint": f"n{at}"},
-                len(each.text),
-                "verified-5",
-            )
-            for at, each in enumerate(articles)
-        ]
+    def assigned(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
+        return [decided(each, at) for at, each in enumerate(articles)]
 
     @property
     def texts(self) -> list[str]:
@@ -94,24 +84,30 @@ class Sidecar:
         index: str | None = None,
         unset: WritableIndex | None = None,
         backfill: bool = False,
-    ) -> list[Outcome]:
+    ) -> list[BulkItem]:
         items = items_of(*lines, index=index)
-        return asyncio.run(
-            self.enrichment.enrich(items, {"headers": HEADERS}, unset=unset, backfill=backfill)
-        )
+        asyncio.run(self.enrichment.enrich(items, {"headers": HEADERS}, unset=unset, backfill=backfill))
+        return items
 
 
 def items_of(*lines: Any, index: str | None = None) -> list[BulkItem]:
     return read_bulk(b"".join(orjson.dumps(line) + b"\n" for line in lines), index=index)
 
 
-def roots(changed: Change) -> dict[str, str]:
-    return {part: values["root"] for part, values in changed.added.parts.items() if values is not None}
+def roots(item: BulkItem) -> dict[str, str]:
+    assert item.added is not None
+    return {part: values["root"] for part, values in item.added.parts.items() if values is not None}
+
+
+def reasons(*items: BulkItem) -> list[Rejection | None]:
+    """Return why items were rejected; None for those that go on as they came."""
+    assert all(each.added is None for each in items)
+    return [each.rejection for each in items]
 
 
 def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
     sidecar = Sidecar()
-    outcomes = sidecar.enrich(
+    items = sidecar.enrich(
         {"index": {"_id": "1"}},
         {"text": "one"},
         {"index": {"_index": "logs"}},
@@ -127,18 +123,17 @@ def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
     )
     assert sidecar.texts == ["one", "two", "three"]
     assert sidecar.asked == [["news", "routed"]]
-    kinds = [type(each) for each in outcomes]
-    assert kinds == [Change, NoneType, NoneType, Change, NoneType, Change]
-    first, routed, updated = (each for each in outcomes if isinstance(each, Change))
+    first, *others, routed, date, updated = items
+    assert reasons(*others, date) == [None] * 3
     assert roots(first) == {"source": "root-0"}
-    assert (roots(routed), routed.added.routing) == ({"source": "root-1"}, "root-1")
+    assert roots(routed) == {"source": "root-1"}
     assert roots(updated) == {"doc": "root-2"}
-    assert first.added.routing is updated.added.routing is None
+    assert [each.added and each.added.routing for each in (first, routed, updated)] == [None, "root-1", None]
 
 
 def test_rejected_articles_do_not_stop_the_others() -> None:
     sidecar = Sidecar(forbidden="routed")
-    outcomes = sidecar.enrich(
+    items = sidecar.enrich(
         {"index": {"_id": "1"}},
         {"title": "no text"},
         {"index": {"_index": "closed"}},
@@ -156,22 +151,24 @@ def test_rejected_articles_do_not_stop_the_others() -> None:
         index="news",
     )
     assert sidecar.texts == ["taken", "half ?"]
-    missing, closed, forbidden, taken, dated, unreadable, half = outcomes
+    missing, closed, forbidden, taken, dated, unreadable, half = items
     for number, refused in (1, missing), (4, unreadable):
-        assert isinstance(refused, Rejection)
-        assert refused.status == 400
-        assert f"{number}: " in refused.reason
-    assert closed == Rejection("the index 'closed' is closed: open it first")
-    assert forbidden == Rejection("the caller may not write to the index [routed]", 403)
-    assert isinstance(taken, Change)
-    assert not isinstance(dated, Rejection)
-    assert isinstance(half, Change)
+        assert refused.rejection is not None
+        assert refused.rejection.status == 400
+        assert f"{number}: " in refused.rejection.reason
+    assert reasons(closed, forbidden) == [
+        Rejection("the index 'closed' is closed: open it first"),
+        Rejection("the caller may not write to the index [routed]", 403),
+    ]
+    assert all(each.rejection is None for each in (taken, dated, half))
+    assert roots(taken)
+    assert roots(half)
 
 
 def test_what_somebody_else_writes_is_enriched_as_well() -> None:
     """Those of no index have the usual fields; all others are taken only where they could be written."""
     sidecar = Sidecar(forbidden="routed")
-    outcomes = sidecar.enrich(
+    one, two, *others = sidecar.enrich(
         {"index": {}},
         {"content": "one"},
         {"create": {"_index": "news"}},
@@ -191,10 +188,9 @@ def test_what_somebody_else_writes_is_enriched_as_well() -> None:
     )
     assert sidecar.texts == ["one", "two"]
     assert all(each.is_backfill for each in sidecar.articles)
-    one, two, *others = outcomes
-    assert isinstance(one, Change)
-    assert isinstance(two, Change)
-    assert others == [
+    assert roots(one)
+    assert roots(two)
+    assert reasons(*others) == [
         Rejection("the index 'logs' was not set up for articles", 409),
         Rejection("no index can be called 'No,index'"),
         Rejection("the index 'closed' is closed: open it first", 409),
@@ -209,9 +205,9 @@ def test_an_index_of_another_forest_is_refused() -> None:
     others, own = sidecar.enrich(
         {"index": {"_index": "others"}}, {"text": "one"}, {"index": {"_index": "own"}}, {"text": "two"}
     )
-    assert isinstance(others, Rejection)
-    assert "the index 'others' belongs to the forest 'other', and not to 'own'" in others.reason
-    assert isinstance(own, Change)
+    assert others.rejection is not None
+    assert "the index 'others' belongs to the forest 'other', and not to 'own'" in others.rejection.reason
+    assert roots(own)
     assert sidecar.texts == ["two"]
 
 
@@ -237,24 +233,19 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
     """Whatever it is that a caller says of the dedup object."""
     sidecar = Sidecar()
     action = {"_op_type": "update", "_id": "1", "_source": update}
-    (item,) = items_of({"update": {"_id": "1"}}, update, index="news")
-    (outcome,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
-    assert isinstance(outcome, Change)
-    read = read_action(action, INDICES["news"], position=1, backfill=True)
+    (item,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
+    read = read_action(action, INDICES["news"], position=1, now_ms=2_000_000_000_000, backfill=True)
     if isinstance(read, ArticleAction):
         (assigned,) = sidecar.assigned([read])
-        expected = with_addition(read.action, assigned.addition(INDICES["news"]), outcome.objects)
-    else:
-        redated = redating(read, fields=Fields(), now_ms=NOW_MS, backfill=True)
-        expected = read if redated is None else with_addition(read, redated, outcome.objects)
-    sent = item.source_with(outcome.added, outcome.document, outcome.objects)
-    assert orjson.loads(sent) == expected["_source"]
+        assert isinstance(assigned.added, Addition)
+        read = with_addition(read.action, assigned.added, item.objects)
+    assert orjson.loads(item.body()) == read["_source"]
 
 
 def test_nobody_is_asked_about_requests_without_articles() -> None:
     sidecar = Sidecar()
-    assert sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1}) == [None]
-    assert sidecar.enrich({"delete": {"_index": "news", "_id": "1"}}) == [None]
+    assert reasons(*sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1})) == [None]
+    assert reasons(*sidecar.enrich({"delete": {"_index": "news", "_id": "1"}})) == [None]
     assert sidecar.asked == []
 
 
@@ -262,16 +253,16 @@ def test_deletions_that_would_fail_the_request_are_held() -> None:
     sidecar = Sidecar()
     deletions = [{"delete": {"_index": name, "_id": "1"}} for name in ("news", "_x", "", "a*")]
     expected = [None, *(Rejection(f"no index can be called {name!r}") for name in ("_x", "", "a*"))]
-    assert sidecar.enrich(*deletions) == expected
-    outcomes = sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"}, *deletions)
-    assert isinstance(outcomes[0], Change)
-    assert outcomes[1:] == expected
+    assert reasons(*sidecar.enrich(*deletions)) == expected
+    article, *others = sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"}, *deletions)
+    assert roots(article)
+    assert reasons(*others) == expected
 
 
 def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 
-    def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[LocalDecision]]:
+    def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[ArticleDecision]]:
         raise Refused("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)

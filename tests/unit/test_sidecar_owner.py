@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
-from esdedup.ingest.actions import ArticleAction, LocalDecision
+from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision
 from esdedup.ingest.assigner import BatchDecision
 from esdedup.ingest.owner import Owner
 
@@ -111,8 +111,8 @@ def article(text: str) -> ArticleAction:
     return ArticleAction(action={}, name=text, text=text, dated_ms=None)
 
 
-def assigned(each: ArticleAction) -> LocalDecision:
-    return LocalDecision(each, ASSIGNMENT, {}, 1, "verified-5")
+def assigned(each: ArticleAction) -> ArticleDecision:
+    return ArticleDecision(each, ASSIGNMENT, Addition({}))
 
 
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:

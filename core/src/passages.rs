@@ -309,7 +309,8 @@ pub fn is_time(number: &[Point], after: &[Point]) -> bool {
     };
     let rest = &number[colon..];
     let colons = rest.iter().filter(|each| each.is(':')).count();
-    (colon == 1 || (colon == 2 && digit(number[0]) <= LAST_HOUR_TENS))
+    // `2:05:41` is how long something took.
+    (colon == 1 && colons == 1 || colon == 2 && digit(number[0]) <= LAST_HOUR_TENS)
         && colons <= MOST_TIME_PARTS
         && rest.len() == colons * TIME_LENGTH
         && digit(rest[1]) <= LAST_MINUTE_TENS
@@ -342,11 +343,19 @@ mod tests {
             "comments (23)",
             "2026年11月22日",
             "no number",
-            "at 7:30:59",
+            "at 07:30:59",
         ] {
             assert!(!has_figures(text), "{text}");
         }
-        for text in ["net 26.0 mln vs 24.1", "1,234 of 2026", "at 7:95", "(23", "3026", "1 2 3 2026"] {
+        for text in [
+            "net 26.0 mln vs 24.1",
+            "1,234 of 2026",
+            "at 7:95",
+            "won in 2:05:41",
+            "(23",
+            "3026",
+            "1 2 3 2026",
+        ] {
             assert!(has_figures(text), "{text}");
         }
     }

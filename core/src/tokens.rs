@@ -23,6 +23,9 @@ const FACTOR: [u64; FACTORS] = {
     factors
 };
 
+// After a sign in a large number.
+const THOUSANDS_DIGITS: usize = 3;
+
 /// A token of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token {
@@ -83,12 +86,14 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, tokens: &mut Vec<Token>, 
         }
         let mut sum = hash.of(points[start]);
         append_utf16(points[start], letters);
-        // `1,000`, `1.000` and `1000` are one number.
         let mut place = 1;
         while role != WIDE && (points[at].role() == role || (role == NUMBER && joins_numbers(points, at))) {
             if points[at].role() == role {
                 sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[place % FACTORS]));
                 place += 1;
+            } else {
+                // Of a sign only its place counts.
+                place += usize::from(parts_decimals(points, at));
             }
             append_utf16(points[at], letters);
             at += 1;
@@ -103,6 +108,12 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, tokens: &mut Vec<Token>, 
 /// Whether a sign belongs to a number, being between two digits.
 fn joins_numbers(points: &[Point], at: usize) -> bool {
     points[at].role() == JOINER && points[at - 1].role() == NUMBER && points[at + 1].role() == NUMBER
+}
+
+/// Whether a sign in a number parts it: `1,000`, `1.000` and `1000` are one number, `12.5`, `1,25` and `125` three.
+fn parts_decimals(points: &[Point], sign: usize) -> bool {
+    let digits = points[sign + 1..].iter().take_while(|each| each.role() == NUMBER).count();
+    digits != THOUSANDS_DIGITS && !joins_numbers(points, sign + 1 + digits)
 }
 
 /// Appends a character in UTF-16, in which East Asian texts are shortest.
@@ -183,6 +194,28 @@ mod tests {
         assert_eq!(cut("iphone15 pro"), ["iphone", "15", "pro"]);
         assert_eq!(cut("ตลาด"), ["ต", "ล", "า", "ด"]);
         assert_eq!(cut("यह हिन्दी है"), ["यह", "हिन्दी", "है"]);
+    }
+
+    #[test]
+    fn signs_between_thousands_do_not_count() {
+        let hash = |text: &str| {
+            let (mut points, mut tokens) = (Vec::new(), Vec::new());
+            normalise(text, usize::MAX, &mut points);
+            tokenise(&points, CharacterHash::default(), &mut tokens, &mut Vec::new());
+            tokens[0].hash
+        };
+        for (one, other) in [
+            ("1,000", "1000"),
+            ("1,234,567.5", "1234567,5"),
+            ("1,23,456", "123.456"),
+            ("12.5", "12,5"),
+            ("5:2", "5.2"),
+        ] {
+            assert_eq!(hash(one), hash(other), "{one}");
+        }
+        for (one, other) in [("12.5", "1.25"), ("12.5", "125"), ("5:2", "52"), ("1.25", "125")] {
+            assert_ne!(hash(one), hash(other), "{one}");
+        }
     }
 
     #[test]

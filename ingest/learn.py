@@ -41,10 +41,12 @@ def learn(
     overrides: Overrides = NO_OVERRIDES,
     batch_size: int = BATCH_SIZE,
     on_learned: OnLearned = lambda *_: None,
+    are_last: bool = True,
 ) -> int:
     """Learn from raw texts batch by batch, and assign none; return how many had not been seen before.
 
     `open_store` is called for each batch, and at the end; it returns the store of the forest that learns.
+    If they are the last, all of them have taught then; else some wait for those that follow.
     """
     new, has_begun = 0, False
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
@@ -54,7 +56,7 @@ def learn(
         new += new_here
         on_learned(new_here, len(batch) - new_here)
     # Also if all had been seen before: an earlier call may have been interrupted just here.
-    if has_begun:
+    if has_begun and are_last:
         with open_store() as store:
             store.begin()
             # What is left of the pages teaches now.

@@ -216,8 +216,15 @@ class Owner(Closing):
                 log.info("a text could not be looked up by the owner of the forest: %s", error)
                 return None
 
-    def learn(self, texts: Iterable[RawPage], *, batch_size: int = BATCH_SIZE, on_learned: OnLearned) -> int:
-        """Learn from pages, and assign none; return how many had not been seen before."""
+    def learn(
+        self,
+        texts: Iterable[RawPage],
+        *,
+        batch_size: int = BATCH_SIZE,
+        on_learned: OnLearned,
+        are_last: bool = True,
+    ) -> int:
+        """Learn from pages, and assign none, as `learn` does."""
         return learn(
             texts,
             fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
@@ -225,6 +232,7 @@ class Owner(Closing):
             overrides=self._settings.overrides,
             batch_size=batch_size,
             on_learned=on_learned,
+            are_last=are_last,
         )
 
     def contents(self) -> Contents:

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import dataclasses
+import itertools
 import json
 import threading
 import time
@@ -201,7 +202,9 @@ class RemoteOwner:
         """Let the sidecar learn from pages, batch by batch; return how many had not been seen before."""
         new = 0
         query = {name: self._query[name] for name in ("forest", "profile")}
-        for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
+        found = batches(texts, most=batch_size, size_of=lambda each: len(each.text))
+        for batch, following in itertools.pairwise(itertools.chain(found, [[]])):
+            query["more"] = "true" if following else "false"
             body = self._serializer.dumps({"pages": [each._asdict() for each in batch]})
             answer = self._connection.post(
                 f"/v1/learn?{urlencode(query)}", body, content_type="application/json"

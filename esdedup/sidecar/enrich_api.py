@@ -44,6 +44,9 @@ _INDEX = (
     "The index that the articles will be written to, which was set up. It names their fields, and the caller "
     "must be allowed to write to it. Without it they have the sidecar's names of fields, or the usual ones."
 )
+_MORE = (
+    "More pages follow: what fills no block of 32 waits for them. Without it, all have taught by the answer."
+)
 _ONE = {
     "type": "object",
     "additionalProperties": True,
@@ -168,7 +171,7 @@ _ERRORS = described(
 def enrich_routes(
     enrichment: Enrichment,
     *,
-    learn: Callable[[Sequence[RawPage]], Awaitable[int]],
+    learn: Callable[[Sequence[RawPage], bool], Awaitable[int]],
     fields: Fields | None,
     profile: str,
     max_body_bytes: int,
@@ -244,6 +247,7 @@ def enrich_routes(
         request: Request,
         forest: str | None = None,
         of_profile: Annotated[str | None, Query(alias="profile")] = None,
+        more: Annotated[bool, Query(description=_MORE)] = False,
     ) -> Learned:
         """No article gets a root. A page that was learned from or enriched before teaches nothing."""
         require(forest, enrichment.forest, "forest")
@@ -255,7 +259,8 @@ def enrich_routes(
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise RequestRefused(400, "invalid_request", f"{where}: {first['msg']}") from None
-        return Learned(learned=await learn([RawPage(each.text, each.site, each.article) for each in pages]))
+        taught = [RawPage(each.text, each.site, each.article) for each in pages]
+        return Learned(learned=await learn(taught, not more))
 
     return router
 

@@ -103,9 +103,9 @@ class OwnerThread:
                 return await self._run(lambda: self._owner.look_up(text, site))
         return None
 
-    async def learn(self, pages: Sequence[RawPage]) -> int:
-        """Learn from pages; return how many had not been seen before. Errors are those of `assigning`."""
-        return await self._run(lambda: self._noting(lambda: self._learned(pages)))
+    async def learn(self, pages: Sequence[RawPage], are_last: bool) -> int:
+        """Do as `learn` in `ingest/learn.py`; errors are those of `assigning`."""
+        return await self._run(lambda: self._noting(lambda: self._learned(pages, are_last)))
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(TimeoutError):
@@ -157,9 +157,9 @@ class OwnerThread:
         """Do a job in the thread. It goes on if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
 
-    def _learned(self, pages: Sequence[RawPage]) -> int:
+    def _learned(self, pages: Sequence[RawPage], are_last: bool) -> int:
         self.ownership.require()
-        return self._owner.learn(pages, on_learned=lambda *_: None)
+        return self._owner.learn(pages, on_learned=lambda *_: None, are_last=are_last)
 
     def _decided(self, articles: list[ArticleAction]) -> BatchDecision:
         # It may have been lost since the job was begun; deciding would take it again.

@@ -92,8 +92,8 @@ def test_pages_learned_first_filter_the_first_article(
     texts = [RawPage.of(each, Fields(), name="page", article_id=each["_id"]) for each in taught]
     counts, forest = [], index_name("forest")
     with running(elasticsearch_url, forest=forest) as process:
-        # In one request, whose end also ends a block of pages.
-        remote = Dedup(es, forest=forest, sidecar=process.url)
+        # In requests that end amid a block of pages.
+        remote = Dedup(es, forest=forest, sidecar=process.url, batch_size=50)
         with Dedup(es, forest=index_name("other")) as own, remote:
             for dedup, name in ((own, alone), (remote, index)):
                 dedup.setup(name)

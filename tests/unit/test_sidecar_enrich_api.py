@@ -73,7 +73,7 @@ class Sidecar:
         answer = counting(self.metrics)
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes], answer=answer)
 
-    async def _learn(self, pages: Sequence[RawPage]) -> int:
+    async def _learn(self, pages: Sequence[RawPage], are_last: bool) -> int:
         return len(pages)
 
     async def _find(self, names: Any) -> Any:

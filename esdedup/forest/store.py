@@ -7,8 +7,8 @@ A store can be written from this file and the values of `model.py` alone. Each b
     plan = store.nodes(arrivals, now_ms=now_ms).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
 
-A batch may be abandoned after any call; the next one then begins with `begin`. It may begin before the plan
-of the one before is durable.
+A batch may be abandoned after any call, and the next one may begin before the plan of this one is durable.
+`assign` begins a step of the nodes, `begin` one of the boilerplate; a step is kept or undone as a whole.
 """
 
 from concurrent.futures import Future
@@ -28,63 +28,64 @@ def completed() -> Future[None]:
 
 
 class Store(Protocol):
-    """Keeps the state, the nodes and pages, and the boilerplate of one forest.
+    """Keeps the state, the nodes, the remembered pages and the boilerplate of one forest.
 
-    Used by one forest, one call at a time. What cannot be read or written raises an `EsdedupError`:
-    `ForestLost` or `ForestMissing` if the store is of no use any more; else `begin` starts anew.
+    Used by one forest, one call at a time. A call that cannot read or write raises an `EsdedupError`:
+    `ForestLost` or `ForestMissing` if the store is of no use any more; after any other, `begin` recovers.
     """
 
     @property
     def aging(self) -> Aging:
-        """How long nodes live. The same for the life of the store object."""
+        """How long nodes live. Constant for the life of the store object."""
 
     @property
     def state(self) -> State:
-        """That of the last committed plan; ``State()`` for a new forest. A restart does not change it."""
+        """The state of the last committed plan, also after a restart; ``State()`` for a new forest."""
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What the pages of committed batches have taught, after `begin`.
+        """What the pages of committed batches have taught; inside a batch, with a step that `begin` began.
 
-        The caller lets it learn from the pages of the batch, and leaves its steps to the store.
+        The caller lets it learn from the pages of the batch. Only the store keeps or undoes its steps.
         """
 
     def begin(self) -> None:
-        """Begin a batch: a step of `boilerplate`, after undoing what was not committed; may be repeated.
+        """Begin a batch; may be called again before the batch is committed, to discard it.
 
-        To be undone are the steps of `boilerplate` and of what `nodes` returned that `commit` or `learn` has
-        not kept. After a `commit` that failed, `state`, nodes and boilerplate are those of that plan, or of
-        the one before, whichever agrees with what was written.
+        Undoes each step of the nodes and of the boilerplate that `commit` or `learn` has not kept, then
+        begins a step of the boilerplate. After a `commit` that failed, first restores `state`, nodes and
+        boilerplate to those of its plan or of the plan before, whichever agrees with what was written.
         """
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return nodes in memory: those that the arrivals may meet, or all, and the remembered pages.
+        """Return nodes in memory, all or at least these, on which the caller calls `assign` at `now_ms`.
 
-        That is every node of a committed plan that lives at ``state.time_ms`` and is near an arrival or has
-        its id, at once and after a restart, however many there are; each page of an arrival that is
-        remembered then, with its node, near or not; and all their roots. If the relation counts leaves, it is
-        also every leaf that lives then of the roots that are `contested` when they assign the arrivals. There
-        may be others. The caller lets them do that, at `now_ms`, which begins a step of theirs. A text may
-        occur twice.
+        - every live node of a committed plan that is near an arrival or has its id,
+        - every remembered page of an arrival, with its node, near or not,
+        - the roots of all these,
+        - if the relation counts leaves, every live leaf of the roots that are `contested` after `assign`.
+
+        "Live" and "remembered" are meant at ``state.time_ms``. Committed plans count at once, also after a
+        restart, and whether durable yet or not. A text may occur twice among the arrivals.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Keep the steps of the batch, and begin to make its plan durable; the next batch finds it at once.
+        """Keep the steps of the batch, and begin to make its plan durable. From then on, it is committed.
 
-        To be written are its state, the nodes it refreshes, then its new nodes and its pages in the order of
-        arrival, and last the changes of the step of `boilerplate`, which are all or nothing. The plan before
-        is durable by then; if that has failed, this raises the same, and nothing of this plan is written.
+        The plan is what `assign` returned, of the nodes that `nodes` returned last. Waits until the plan
+        before is durable; if that failed, raises its error and writes nothing of this one. Writes the state,
+        then refreshed nodes, then new nodes and pages in the order of arrival, then the changes of the step
+        of boilerplate, which are all or nothing.
 
-        Returns what waits until all of it will survive a crash of the process, and of the machine if the
-        store promises that. Not atomic: if it fails, or the process dies, any part may have been written, but
-        nothing without everything before it in that order. The same arrivals, assigned again, then get the
-        same roots. The plan is from `assign` of what `nodes` returned last.
+        Returns a future that is done when all of it survives a crash of the process (and of the machine, if
+        the store promises that), or has the error. Not atomic: after a failure or a crash any beginning of
+        that order may be written, from which the same arrivals, assigned again, get the same roots.
         """
 
     def learn(self) -> None:
-        """Keep the step of `boilerplate`, and make its changes durable, all or nothing.
+        """Keep the step of the boilerplate, and make its changes durable, all or nothing; then return.
 
-        For a batch whose pages only teach, instead of `nodes` and `commit`.
+        For a batch whose pages only teach, in place of `nodes` and `commit`.
         """
 
 

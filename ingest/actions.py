@@ -347,7 +347,7 @@ def _dated(document: Mapping[str, Any], fields: Fields, known_ms: Any = None) ->
     value = value_of(document, fields.time)
     if known_ms is None:
         return judged(value, time_reader(fields.time_format)(value))
-    # From another process.
+    # Sent by a client, so not trusted.
     is_number = re.fullmatch(r"-?\d{1,15}", str(known_ms))
     return judged(value, int(known_ms) if is_number else None)
 

@@ -26,7 +26,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest.model import NO_TIME
 
 _LATEST = 1_000
-# Of what has no time, when it is sorted.
+# Sort value of articles without a time.
 _LAST = 2**63 - 1
 # Types of fields by which articles are sorted together.
 _SORTED = frozenset({"date", "date_nanos", "long", "integer", "unsigned_long", "double"})
@@ -115,7 +115,7 @@ class Adoption(InPlace):
         for template in self.templates:
             dedup.setup_template(template)
         read = -1
-        # What somebody changed who does not enrich is read again.
+        # Read again what others changed without enriching it.
         while read != self._counts["read"]:
             read = self._counts["read"]
             execute(patient(self._client), refresh(self._index))

@@ -54,7 +54,7 @@ def arrive(
 
 
 class DateCheck:
-    """Logs why the first date that cannot be right cannot."""
+    """Logs the first implausible date, and why."""
 
     _has_told = False
 
@@ -115,7 +115,7 @@ class Assigner:
             nodes = store.nodes(arrivals, now_ms=now_ms)
             return nodes.assign(arrivals, store.state, now_ms=now_ms).assignments[0]
         finally:
-            # Undoes all of that.
+            # Undoes the look-up.
             store.begin()
 
     def _assign_part(

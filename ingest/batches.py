@@ -112,7 +112,7 @@ class _Reader(Generic[_Item]):
         self._is_abandoned = False
 
     def batches(self) -> Iterator[list[_Item]]:
-        # A daemon: nobody can end a thread that waits for input which never comes.
+        # A daemon: it may wait for input that never comes.
         thread = threading.Thread(target=self._read, name="esdedup-reader", daemon=True)
         thread.start()
         try:

@@ -90,7 +90,7 @@ class Enricher:
             failure: Exception | None = None
             following: list[_Outcome] | Future[list[_Outcome]] | None = None
             try:
-                # Empty: the next one would have to be waited for.
+                # An empty batch: nothing to read ahead yet.
                 is_more = (batch := next(found, None)) is not None
                 if batch:
                     if ready is None:
@@ -110,7 +110,7 @@ class Enricher:
         """Assign the articles of the next batch, and return what becomes of its actions, for `results`."""
         read: list[_Read] = []
         try:
-            # Of an index that cannot be written to, what came before it is known all the same.
+            # `extend`: keeps what was read before an index that cannot be written to.
             read.extend(self._read(batch))
             assigned = self._assign([each for each in read if isinstance(each, ArticleAction)])
         except Exception as error:  # raised after what is said of the rejected ones

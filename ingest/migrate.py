@@ -85,7 +85,7 @@ class Migration(InPlace):
         self._to = to
         indices = self._set_up(self._indices())
         self._refuse_unwritable(indices)
-        # What was not changed over.
+        # Indices that were not switched.
         mappings = {name: each["mappings"] for name, each in indices.items()}
         present = {name: each for name, each in mappings.items() if kept_forest(each) != to}
         self.forest = forest_of(present, given=forest)

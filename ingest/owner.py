@@ -39,7 +39,7 @@ from esdedup.sites import RawPage
 log = logging.getLogger("esdedup")
 
 EXPIRE_EVERY_S = 3_600.0
-"""As often as `seen` of a node changes at most."""
+"""How often `seen` of a node changes at most."""
 
 _MOST_WORKERS = 256
 _UNKNOWN_BYTES = 4 * 2**30
@@ -49,7 +49,7 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OwnerSettings:
-    """What a process sets for a forest that it owns; see `Dedup`. Raises `SettingError` beyond its range."""
+    """Settings of a forest's owner; see `Dedup`. Raises `SettingError` for a value out of range."""
 
     retention: timedelta | None = None
     change_retention: bool = False
@@ -184,7 +184,7 @@ class Owner(Closing):
         """Decide articles in order, and begin to write that; another batch may follow. Raises as `open`."""
         with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
-                # First: if the server is away, nothing has been decided yet.
+                # First: if the server is down, nothing has been decided yet.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
             stories, now_ms = self._edits.stories, store.now_ms()
             decided = self._assigner.assign(articles, store=store, now_ms=now_ms, stories=stories)
@@ -199,7 +199,7 @@ class Owner(Closing):
         try:
             self.expire_some()
         except EsdedupError as error:
-            # The batch is assigned. If it is serious, the next one meets it too.
+            # The batch is assigned. A serious error recurs with the next one.
             log.warning("expired nodes could not be deleted: %s", error)
         return assigned
 
@@ -212,7 +212,7 @@ class Owner(Closing):
             try:
                 return self._assigner.look_up(text, site=site, store=store, now_ms=store.now_ms())
             except EsdedupError as error:
-                # If it is serious, the next batch meets it too.
+                # A serious error recurs with the next batch.
                 log.info("a text could not be looked up by the owner of the forest: %s", error)
                 return None
 

@@ -47,7 +47,7 @@ _MISSING = object()
 
 
 class _Busy(Exception):
-    """No sidecar takes articles now."""
+    """The sidecar takes no articles now."""
 
 
 class SidecarConnection:
@@ -140,7 +140,7 @@ def _ask(
     if meta.status == 200 and content:
         return content
     reason = None if content else "without a body"
-    # A proxy may answer anything.
+    # A proxy may answer something else than JSON.
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         problem = json.loads(content)
         reason = problem.get("detail") or problem.get("type")
@@ -184,7 +184,7 @@ class RemoteOwner:
     def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
         """Return the articles with what was decided for them; raises `SidecarError` if no sidecar does."""
         body = b"".join(self._lines(each) for each in articles)
-        # Of one call all or none are.
+        # All articles of a call agree.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
         path = f"/v1/enrich?{urlencode(self._query | backfill)}"
         answer = self._connection.post(path, body, content_type="application/x-ndjson")

@@ -24,7 +24,7 @@ _CHUNK_ARTICLES = 500
 # Of a chunk with more than one article; a server takes 100 MB, unless it is told otherwise.
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
-# A server that refuses a request so often, in a minute or so with the pauses between, is out of order.
+# After so many refusals, about a minute with pauses, give up.
 _MOST_REFUSALS = 10
 # A larger article may itself be the reason, and is given up within some seconds.
 _LARGE_BYTES = 1_000_000

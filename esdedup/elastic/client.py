@@ -20,7 +20,7 @@ _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 # A client of version 9 asks for that version's API, which a server of version 8 refuses.
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
-# A server that takes longer is as good as away.
+# A server that takes longer counts as down.
 _FIRST_ANSWER_S = 5.0
 BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
@@ -61,7 +61,7 @@ class _AsyncTransport(elastic_transport.AsyncTransport):
     def _engine(self) -> Engine:
         return Engine()
 
-    # The client looks whether this is a coroutine.
+    # The client checks whether this is a coroutine function.
     async def perform_request(  # type: ignore[override] # its parameters differ between versions
         self, method: str, target: str, *, headers: Mapping[str, str], body: Any = None, **others: Any
     ) -> elastic_transport.TransportApiResponse:

@@ -1,4 +1,4 @@
-"""`Closing`: what holds a forest, or other things of a server, until it is closed."""
+"""`Closing`: objects that hold a forest or a connection until they are closed."""
 
 import threading
 from types import TracebackType
@@ -7,7 +7,7 @@ from typing import Self
 from esdedup.errors import EsdedupError
 
 ENDING = threading.Event()
-"""Set when this process is about to end: nobody in it waits for a server that does not answer."""
+"""Set when this process is about to end, so that nothing waits for a server that does not answer."""
 
 
 class Closing:

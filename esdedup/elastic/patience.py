@@ -19,7 +19,7 @@ log = logging.getLogger("esdedup")
 PATIENCE_S = 90.0
 _ANSWER_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
-# What is over sooner is not worth a line.
+# Shorter waits are not logged.
 _UNREMARKABLE_S = 1.0
 _LATE_S = 5.0
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)

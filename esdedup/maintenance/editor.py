@@ -145,7 +145,7 @@ def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
         )
     forest = forest_of(ready.mappings, given=desk.given_forest)
     for name, each in ready.mappings.items():
-        # Nobody reads the roots of one that a migration fills.
+        # The target of a migration has no readers yet.
         if (kept := kept_forest(each)) != forest:
             why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
             how = "name its own, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"

@@ -83,7 +83,7 @@ def create_app(
     app.router.routes += [_NotServed(endpoints), *others, Proxy(upstream)]
 
     async def refuse(request: Request, error: Exception) -> Response:
-        # Also where its own shape is not used: it is counted.
+        # Called for every problem, to count it, even if its answer is not used.
         response = answer(request.scope, Problem.of_error(error))
         if own_paths.is_own(request.scope):
             return response
@@ -106,7 +106,7 @@ class _NotServed(BaseRoute):
         return (Match.FULL if own_paths.is_under(own_paths.V1, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer which methods there are, or that there is nothing."""
+        """Return the allowed methods of an endpoint, or 404."""
         methods = sorted(
             method
             for each in self._endpoints
@@ -185,7 +185,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
             own_paths.health_routes(
                 settings.forest,
                 lambda: owner.ownership,
-                # Whatever it answers: without credentials a secured one refuses.
+                # Any answer counts: a secured server refuses a request without credentials.
                 ask=lambda: upstream.ask("HEAD", b"/"),
                 metrics=metrics,
             ),
@@ -225,7 +225,7 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
-        # Those who ask how the sidecar is are always answered.
+        # Health and metrics requests are exempt from limits.
         is_free=own_paths.is_watching,
         measured=lambda scope: metrics.request(own_paths.kind_of(scope)),
         on_held=metrics.bodies.inc,
@@ -238,7 +238,7 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         foreign="pages of other sites may not send requests",
         origins=settings.allow_origins,
         readable=f"{own_paths.PAGES}/",
-        # Health checks name us as they like.
+        # Health checks may use any host name.
         is_open=own_paths.is_probe,
     )
 

@@ -42,7 +42,7 @@ class TokenGuard:
         app = self.app
         if scope["type"] == "http":
             refusal = self._refusal(scope)
-            # It is for us: neither Elasticsearch nor its logs shall see it.
+            # Keep the token from Elasticsearch and its logs.
             kept = [header for header in scope["headers"] if header[0] != _RAW_TOKEN_HEADER]
             scope = {**scope, "headers": kept}
             if refusal is not None:
@@ -60,7 +60,7 @@ class TokenGuard:
                 for name, value in scope["headers"]
                 if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER
             ]
-        # All are compared, so that the time tells nothing.
+        # Constant time: compare all tokens.
         matches = [secrets.compare_digest(each.strip(), self.token.encode()) for each in sent]
         if any(matches):
             return None
@@ -107,7 +107,7 @@ class CallerRefused(Refused):
 
 
 class Rights:
-    """Knows for a short time who may write where."""
+    """Caches for a short time which caller may write to which index."""
 
     def __init__(self, ask: Callable[[str, bytes, Headers, bytes], Awaitable[WholeAnswer]]) -> None:
         """Ask by `Upstream.ask`."""

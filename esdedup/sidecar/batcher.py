@@ -31,7 +31,7 @@ class BatchLimits:
 
 @dataclasses.dataclass(frozen=True)
 class _Load:
-    """How much waits."""
+    """The articles that wait, and their size."""
 
     articles: int = 0
     characters: int = 0
@@ -69,7 +69,7 @@ class _Waiting:
 
 # How many articles of a request are taken before it is the turn of another one.
 _TURN = 100
-# Retry-After is a second for each of so many waiting articles, up to doubled at random.
+# Waiting articles for each second of Retry-After, which is at most doubled at random.
 _ARTICLES_A_SECOND = 5_000
 
 # Requests, each with some of its articles, in their order.
@@ -127,7 +127,7 @@ class Batcher:
             for write in waiting.writes:
                 await asyncio.shield(write)
         finally:
-            # What its batches have met meanwhile concerns nobody any more.
+            # Later errors of its batches are ignored.
             waiting.all_decided.cancel()
             self._hold(_Load(-load.articles, -load.characters), caller)
 
@@ -150,11 +150,11 @@ class Batcher:
         if self._is_closing:
             ending = "this process is ending and takes no more articles: send them to another one"
             raise Refused(ending, status=503, kind="shutting_down")
-        # One that is larger than all that may wait must come in too, whatever trickles in beside it.
+        # A request that is larger than the whole queue is admitted too, whatever else waits.
         is_first = caller not in self._held and self._all.fits(self._limits)
         if is_first or (self._all + load).fits(self._limits):
             return
-        # Who has little there is not refused for what others have.
+        # A caller below its share is not refused because of others.
         own = self._held.get(caller, _Load()) + load
         if not own.fits(self._limits, parts=1 + len(self._held)):
             waiting = self._all.articles
@@ -182,7 +182,7 @@ class Batcher:
             queue = self._queues.pop(caller)
             waiting = queue.popleft()
             start = stop = waiting.taken
-            # Else its client has gone, or an earlier batch of it has failed.
+            # Done: its client has gone, or an earlier batch of it has failed.
             if not waiting.all_decided.done():
                 end = min(start + _TURN, start + articles, len(waiting.articles))
                 while stop < end and characters > 0:

@@ -18,7 +18,7 @@ JSON, NDJSON = "application/json", "application/x-ndjson"
 _READ = frozenset(
     (JSON, NDJSON, "application/vnd.elasticsearch+json", "application/vnd.elasticsearch+x-ndjson")
 )
-# What older Logstash says, though it sends JSON. Elasticsearch refuses it by now.
+# Sent by older Logstash with JSON; current Elasticsearch refuses it.
 _UNSAID = frozenset(("", "text/plain"))
 
 
@@ -37,13 +37,13 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
     )
 
 
-# What takes longer than some milliseconds is no work for the event loop, where all other requests wait.
+# Larger bodies take more than some milliseconds, too long for the event loop.
 _MOST_BYTES_AT_ONCE = 100_000
 _Result = TypeVar("_Result")
 
 
 async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _Result:
-    """Do what a body takes time for: in a thread if it is large, so that others have their turn."""
+    """Process a body, in a thread if it is large, to keep the event loop free."""
     return work() if size_bytes <= _MOST_BYTES_AT_ONCE else await asyncio.to_thread(work)
 
 
@@ -57,7 +57,7 @@ _MOST_MEMBERS = 10_000
 
 async def unpacked(body: bytes, *, scope: Scope, most_bytes: int) -> bytes:
     """Return the body of a request, unpacked by its `Content-Encoding`; raises `RequestRefused`."""
-    # Of several encodings, no two servers make the same.
+    # Servers disagree on several encodings.
     encoding = ", ".join(Headers(scope=scope).getlist("content-encoding")).strip().lower()
     if encoding in {"", "identity"}:
         return body

@@ -45,13 +45,13 @@ log = logging.getLogger("esdedup")
 _OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
 _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
 _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
-# A line of the log takes some 20 µs. In between, other requests have their turn.
+# A line of the log takes some 20 µs; yields to other requests after so many.
 _LOGGED_AT_ONCE = 100
-# Of a request's articles that get no root, so many are named.
+# How many articles of a request that get no root are named in the log.
 _MOST_LOGGED = 1_000
-# By this header clients know that they speak with Elasticsearch; they believe no answer without it.
+# Clients reject answers without this header.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
-# Elasticsearch's parameters by which an answer is less, or written otherwise.
+# Parameters that make Elasticsearch shorten or reformat its answer.
 _FORMS = frozenset(("filter_path", "format", "pretty"))
 _VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
 # In a string its quotes would be escaped.

@@ -208,7 +208,7 @@ def enrich_routes(
         require(asked.profile, profile, "profile")
         own = fields_given(asked) or unset.fields
         body = await unpacked(await request.body(), scope=request.scope, most_bytes=max_body_bytes)
-        # Large ones take long. Meanwhile others have their turn.
+        # In a thread: large bodies would block the event loop.
         items = await asyncio.to_thread(read_bulk, body, index=asked.index)
         unnamed = WritableIndex(fields=own)
         await enrichment.enrich(items, request.scope, unset=unnamed, backfill=asked.backfill)

@@ -31,9 +31,9 @@ log = logging.getLogger("esdedup")
 _KNOWN_S = 2.0
 # Requests to Elasticsearch at once.
 _AT_ONCE = 4
-# By one request, for each name that is not known: meanwhile others wait who ask for theirs.
+# Unknown names of one request, each of which needs a request to Elasticsearch that others wait for.
 _MOST_ASKED = 1_000
-# Names, and callers with a name, that are remembered: clients choose them.
+# Cached names; bounded, since clients choose them.
 _MOST_KNOWN = 10_000
 
 Target = WritableIndex | IndexNotReady | None
@@ -41,7 +41,7 @@ Target = WritableIndex | IndexNotReady | None
 
 
 class Indices:
-    """Knows for a short time which indices were set up; `find`, as `Articles.find`, is called in threads."""
+    """Caches for a short time which indices were set up; calls `find` (as `Articles.find`) in threads."""
 
     def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
         self._find = find
@@ -93,7 +93,7 @@ class Indices:
             return IndexNotReady(str(error), index=name)
 
 
-# Reading an article takes some 20 µs. In between, other requests have their turn.
+# Reading an article takes some 20 µs; yields to other requests after so many.
 _READ_AT_ONCE = 100
 
 # No index can be called so. Some of these make Elasticsearch refuse the whole request, or never answer.
@@ -155,7 +155,7 @@ class Enrichment:
                 continue
             elif (article := _read(item, target, now_ms=now_ms, backfill=backfill)) is not None:
                 read.append((item, article))
-        # The server need not know the address.
+        # Some servers do not report the client's address.
         caller = ((scope.get("client") or ("",))[0], caller_of(headers))
         self.metrics.undated.inc(sum(article.dated_ms is None for _, article in read))
         async with self.assigning([article for _, article in read], caller) as decisions:

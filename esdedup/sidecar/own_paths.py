@@ -74,7 +74,7 @@ def answer(scope: Scope, problem: Problem) -> Response:
     return Response(body, problem.status, problem.headers, media_type="application/json")
 
 
-# Less than probes usually wait.
+# Shorter than the usual timeout of probes.
 _ASK_S = 2.0
 
 
@@ -129,7 +129,7 @@ def health_routes(
 
 
 def counting(metrics: Metrics) -> Answer:
-    """Return what answers likewise, and counts what is refused."""
+    """Return an `answer` that also counts refusals."""
 
     def counted(scope: Scope, problem: Problem) -> Response:
         metrics.refused(problem.kind)

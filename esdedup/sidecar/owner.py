@@ -29,9 +29,9 @@ _LOOK_S = 1.0
 _FIRST_LOOK_S = 2.0
 # Counting takes some milliseconds.
 _COUNT_EVERY_S = 60.0
-# For the answer of the owner to a look-up, before articles give it.
+# Timeout of a look-up in the owner; after it, articles are searched instead.
 _LOOK_UP_S = 5.0
-# For what was taken, and to release the lease, which otherwise expires: Elasticsearch may not answer.
+# Timeout at the end, for accepted articles and to release the lease, which otherwise expires.
 _END_S = 5.0
 
 _Result = TypeVar("_Result")
@@ -126,10 +126,10 @@ class OwnerThread:
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
-        # Whatever the thread is about to look after.
+        # Stops the thread's next `_look`.
         self._is_closing = True
         self._set(Ownership())
-        # If Elasticsearch is away, the lease runs out by itself.
+        # If Elasticsearch is down, the lease expires.
         with contextlib.suppress(TimeoutError, EsdedupError):
             async with asyncio.timeout_at(end_s):
                 await self._run(self._release)
@@ -150,7 +150,7 @@ class OwnerThread:
         try:
             await asyncio.wrap_future(written)
         except EsdedupError:
-            # What has become of the forest is known in its thread.
+            # The owner's thread finds out whether the forest was lost.
             await self._run(lambda: self._noting(written.result))
 
     async def _run(self, job: Callable[[], _Result]) -> _Result:
@@ -218,7 +218,7 @@ class OwnerThread:
             log.info("this process owns the forest %s now", self._name)
         elif isinstance(error, ForestBusy):
             if str(error) != str(before.reason):
-                # Nobody has to do anything about it, as the error says to others.
+                # Without the error's advice: a standby needs no action.
                 log.info("stands by for the forest %s: %s", self._name, error.owner)
         elif not is_owner and str(error) != str(before.reason):
             log.warning("this process does not own the forest %s: %s", self._name, error)
@@ -234,7 +234,7 @@ class OwnerThread:
             self._metrics.lease.set(ownership.is_owner)
             self._count_at_s = time.monotonic()
             if not ownership.is_owner:
-                # That is for the next owner to say.
+                # The next owner reports its contents.
                 self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
 
     def _note_contents(self, contents: Contents) -> None:

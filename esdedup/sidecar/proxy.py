@@ -87,7 +87,7 @@ class Proxy(BaseRoute):
                 _log.warning("%s; the caller's connection is closed", error)
             else:
                 _log.warning("%s", error)
-                # What a proxy says of the server behind it. Whether to try again, clients know.
+                # Bad gateway; clients decide themselves whether to retry.
                 problem = dataclasses.replace(Problem.of_error(error), status=502, retry_after_s=None)
                 await answer_of(scope, problem)(scope, receive, send)
 
@@ -132,7 +132,7 @@ class Caller:
         self._has_sent.set()
 
     async def _watch(self, patience: asyncio.Timeout) -> None:
-        # Only now: asking for the body makes the server ask the caller for it.
+        # Only now: reading the body makes the server send 100 Continue.
         await self._has_sent.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -178,7 +178,7 @@ def _not_read(reason: str) -> Refused:
 
 @dataclasses.dataclass(eq=False)
 class UnreadWrites(Proxy):
-    """Matches what is not known to write no documents; comes after the routes of what is read."""
+    """Matches requests that may write documents; comes after the routes that read articles."""
 
     # As `Indices.find`.
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
@@ -207,7 +207,7 @@ class UnreadWrites(Proxy):
         """Raise `Refused` if an index, or any of several with commas and patterns, was set up."""
         if name.startswith("_") and name != "_all":
             raise _not_read(f"{name:.100} is unknown here, and may write articles: ask Elasticsearch itself")
-        # Each by itself: one that is missing must not hide the others.
+        # Each alone: a missing index must not hide the others.
         found = await self.find({each for each in name.split(",") if each})
         if any(each is not None for each in found.values()):
             raise _not_read(

@@ -68,7 +68,7 @@ def as_text(value: bytes, what: str) -> str:
         raise RequestUnreadable(f"{what} is not UTF-8") from None
 
 
-# For so long a node that has refused a connection comes after the others.
+# How long a node that refused a connection is tried last.
 _AVOIDED_S = 5.0
 
 

@@ -8,7 +8,7 @@ from esdedup.errors import ClockMismatch, ForestAhead
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
 
-# More than a running clock is corrected by, and much less than the tolerance of a day.
+# More than the usual correction of a running clock, much less than the tolerance of a day.
 _JUMP_MS = 60_000
 # By what is tolerated, a forest's time can be a day later than its feeder's clock, that clock a day later
 # than the server's, and the server's a day later than this machine's.

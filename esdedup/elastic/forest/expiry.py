@@ -111,7 +111,7 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
 
 
 def _as_logged(index: ForestIndex) -> Living:
-    """Read a log, and return what tells by it what lives."""
+    """Read a log; return a function that finds in one of its documents what lives."""
     assert index.log is not None
     index.run(index.log.update())
     return index.log.living
@@ -139,7 +139,7 @@ def _expired_logs(
     packing = Codec(index.relation)
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):
-            # One by one: what cannot be read in one of them must not hide what comes after it.
+            # One by one: a damaged document must not hide those after it.
             logs = packed_of(hits)
             kept = [each for log in logs for each in living(log, live_since_ms)]
             had = _count([each for log in logs for each in packing.whole(log)], packing)

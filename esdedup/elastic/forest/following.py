@@ -151,7 +151,7 @@ class Follower:
         try:
             self._is_more = self._look()
         except Exception as error:
-            # Whatever it is, this process stands by.
+            # On any error, stay a standby.
             log.warning("the forest %r will be loaded when it is taken over: %s", self._forest, error)
             self._forget()
             wait_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
@@ -180,11 +180,11 @@ class Follower:
                 on_read()
             copy.settle(live_since_ms=live_since_ms)
         except Exception as error:
-            # Whatever it is, the forest can be loaded.
+            # On any error, load the forest instead.
             log.warning("the forest %r is loaded: %s", self._forest, error)
             return None
         finally:
-            # Their memory is free before others are loaded.
+            # Free their memory before others are loaded.
             self._forget()
         log.info(
             "took over the %s nodes of the forest %r by %s documents of its log: %s had been followed",

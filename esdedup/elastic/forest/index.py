@@ -45,7 +45,7 @@ class ForestIndex:
         self.name = name
         self.meta = meta
         self.limits = limits
-        # As far as is known.
+        # As far as known.
         self.may_refresh = True
         self.relation = meta.relation
         # Operations on its nodes, for `run`.
@@ -116,19 +116,13 @@ class ForestIndex:
         return execute(self.client, requests)
 
     def status(self, *, latest_ms: int | None = None) -> ForestStatus:
-        """Read the forest's status. Only nodes that a refresh has made visible count.
-
-        Times later than `latest_ms`, if given, are left out, as if those arrivals had brought none.
-        """
+        """Read the forest's status as of the last refresh; times later than `latest_ms` are ignored."""
         return self.run(read_status(self.name, latest_ms=latest_ms))
 
     def hit_pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False, repeated: bool = False
     ) -> Iterator[Hits]:
-        """Yield all nodes and pages that match, some at a time, as the index was when this began.
-
-        The hits are those of `search_body`.
-        """
+        """Yield the hits of `search_body` for all nodes and pages that match when this begins."""
         size = self.limits.max_hits
         body = search_body(query, sort=sort, versions=versions, repeated=repeated, size=size)
         return hit_pages(self.client, self.name, body)

@@ -96,7 +96,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
 
 @contextlib.contextmanager
 def noticing_deletion(name: str) -> Iterator[None]:
-    """Say so if a forest was deleted while its mapping was still cached: the body reads more of it."""
+    """Raise `ForestMissing` if the forest was deleted while its mapping was still cached."""
     try:
         yield
     except IndexNotReady as error:

@@ -71,10 +71,7 @@ def state_document(state: State) -> Document:
 
 
 def aging_document(aging: Aging, *, dead_before_ms: int) -> Document:
-    """Return the document that keeps how long nodes live.
-
-    Those whose `seen` is before `dead_before_ms` have expired, however long nodes live now.
-    """
+    """Return the document with the retention; nodes seen before `dead_before_ms` have expired for good."""
     return AGING_ID, {"state": dataclasses.asdict(aging) | {"dead_before_ms": dead_before_ms}}
 
 

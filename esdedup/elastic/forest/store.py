@@ -253,12 +253,12 @@ class ElasticStore(Closing):
         self._learned = self._read_learned()
         nodes, unsettled = self._nodes, list(self._unsettled)
         if nodes is None or nodes.is_torn or (self._is_log and self._has_some(unsettled)):
-            # Their memory is free before others are loaded.
+            # Free their memory before others are loaded.
             nodes = self._nodes = None
             self._unsettled.clear()
             self._begin_loading()
         else:
-            # An exception from here on must not undo the same again.
+            # Prevents a double undo after an exception.
             self._nodes = None
             nodes.undo_until(0)
             if not self._is_log:

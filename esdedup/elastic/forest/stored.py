@@ -1,4 +1,4 @@
-"""The nodes and pages of a forest as values, each of which has a document of its own."""
+"""The stored documents of a forest as values: nodes and content hashes."""
 
 import contextlib
 import enum
@@ -97,7 +97,7 @@ class StoredNode(NamedTuple):
 
 
 Stored = StoredNode | StoredPage
-"""What has a document of its own."""
+"""One stored document: a node or a content hash."""
 
 
 def page_name(page: int) -> str:

@@ -66,14 +66,14 @@ class ForestWriter(Closing):
         if is_inherited(self.index.client):
             return
         try:
-            # Callers that wait for what was begun are told if it fails.
+            # Callers that wait for a write are told if it fails.
             self.settle()
-            # A forest that has gone was reported already.
+            # A lost forest was reported already.
             if not self.lease.is_lost:
                 with self.noticing_deletion():
                     self.index.refresh()
         except ServerUnavailable:
-            # To release the lease would take as long again.
+            # Releasing the lease would take as long again.
             self.lease.give_up()
             raise
         finally:
@@ -88,7 +88,7 @@ class ForestWriter(Closing):
 
     @contextlib.contextmanager
     def noticing_deletion(self) -> Iterator[None]:
-        """Let the body, which reads the forest, raise `ForestMissing` if the forest has been deleted."""
+        """Raise `ForestMissing` if the body fails because the forest has been deleted."""
         try:
             yield
         except IndexNotReady as error:
@@ -156,15 +156,15 @@ class ForestWriter(Closing):
         return 1 if self._log is None else self._log.number - count - 1
 
     def flush(self) -> None:
-        """Wait until what was begun has been written; raise why it was not."""
+        """Wait for all writes; raise the error of one that failed."""
         self.settle()
         if self._failure is not None:
             raise self._failure
 
     def settle(self) -> None:
-        """Wait until nothing is being written, whether that fails or not."""
+        """Wait until no write is in progress, whether they fail or not."""
         refuse_inherited(self.index.client)
-        # After an exception from a signal handler, this process may not know what was begun.
+        # By a job of its own: an exception from a signal handler may have lost the future of a write.
         self._thread.begin(lambda: None).result()
 
     @property

@@ -11,6 +11,8 @@ pub const ALNUM: u8 = 1;
 pub const HARD_END: u8 = 1 << 1;
 /// The full stop, which ends a sentence only before white space.
 pub const FULL_STOP: u8 = 1 << 2;
+/// May end a sentence.
+pub const STOP: u8 = HARD_END | FULL_STOP;
 /// White space.
 pub const SPACE: u8 = 1 << 3;
 /// A Latin letter or digit.

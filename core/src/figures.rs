@@ -91,10 +91,14 @@ fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> b
     let is_between = |each: &&Point| each.has(SPACE) || BETWEEN.contains(&each.character());
     let mut signs = before.iter().rev().filter(|each| !is_between(each)).map(|each| each.character());
     let last = signs.next();
-    let is_labelled = before.iter().rev().find(|each| !each.has(SPACE)).is_some_and(|each| each.is(':'));
-    let follows = |word: &&str| {
+    let last_byte = last.map(|each| each as u8 & 63);
+    let is_labelled = || before.iter().rev().find(|each| !each.has(SPACE)).is_some_and(|each| each.is(':'));
+    let follows = |word: &str| {
         let (mut own, mut rest) = (word.chars().rev(), signs.clone());
-        own.next() == last && own.all(|each| rest.next() == Some(each))
+        // The last bytes first: that is quick.
+        word.bytes().next_back().map(|each| each & 63) == last_byte
+            && own.next() == last
+            && own.all(|each| rest.next() == Some(each))
     };
     let precedes = |word: &&str| {
         let mut rest = after.iter().skip_while(is_between);
@@ -108,7 +112,7 @@ fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> b
     // `cemetery.078844`
     let is_glued = || start > 1 && points[start - 1].has(FULL_STOP) && points[start - 2].has(ALNUM);
     is_time(own, after)
-        || BESIDE[if is_labelled { 0 } else { NEWS_WORDS }..].iter().any(follows)
+        || BESIDE.iter().enumerate().any(|(at, word)| follows(word) && (at >= NEWS_WORDS || is_labelled()))
         || (is_first || is_last) && BESIDE.iter().any(precedes)
         || is_last && is_glued()
         || opening().is_some_and(|each| each.is('[')) && closing().is_some_and(|each| each.is(']'))

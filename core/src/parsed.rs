@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::characters::Point;
+use crate::characters::{Point, STOP};
 use crate::figures::unmark_asides;
 use crate::markup::{may_have_markup, visible_beginning};
 use crate::normal_form::normalise;
 use crate::passages::Passage;
 use crate::sentences::{Sentence, sentences};
-use crate::tokens::{CharacterHash, Token, content_hash, tokenise};
+use crate::tokens::{CharacterHash, Cut, Token, content_hash, tokenise};
 
 /// How texts are parsed.
 #[derive(Clone, Copy, Debug)]
@@ -66,14 +66,13 @@ pub struct ParsedText {
 pub struct Parser {
     rules: ParseRules,
     points: Vec<Point>,
-    tokens: Vec<Token>,
-    letters: Vec<u8>,
+    cut: Cut,
 }
 
 impl Parser {
     /// Makes a parser for texts of one kind.
     pub fn new(rules: ParseRules) -> Parser {
-        Parser { rules, points: Vec::new(), tokens: Vec::new(), letters: Vec::new() }
+        Parser { rules, points: Vec::new(), cut: Cut::default() }
     }
 
     /// Parses a text, with or without markup.
@@ -84,17 +83,15 @@ impl Parser {
             visible_beginning(text, self.rules.max_length)
         };
         self.points.clear();
-        self.tokens.clear();
-        self.letters.clear();
         let is_cut = normalise(&visible, self.rules.max_length, &mut self.points);
-        tokenise(&self.points, self.rules.hash, &mut self.tokens, &mut self.letters);
-        let (sentences, passages) = parsed_sentences(&self.points, &mut self.tokens);
+        tokenise(&self.points, self.rules.hash, &mut self.cut);
+        let (sentences, passages) = parsed_sentences(&self.points, &mut self.cut);
         ParsedText {
             points: if self.rules.keep_points { self.points.clone() } else { Vec::new() },
-            tokens: self.tokens.clone(),
+            tokens: self.cut.tokens.clone(),
             sentences,
             passages,
-            content_hash: content_hash(&self.letters),
+            content_hash: content_hash(&self.cut.letters),
             is_cut,
         }
     }
@@ -140,7 +137,8 @@ impl ParsedText {
             done = each.sentence.end;
         }
         kept.extend_from_slice(&self.points[done..]);
-        let found = sentences(&kept);
+        let stops: Vec<usize> = (0..kept.len()).filter(|&at| kept[at].has(STOP)).collect();
+        let found = sentences(&kept, &stops);
         (Cow::Owned(kept), found)
     }
 
@@ -150,8 +148,9 @@ impl ParsedText {
     }
 }
 
-fn parsed_sentences(points: &[Point], tokens: &mut [Token]) -> (Vec<ParsedSentence>, Vec<Passage>) {
-    let found = sentences(points);
+fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Vec<Passage>) {
+    let Cut { tokens, stops, .. } = cut;
+    let found = sentences(points, stops);
     // One search after the other begins where the last one ended.
     let mut at = 0;
     let mut place = |position: usize| {

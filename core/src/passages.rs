@@ -8,7 +8,8 @@
 //! update, nor headlines, of which few are numbers for the greater part.
 
 use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
-use crate::hashing::{BASE, mixed};
+use crate::hashing::mixed;
+use crate::runs::LONG_POWERS;
 use crate::sentences::{Ending, Sentence};
 use crate::tokens::Token;
 
@@ -193,10 +194,11 @@ fn are_statements(rows: &[Option<Row>], prose_beside: usize) -> bool {
 ///
 /// Tokens that have a given hash can be calculated, so it must not matter who finds some.
 fn hash(tokens: &[Token], numbers_alike: bool) -> u64 {
-    // By Horner's rule from the last: the first token counts once, the second times the base, and so on.
-    let sum = tokens.iter().rev().fold(0u64, |sum, token| {
-        let own = if numbers_alike && token.is_number { 1 } else { token.hash };
-        sum.wrapping_mul(BASE).wrapping_add(own)
+    // By Horner's rule from the last, some at once: the first token counts once, the second times the base, and so on.
+    let own = |token: &Token| if numbers_alike && token.is_number { 1 } else { token.hash };
+    let sum = tokens.rchunks(LONG_POWERS.len() - 1).fold(0u64, |sum, some| {
+        let products = some.iter().zip(LONG_POWERS).map(|(token, power)| own(token).wrapping_mul(power));
+        products.fold(sum.wrapping_mul(LONG_POWERS[some.len()]), u64::wrapping_add)
     });
     mixed(sum)
 }
@@ -299,11 +301,14 @@ fn is_year(digits: &[Point]) -> bool {
 pub fn is_time(number: &[Point], after: &[Point]) -> bool {
     let Some(colon) = number.iter().position(|each| each.is(':')) else {
         let next = after.iter().skip_while(|each| each.has(SPACE)).filter(|each| !each.is('.'));
-        let mut name = next.map(|each| each.character()).take_while(|each| each.is_alphanumeric()).peekable();
+        let mut next = next.map(|each| each.character()).peekable();
         return number.len() <= HOUR_LENGTH
-            && match name.peek() {
+            && match next.peek() {
                 Some('时' | '시') => true,
-                Some('a' | 'p' | 'u') => HOURS.iter().any(|hour| name.clone().eq(hour.chars())),
+                Some('a' | 'p' | 'u') => {
+                    let name = next.take_while(|each| each.is_alphanumeric());
+                    HOURS.iter().any(|hour| name.clone().eq(hour.chars()))
+                }
                 _ => false,
             };
     };
@@ -325,13 +330,13 @@ fn digit(point: Point) -> u32 {
 mod tests {
     use super::*;
     use crate::normal_form::normalise;
-    use crate::tokens::{CharacterHash, tokenise};
+    use crate::tokens::{CharacterHash, Cut, tokenise};
 
     fn has_figures(text: &str) -> bool {
-        let (mut points, mut tokens) = (Vec::new(), Vec::new());
+        let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, CharacterHash::default(), &mut tokens, &mut Vec::new());
-        numbers(&points, &tokens).iter().any(|each| !each.is_date)
+        tokenise(&points, CharacterHash::default(), &mut cut);
+        numbers(&points, &cut.tokens).iter().any(|each| !each.is_date)
     }
 
     #[test]

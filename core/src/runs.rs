@@ -16,7 +16,7 @@ const LONG_UNITS: u8 = 16;
 // A run has a token for each unit at most. Fixed factors are multiplied at once, not one after the other.
 const POWERS: [u64; TEXT_UNITS as usize] = powers();
 // And one more while it moves on.
-const LONG_POWERS: [u64; LONG_UNITS as usize + 1] = powers();
+pub const LONG_POWERS: [u64; LONG_UNITS as usize + 1] = powers();
 
 const fn powers<const COUNT: usize>() -> [u64; COUNT] {
     let mut powers = [1; COUNT];
@@ -66,24 +66,19 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Returns the hashes of a text's figures: of those that come several times, another hash for each time.
-pub fn figures(tokens: &[Token]) -> Vec<u64> {
-    each_time(numbers(tokens).collect())
-}
-
-/// Returns the hashes of pairs of figures that follow one another, with one for the first and one for the last.
-pub fn figure_pairs(tokens: &[Token]) -> Vec<u64> {
+/// Returns the hashes of a text's figures; and of pairs of those that follow one another, with one for the first and one
+/// for the last. Of what comes several times, each time has another hash.
+pub fn figures(tokens: &[Token]) -> [Vec<u64>; 2] {
+    let figures = tokens.iter().filter(|token| token.is_number);
+    let figures: Vec<u64> = figures.map(|token| token.hash).collect();
     let mut last = 0u64;
-    let pairs = numbers(tokens).chain([0]).map(|next| {
+    let pairs = figures.iter().chain([&0]).map(|&next| {
         let pair = last.wrapping_mul(BASE).wrapping_add(next);
         last = mixed(next);
         pair
     });
-    each_time(pairs.collect())
-}
-
-fn numbers(tokens: &[Token]) -> impl Iterator<Item = u64> {
-    tokens.iter().filter(|token| token.is_number).map(|token| token.hash)
+    let pairs = each_time(pairs.collect());
+    [each_time(figures), pairs]
 }
 
 fn each_time(mut found: Vec<u64>) -> Vec<u64> {
@@ -103,7 +98,7 @@ pub type Overlap = (usize, usize, usize);
 /// Compares two texts by their tokens: by their distinct runs, then by their figures.
 pub fn overlap(one: &[Token], other: &[Token]) -> [Overlap; 2] {
     let runs = |tokens| runs(tokens, TEXT_UNITS).collect::<HashSet<u64>>();
-    let figures = |tokens| figures(tokens).into_iter().collect::<HashSet<u64>>();
+    let figures = |tokens| figures(tokens)[0].iter().copied().collect::<HashSet<u64>>();
     [(runs(one), runs(other)), (figures(one), figures(other))]
         .map(|(one, other)| (one.intersection(&other).count(), one.len(), other.len()))
 }
@@ -140,9 +135,10 @@ mod tests {
     #[test]
     fn a_figure_counts_each_time() {
         let tokens = [7, 8, 7, 7].map(|hash| token(hash, 2));
-        assert_eq!(figures(&tokens)[..2], figures(&tokens[..3]));
-        assert_eq!(figures(&tokens).iter().collect::<HashSet<_>>().len(), 3);
+        let [found, pairs] = figures(&tokens);
+        assert_eq!(found[..2], figures(&tokens[..3])[0]);
+        assert_eq!(found.iter().collect::<HashSet<_>>().len(), 3);
         assert_eq!(overlap(&tokens, &tokens[..2])[1], (1, 3, 1));
-        assert_eq!(figure_pairs(&tokens).len(), 4);
+        assert_eq!(pairs.len(), 4);
     }
 }

@@ -1,13 +1,8 @@
 //! The sentences of a normal text: what stands between the characters that end one, if it has a letter or digit; and how
 //! sentences of running text end, other than headlines, menu items, teasers and rows of tables.
 
-use crate::characters::{
-    ALNUM, FINAL, FIRST_WIDE, FULL_STOP, HARD_END, LATIN, NUMBER, Point, SPACE, TRAILING, tables,
-};
+use crate::characters::{ALNUM, FINAL, FIRST_WIDE, HARD_END, LATIN, NUMBER, Point, SPACE, TRAILING, tables};
 use crate::wrapping::are_wrapped;
-
-// So many characters are looked at together: most have no end of a sentence.
-const BLOCK: usize = 16;
 
 /// A sentence, a headline, a menu item or a row of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,9 +21,16 @@ impl AsRef<Sentence> for Sentence {
     }
 }
 
-/// Returns the sentences of a normal text that ends with `Point::END`.
-pub fn sentences(points: &[Point]) -> Vec<Sentence> {
-    let ends = ends(points);
+/// Returns the sentences of a normal text that ends with `Point::END`, given the places of all its stops.
+pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
+    let ends_sentence = |at: &&usize| points[**at].has(HARD_END) || stop_ends_sentence(points, **at);
+    let mut ends: Vec<usize> = stops.iter().filter(ends_sentence).copied().collect();
+    // A line break ends a sentence, unless the line was only full.
+    if ends.iter().any(|&at| points[at].is('\n')) {
+        let mut wrapped = are_wrapped(points, &ends).into_iter();
+        let ends_line = |at: usize| points[at].is('\n') || points[at] == Point::END;
+        ends.retain(|&at| !(ends_line(at) && wrapped.next() == Some(true)));
+    }
     let mut found = Vec::with_capacity(ends.len());
     let mut start = 0;
     for end in ends {
@@ -73,30 +75,6 @@ pub fn longest_of_halves<T: AsRef<Sentence>>(sentences: &[T]) -> impl Iterator<I
     // The first half of n sentences are those before n / 2.
     let (first, second) = sentences.split_at(sentences.len() / 2);
     longest(first).into_iter().chain(longest(second))
-}
-
-/// Returns the places of the characters that end sentences.
-fn ends(points: &[Point]) -> Vec<usize> {
-    let mut ends = Vec::new();
-    let mut has_line_breaks = false;
-    for (block, start) in points.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
-        if !block.iter().fold(false, |found, point| found | point.has(HARD_END | FULL_STOP)) {
-            continue;
-        }
-        for (point, at) in block.iter().zip(start..) {
-            if point.has(HARD_END) || (point.has(FULL_STOP) && stop_ends_sentence(points, at)) {
-                has_line_breaks |= point.is('\n');
-                ends.push(at);
-            }
-        }
-    }
-    // A line break ends a sentence, unless the line was only full.
-    if has_line_breaks {
-        let mut wrapped = are_wrapped(points, &ends).into_iter();
-        let ends_line = |at: usize| points[at].is('\n') || points[at] == Point::END;
-        ends.retain(|&at| !(ends_line(at) && wrapped.next() == Some(true)));
-    }
-    ends
 }
 
 /// Whether white space follows a full stop, and no single letter precedes it: not in `3.14`, `e.g.` or `J. Smith`, nor
@@ -146,12 +124,18 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::characters::STOP;
     use crate::normal_form::{normalise, to_string};
+
+    fn all(points: &[Point]) -> Vec<Sentence> {
+        let stops: Vec<usize> = (0..points.len()).filter(|&at| points[at].has(STOP)).collect();
+        sentences(points, &stops)
+    }
 
     fn found(text: &str) -> Vec<String> {
         let mut points = Vec::new();
         normalise(text, usize::MAX, &mut points);
-        let found = sentences(&points);
+        let found = all(&points);
         found.iter().map(|each| to_string(&points[each.start..each.end]).trim().to_owned()).collect()
     }
 
@@ -183,7 +167,7 @@ mod tests {
         let text = "net 26 mln\nrevs 110 mln\n\npay april 15\nit rose. so did costs\n净利润\n营收";
         let mut points = Vec::new();
         normalise(text, usize::MAX, &mut points);
-        let joined = with_rows_joined(&points, &sentences(&points));
+        let joined = with_rows_joined(&points, &all(&points));
         let strings = joined.iter().map(|each| to_string(&points[each.start..each.end]).trim().to_owned());
         assert_eq!(
             strings.collect::<Vec<_>>(),

@@ -14,7 +14,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::hashing::{BASE, majority, mixed};
 use crate::parsed::{ParsedSentence, ParsedText};
-use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figure_pairs, figures, long_runs, runs};
+use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
 use crate::tokens::{Token, units};
 
@@ -50,10 +50,9 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));
     let units = units(&tokens);
     let figures = figures(&tokens);
-    let odd = [&figures, &figure_pairs(&tokens)]
-        .map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
+    let odd = figures.each_ref().map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
-    let numbers = [units, sketch.runs, figures.len(), 0].map(Count::of);
+    let numbers = [units, sketch.runs, figures[0].len(), 0].map(Count::of);
     let mut signature = [0; SIZE];
     let (first, last) = signature.split_at_mut(SIZE - 8);
     for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain(odd)) {
@@ -153,7 +152,7 @@ pub const MINHASHES: usize = 8;
 // but many unrelated texts have two common runs of words the same.
 const RUNS: usize = 3;
 const BINS_OF_GROUP: usize = BINS / (MINHASHES * RUNS);
-const CODES: u64 = 3;
+const CODES: u32 = 3;
 const NONE: u64 = u64::MAX;
 
 /// The least hash in each bin.
@@ -181,8 +180,8 @@ impl Sketch {
         let mut words = [0; WORDS];
         for (word, bins) in words.iter_mut().zip(self.least.chunks_exact(BINS / WORDS)) {
             *word = bins.iter().fold(0, |word, &least| {
-                let code = if least == NONE { 0 } else { (least & 0xffff_ffff) % CODES + 1 };
-                word << 2 | code
+                // Without a branch, which nobody could predict.
+                (word << 2) | ((u64::from(least as u32 % CODES) + 1) * u64::from(least != NONE))
             });
         }
         words

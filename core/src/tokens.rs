@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::characters::{ASSIGNED, JOINER, NUMBER, Point, WIDE, WORD, tables};
+use crate::characters::{ASSIGNED, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
 use crate::hashing::{BASE, mixed};
 
 /// What a word or number counts: it carries about as much meaning as two Chinese characters.
@@ -67,11 +67,24 @@ impl CharacterHash {
     }
 }
 
-/// Appends the tokens of a normal text that ends with `Point::END`, in their order.
-///
-/// `letters` gets the text in UTF-16 without all that is in no token, with a space where two tokens would be one
-/// without it, and the end at its end: what `content_hash` is made from.
-pub fn tokenise(points: &[Point], hash: CharacterHash, tokens: &mut Vec<Token>, letters: &mut Vec<u8>) {
+/// A text that is cut into tokens.
+#[derive(Default)]
+pub struct Cut {
+    /// The tokens, in their order.
+    pub tokens: Vec<Token>,
+    /// The text in UTF-16 without all that is in no token, with a space where two tokens would be one without it, and the
+    /// end at its end: what `content_hash` is made from.
+    pub letters: Vec<u16>,
+    /// The places of all that may end a sentence, none of which is in a token.
+    pub stops: Vec<usize>,
+}
+
+/// Cuts a normal text that ends with `Point::END`. What was in `cut` goes; its memory stays.
+pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
+    let Cut { tokens, letters, stops } = cut;
+    tokens.clear();
+    letters.clear();
+    stops.clear();
     let mut at = 0;
     // The role of the last token.
     let mut last = 0;
@@ -79,10 +92,13 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, tokens: &mut Vec<Token>, 
         let (role, start) = (points[at].role(), at);
         at += 1;
         if !matches!(role, WIDE | WORD | NUMBER) {
+            if points[start].has(STOP) {
+                stops.push(start);
+            }
             continue;
         }
         if last == role && role != WIDE {
-            letters.extend(u16::to_le_bytes(b' '.into()));
+            letters.push(b' '.into());
         }
         let mut sum = hash.of(points[start]);
         append_utf16(points[start], letters);
@@ -118,14 +134,13 @@ fn parts_decimals(points: &[Point], sign: usize) -> bool {
 
 /// Appends a character in UTF-16, in which East Asian texts are shortest.
 #[inline]
-fn append_utf16(point: Point, bytes: &mut Vec<u8>) {
+fn append_utf16(point: Point, letters: &mut Vec<u16>) {
     let code = point.code();
     if code < 0x10000 {
-        bytes.extend_from_slice(&(code as u16).to_le_bytes());
+        letters.push(code as u16);
     } else {
         let rest = code - 0x10000;
-        bytes.extend_from_slice(&(0xd800 + (rest >> 10) as u16).to_le_bytes());
-        bytes.extend_from_slice(&(0xdc00 + (rest & 0x3ff) as u16).to_le_bytes());
+        letters.extend([0xd800 + (rest >> 10) as u16, 0xdc00 + (rest & 0x3ff) as u16]);
     }
 }
 
@@ -158,18 +173,16 @@ pub fn letters(text: &str) -> String {
     text.chars().filter(|&each| tables().point(each.into()).is_in_word()).collect()
 }
 
-// The end of a text alone.
-const EMPTY: usize = 2;
-
 /// Returns the content hash of `letters`, as `tokenise` makes them; 0 for a text without letters and digits.
 ///
 /// Texts with the same tokens in the same order have the same.
-pub fn content_hash(letters: &[u8]) -> u64 {
-    if letters.len() <= EMPTY {
+pub fn content_hash(letters: &[u16]) -> u64 {
+    // The end of a text alone.
+    if letters.len() < 2 {
         return 0;
     }
     // Processors have instructions for this one.
-    let digest = Sha256::digest(letters);
+    let digest = Sha256::digest(bytemuck::cast_slice(letters));
     digest.iter().take(8).fold(0, |hash, &byte| hash << 8 | u64::from(byte))
 }
 
@@ -179,9 +192,10 @@ mod tests {
     use crate::normal_form::{normalise, to_string};
 
     fn cut(text: &str) -> Vec<String> {
-        let (mut points, mut tokens, mut letters) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, CharacterHash::default(), &mut tokens, &mut letters);
+        tokenise(&points, CharacterHash::default(), &mut cut);
+        let tokens = cut.tokens;
         let ends = tokens.iter().skip(1).map(|each| each.start as usize).chain([points.len() - 1]);
         let parts = tokens.iter().zip(ends).map(|(each, end)| to_string(&points[each.start as usize..end]));
         parts.map(|each| each.trim_matches([' ', ',']).to_owned()).collect()
@@ -199,10 +213,10 @@ mod tests {
     #[test]
     fn signs_between_thousands_do_not_count() {
         let hash = |text: &str| {
-            let (mut points, mut tokens) = (Vec::new(), Vec::new());
+            let (mut points, mut cut) = (Vec::new(), Cut::default());
             normalise(text, usize::MAX, &mut points);
-            tokenise(&points, CharacterHash::default(), &mut tokens, &mut Vec::new());
-            tokens[0].hash
+            tokenise(&points, CharacterHash::default(), &mut cut);
+            cut.tokens[0].hash
         };
         for (one, other) in [
             ("1,000", "1000"),

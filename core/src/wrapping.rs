@@ -18,6 +18,7 @@ const SLACK: usize = 8;
 const MOST_LINES_A_STOP: usize = 8;
 // Korean is wrapped between words.
 const HANGUL: Range<u32> = 0xac00..0xd7b0;
+const WERE_WIDE: [char; 7] = [',', ':', ';', '!', '?', '(', ')'];
 // No longer word is looked at to its end.
 const MOST_WORD: usize = 32;
 
@@ -49,34 +50,29 @@ impl Line {
 pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     let lines = lines(points, ends);
     let paragraphs: Vec<&[Line]> = lines.split_inclusive(|line| line.length == 0).collect();
+    if !paragraphs.iter().any(|lines| lines[0].goes_on && may_be_prose(lines)) {
+        return vec![false; lines.len()];
+    }
     // Some programs count characters, others columns.
     let measures: [fn(&Line) -> usize; 2] = [|line| line.length, Line::columns];
-    let [characters, columns] = measures.map(|measure| {
-        let measured: Vec<Measured> =
-            paragraphs.iter().map(|lines| measured(points, lines, measure)).collect();
-        let of_text: i64 = measured.iter().map(|each| each.against).sum();
+    let has_wide = lines.iter().any(|line| line.extra_columns > 0);
+    let by_measure = measures[..1 + usize::from(has_wide)].iter().map(|&measure| {
+        let measured: Vec<_> = paragraphs.iter().map(|lines| full_lines(points, lines, measure)).collect();
+        let of_text: i64 = measured.iter().filter_map(|(_, against)| *against).sum();
         (measured, of_text)
     });
+    let by_measure: Vec<_> = by_measure.collect();
     let mut wrapped = Vec::with_capacity(lines.len());
-    for (paragraph, (one, other)) in paragraphs.iter().zip(characters.0.into_iter().zip(columns.0)) {
+    for (at, paragraph) in paragraphs.iter().enumerate() {
         // A paragraph in which no line tells anything is judged by all of its text.
-        let against = if one.is_telling { one.against } else { characters.1 };
-        let against_columns = if other.is_telling { other.against } else { columns.1 };
-        let (chosen, least) =
-            if against_columns < against { (other, against_columns) } else { (one, against) };
-        let may_be = least <= 0 && may_be_prose(paragraph);
-        wrapped.extend(chosen.full.iter().map(|full| may_be && *full));
+        let each = by_measure
+            .iter()
+            .map(|(measured, of_text)| (&measured[at].0, measured[at].1.unwrap_or(*of_text)));
+        let Some((full, against)) = each.min_by_key(|(_, against)| *against) else { continue };
+        let may_be = against <= 0 && may_be_prose(paragraph);
+        wrapped.extend(full.iter().map(|full| may_be && *full));
     }
     wrapped
-}
-
-/// A paragraph by one of the two measures.
-struct Measured {
-    // Which lines are full.
-    full: Vec<bool>,
-    // Whether there are lines that tell something, and how many more of them are not full than are.
-    is_telling: bool,
-    against: i64,
 }
 
 fn may_be_prose(lines: &[Line]) -> bool {
@@ -88,14 +84,15 @@ fn may_be_prose(lines: &[Line]) -> bool {
     COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
 }
 
-fn measured(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> Measured {
-    let sizes: Vec<usize> = lines.iter().map(measure).collect();
-    let longest = sizes.iter().copied().max().unwrap_or(0);
-    let first_longest = sizes.iter().position(|&size| size == longest);
+/// Returns which lines of a paragraph are full by a measure; and of those that tell something, how many more are not full
+/// than are, None if there are none.
+fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> (Vec<bool>, Option<i64>) {
+    let longest = lines.iter().map(measure).max().unwrap_or(0);
+    let first_longest = lines.iter().position(|line| measure(line) == longest);
     let room = longest - longest / SLACK;
     let is_full = |(at, line): (usize, &Line)| {
         // So many characters the next line's first word has at least if it had no room.
-        let missing = room.saturating_sub(sizes[at]);
+        let missing = room.saturating_sub(measure(line));
         line.goes_on
             && !line.breaks_off
             && missing <= MOST_WORD
@@ -104,9 +101,9 @@ fn measured(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> Me
     let full: Vec<bool> = lines.iter().enumerate().map(is_full).collect();
     // The longest line is full however it was made, and the end of a sentence may be that of a paragraph as well.
     let tells = |(at, line): &(usize, &Line)| line.goes_on && !line.is_prose && Some(*at) != first_longest;
-    let telling: Vec<_> = lines.iter().enumerate().filter(tells).collect();
-    let against = telling.iter().map(|(at, _)| if full[*at] { -1 } else { 1 }).sum();
-    Measured { full, is_telling: !telling.is_empty(), against }
+    let telling = lines.iter().enumerate().filter(tells).map(|(at, _)| if full[at] { -1 } else { 1 });
+    let against = telling.reduce(|sum, each| sum + each);
+    (full, against)
 }
 
 /// Returns how many characters a word has, `MOST_WORD` if not fewer.
@@ -155,9 +152,9 @@ fn line(points: &[Point], start: usize, end: usize, stops: usize) -> Line {
 fn extra_columns(characters: &[Point]) -> usize {
     let is_wide = |point: &Point| point.code() >= FIRST_WIDE;
     // Normalising makes these narrow; beside East Asian text they were wide.
-    let was_wide = |point: Point| [',', ':', ';', '!', '?', '(', ')'].iter().any(|&each| point.is(each));
+    let was_wide = |point: Point| WERE_WIDE.iter().fold(false, |found, &each| found | point.is(each));
     match characters.iter().filter(|each| is_wide(each)).count() {
         0 => 0,
-        wide => wide + characters.windows(2).filter(|pair| is_wide(&pair[0]) && was_wide(pair[1])).count(),
+        wide => wide + characters.windows(2).filter(|pair| is_wide(&pair[0]) & was_wide(pair[1])).count(),
     }
 }

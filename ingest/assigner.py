@@ -47,8 +47,10 @@ def arrive(
     The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and the articles'
     names there come one per text; None if not known.
     """
-    passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles)
+    of_texts = list(itertools.islice(sites, len(texts)))
+    passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
+    fingerprints = overrides.without_placeholders(fingerprints, texts, of_texts)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return fingerprints, decide(store, arrivals, now_ms=now_ms)
 
@@ -111,6 +113,7 @@ class Assigner:
         passage_filter = begin(store, overrides=self._overrides, sites=[site])
         try:
             fingerprints = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
+            fingerprints = self._overrides.without_placeholders(fingerprints, [text], [site])
             arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
             nodes = store.nodes(arrivals, now_ms=now_ms)
             return nodes.assign(arrivals, store.state, now_ms=now_ms).assignments[0]

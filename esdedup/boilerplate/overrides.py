@@ -2,18 +2,24 @@
 
 What pages teach can be wrong: a footer that is too rare, a sentence that a hundred weather reports share, or
 what somebody has taught on purpose. Overrides decide instead. They are settings, and no part of what is
-learned: they count for pages that come from now on.
+learned: they count for pages that come from now on. Some ship: what many sites serve in the place of
+articles. A text of nothing but what is declared boilerplate gets no fingerprint.
 """
 
 import codecs
 import dataclasses
+import functools
 import html
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+
+import numpy as np
 
 from esdedup import _core
 from esdedup.errors import SettingError
+from esdedup.fingerprint.signature import Fingerprints
 from esdedup.sites import site_name
 from esdedup.text.parsed import ParsedTexts, Passages
 
@@ -51,14 +57,41 @@ class Overrides:
     def __init__(self, overridden: Mapping[tuple[int, str | None], bool]) -> None:
         """Take passages, by their hashes and the site for which they are declared, None for all.
 
-        On a site, what is declared for it counts, and not what is declared for all.
+        On a site, what is declared for it counts, and not what is declared for all; only then what
+        `placeholders.jsonl` declares.
 
         Args:
             overridden: Whether each is boilerplate; if not, it is text.
         """
-        self._count = len(overridden)
-        self.core = _core.OverrideTable(
-            [(passage, site, is_boilerplate) for (passage, site), is_boilerplate in overridden.items()]
+        self._overridden = dict(overridden)
+
+    @functools.cached_property
+    def _with_shipped(self) -> dict[tuple[int, str | None], bool]:
+        return _shipped() | self._overridden
+
+    @functools.cached_property
+    def core(self) -> _core.OverrideTable:
+        """These and those that ship, for the crate."""
+        return _core.OverrideTable(
+            [
+                (passage, site, is_boilerplate)
+                for (passage, site), is_boilerplate in self._with_shipped.items()
+            ]
+        )
+
+    def without_placeholders(
+        self, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
+    ) -> Fingerprints:
+        """Return fingerprints of raw texts, but none of a text that is nothing but declared boilerplate."""
+        are_empty = (found.alphanumerics == 0) & (found.boilerplate_letters > 0)
+        places = np.flatnonzero(are_empty).tolist()
+        return found.without([at for at in places if self._are_all_declared(texts[at], sites[at])])
+
+    def _are_all_declared(self, text: str, site: str | None) -> bool:
+        declared = self._with_shipped
+        return all(
+            declared.get((passage, site), declared.get((passage, None), False))
+            for passage in _passages([text]).hashes.tolist()
         )
 
     @classmethod
@@ -128,7 +161,7 @@ class Overrides:
 
     def __len__(self) -> int:
         """The number of overridden passages, for each site where they are."""
-        return self._count
+        return len(self._overridden)
 
 
 NO_OVERRIDES = Overrides({})
@@ -163,6 +196,13 @@ def _of_values(values: object) -> Override:
     if unknown := [each for each in values if each not in known]:
         raise SettingError(f"{unknown[0]!r:.60} is none of {', '.join(known)}")
     return Override(**values)
+
+
+@functools.cache
+def _shipped() -> dict[tuple[int, str | None], bool]:
+    """Return what is overridden unless a person says otherwise."""
+    with (resources.files("esdedup.boilerplate") / "placeholders.jsonl").open("rb") as lines:
+        return Overrides.of_lines(lines)._overridden
 
 
 def _scope(override: Override) -> tuple[bool, str | None]:

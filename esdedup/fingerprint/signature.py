@@ -63,7 +63,7 @@ class Fingerprints:
     # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
     # beginning is fingerprinted.
     are_cut: npt.NDArray[np.bool_]
-    # uint64 (n,): the id of each text's page, 0 if it has no letter or digit, or a fault.
+    # uint64 (n,): the id of each text's page, 0 if it has no letter or digit, a fault, or is a placeholder.
     pages: npt.NDArray[np.uint64]
     # str (n,): where the core failed at each text, which counts as empty then; "" if it did not.
     faults: npt.NDArray[np.object_]
@@ -102,6 +102,19 @@ class Fingerprints:
         """Return the fingerprints of several batches, of one at least, as those of one."""
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+    def without(self, places: Sequence[int]) -> "Fingerprints":
+        """Return these, but none of the texts at some places, and nothing to remember these by."""
+        if not places:
+            return self
+        kept = np.ones(len(self.exists), bool)
+        kept[places] = False
+        return dataclasses.replace(
+            self,
+            signatures=np.where(kept, self.signatures, np.zeros(1, self.signatures.dtype)),
+            exists=self.exists & kept,
+            pages=np.where(kept, self.pages, np.uint64(0)),
+        )
 
     def checked(self) -> "Fingerprints":
         """Return these, or raise `TextFailed`, for a caller who has no other texts to go on with."""

@@ -279,9 +279,11 @@ def _lesson(random: Random, sentences: list[str], *, pages: int = 5) -> list[lis
     return [*(own + sentences for own in longer), *([" ".join(_words(random, 9))] for _ in range(64))]
 
 
-def _roots(*batches: list[list[str]], overrides: Overrides = NO_OVERRIDES) -> list[str | None]:
+def _roots(
+    *batches: list[list[str]], overrides: Overrides = NO_OVERRIDES, store: MemoryStore | None = None
+) -> list[str | None]:
     """Return the roots of pages that come in this order, those of the last batch."""
-    store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
+    store = store or MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
     for batch in batches:
         texts = [" ".join(page) for page in batch]
         _, decided = arrive(
@@ -293,6 +295,24 @@ def _roots(*batches: list[list[str]], overrides: Overrides = NO_OVERRIDES) -> li
             overrides=overrides,
         )
     return [each.root for each in decided.assignments]
+
+
+def test_placeholders_get_no_root() -> None:
+    """Nor one that a person names after it became a story, unless it is text."""
+    notice = "This article is asleep. It will wake in spring."
+    named = Overrides.of([Override(boilerplate=notice)])
+    shipped = [
+        "[Removed]",
+        "<h1>Access Denied</h1>",
+        "Just a moment... Enable JavaScript and cookies to continue",
+    ]
+    assert _roots([[each] for each in shipped]) == [None] * 3
+    assert None not in _roots([["[Removed]"]], overrides=Overrides.of([Override(text="removed")]))
+    assert None not in _roots([[notice]])
+    store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
+    assert None not in _roots([[notice]], store=store)
+    assert _roots([[notice], [notice, "The mayor sleeps."]], store=store, overrides=named)[0] is None
+    assert None not in _roots([[notice, "The mayor sleeps."]], store=store, overrides=named)
 
 
 @pytest.mark.parametrize("seed", range(4))

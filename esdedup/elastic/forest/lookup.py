@@ -122,6 +122,7 @@ def look_up(
             return decided, True
     passage_filter = learned.filter_on(overrides)(site)
     fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
+    fingerprints = overrides.without_placeholders(fingerprints, [text], [site])
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     state, aging = status.state, status.aging
     search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)

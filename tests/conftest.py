@@ -8,6 +8,7 @@ is a failure.
 import collections
 import contextlib
 import os
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -58,12 +59,34 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash.get(_held, contextlib.ExitStack()).close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if exploring.EFFORT <= 1:
+        by_night = set(items).difference(_in_one_way_each(items))
+        config.hook.pytest_deselected(items=list(by_night))
+        items[:] = [item for item in items if item not in by_night]
     for item in items:
         if "elasticsearch_url" in getattr(item, "fixturenames", ()):
             item.add_marker("node")
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: LONG_FILES.index(item.path.stem) if item.path.stem in LONG_FILES else 99)
+
+
+def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of the ways in which a forest may find its nodes, yield one for each test and its other parameters.
+
+    The laws (`contract`) are tested in all of them, and by night everything is.
+    """
+    ways: dict[str, dict[tuple[str, ...], list[pytest.Item]]] = {}
+    for item in items:
+        spec = getattr(item, "callspec", None)
+        if spec is None or "lookup" not in spec.params or item.path.parent.name == "contract":
+            yield item
+        else:
+            others = tuple(f"{name}={value!r}" for name, value in spec.params.items() if name != "lookup")
+            ways.setdefault(item.nodeid.partition("[")[0], {}).setdefault(others, []).append(item)
+    for test, cases in ways.items():
+        for number, each in enumerate(cases.values(), zlib.crc32(test.encode())):
+            yield each[number % len(each)]
 
 
 @pytest.hookimpl(wrapper=True)

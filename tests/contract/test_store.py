@@ -32,7 +32,7 @@ from tests.support.arrivals import (
     values_of,
 )
 from tests.support.assign import assign
-from tests.support.exploring import examples
+from tests.support.exploring import EFFORT, examples
 from tests.support.forests import LOOKUPS, all_nodes, pages
 from tests.support.model import Model
 
@@ -136,7 +136,8 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
-@pytest.fixture(params=list(LOOKUPS))
+# By day, those that store nodes differently.
+@pytest.fixture(params=list(LOOKUPS) if EFFORT > 1 else ["searched", "in memory"])
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -303,9 +303,8 @@ def test_a_sidecar_takes_over_what_it_has_followed(
         dedup.setup(index)
 
     def send(sidecar: SidecarProcess, articles: list[dict[str, Any]]) -> None:
-        for article in articles:
-            source = {name: value for name, value in article.items() if name != "_id"}
-            sidecar.post(f"/{index}/_doc/{article['_id']}", source)
+        with Elasticsearch(sidecar.url) as client:
+            helpers.bulk(client, [{"_index": index, **each} for each in articles], chunk_size=10)
 
     options = ("--forest", forest, "--lease-ttl-s", "2")
     with running(elasticsearch_url, *options[2:], forest=forest) as owner:

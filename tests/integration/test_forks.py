@@ -63,7 +63,7 @@ def refused_in_child(attempt: Callable[[], Any]) -> None:
 
 
 def test_a_child_neither_feeds_nor_disturbs_its_parent(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names, fed: tuple[str, str]
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
 ) -> None:
     """In the middle of a batch; and the child forks again."""
     index, forest = index_name("articles"), index_name("forest")
@@ -98,7 +98,7 @@ def test_a_child_neither_feeds_nor_disturbs_its_parent(
         helpers.bulk(client, [*enriched, *feeding])
     refused = ["ClientForked"] * 8
     assert outcome == [*refused, "done", "done", "ClientForked", "ForestBusy", "done"]
-    assert roots(es, index) == roots(es, fed[0])
+    assert roots(es, index) == roots(es, unchanged[0])
     assert numbers(es, index) == {article["_id"]: seq for seq, article in enumerate(ARTICLES, 1)}
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 

@@ -161,12 +161,12 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
         assert Maintenance(es, forest=forest).expire(dry_run=True) == expiry.Expired()
 
 
-# A log would tell its state, which the accident below changes.
-@pytest.mark.parametrize("lookup", ["search"])
-def test_articles_of_another_forest_are_refused_in_one_line(
-    es: Elasticsearch, fed: tuple[str, str], index_name: Names
-) -> None:
-    own, forest = fed
+def test_articles_of_another_forest_are_refused_in_one_line(es: Elasticsearch, index_name: Names) -> None:
+    own, forest = index_name("articles"), index_name("forest")
+    # A log would tell its state, which the accident below changes.
+    with Dedup(es, forest=forest, lookup="search") as dedup:
+        dedup.setup(own)
+        feed(es, dedup, own, ARTICLES[:60])
     others, other_forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=other_forest) as dedup:
         dedup.setup(others)

@@ -285,7 +285,7 @@ def test_it_is_ready_only_while_articles_can_be_taken(door: Door, is_closed: boo
 
 
 def test_a_small_request_waits_for_no_large_one(door: Door) -> None:
-    texts = [f"{TEXT} {number:x} " * 3 for number in range(30_000)]
+    texts = [f"{TEXT} {number:x} " * 3 for number in range(12_000)]
     large = b"".join(b'{"index":{}}\n%b\n' % json.dumps({"text": text}).encode() for text in texts)
     with ThreadPoolExecutor() as threads:
         path = f"/{door.index}/_bulk"

@@ -3,7 +3,8 @@
 The seed is 0, so that a run repeats the last one, except by night: `make nightly` draws a new one. The header
 of a run shows its seed; ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
 examples: `make test` takes 25 where a test does not say otherwise, `make check` fewer, and `make nightly` 80
-times as many; it also kills processes at every request, for more than the default profile.
+times as many. By night, processes are killed at every request, and for more than the default profile; and
+tests of several ways to look nodes up take all of them, by day one each (`tests/conftest.py`).
 """
 
 import os

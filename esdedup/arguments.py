@@ -1,4 +1,4 @@
-"""Checks the types of what callers give, by the hints of the signature."""
+"""Checks the types of arguments against the type hints of a signature."""
 
 import functools
 import inspect
@@ -13,17 +13,17 @@ from esdedup.errors import SettingError
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# What counts as one, such as numpy's.
+# Numbers of other libraries, such as numpy, count as well.
 _NUMBERS = {int: numbers.Integral, float: numbers.Real}
 
 
 def checked(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
-    """Decorate a method: raise `SettingError` for arguments of a wrong type, which names what is needed.
+    """Decorate a method to raise `SettingError` for arguments of a wrong type.
 
-    What a sequence has is checked, and what else a type holds is not.
+    Items of sequences are checked; contents of other containers are not.
     """
     signature = inspect.signature(function)
-    # Read at the first call: hints may name what is defined later.
+    # Resolved at the first call: hints may name classes that are defined later.
     hints = functools.cache(lambda: typing.get_type_hints(function))
 
     @functools.wraps(function)
@@ -38,7 +38,7 @@ def checked(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
 
 
 def check_type(name: str, value: object, hint: Any, *, taker: str) -> None:
-    """Raise `SettingError`, which names the taker of the argument, unless that is of the type of the hint."""
+    """Raise `SettingError`, naming the class that takes the argument, if the value does not fit the hint."""
     if not _fits(value, hint):
         # Its value may be secret.
         raise SettingError(f"{name} is {_named(type(value))}; {taker} needs {' or '.join(_expected(hint))}")

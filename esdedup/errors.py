@@ -1,6 +1,6 @@
 """Every error that programs can catch.
 
-What a server of ours refuses over HTTP is raised as a `Refused` (`serving/refusals.py`), and answered there.
+Our own servers raise and answer `Refused` instead (`serving/refusals.py`).
 
 Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name
 parameters; the command line adds advice about its options.
@@ -114,7 +114,7 @@ class ArticleRejected(EsdedupError):
         return f"{self.article}: {self.reason}"
 
     def bare(self) -> "ArticleRejected":
-        """Return it without its cause and traceback, which keep the whole article in memory."""
+        """Return a copy without cause and traceback, which keep the whole article in memory."""
         return copy.copy(self)
 
 
@@ -145,10 +145,10 @@ class ArticleNotFound(EsdedupError, LookupError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClientForked(EsdedupError):
-    """A process goes on with a client, or with a stream, that the process before its fork has used.
+    """A forked process uses a client or a stream that its parent has used before.
 
     Attributes:
-        process: The id of the process before the fork.
+        process: The id of the parent process.
     """
 
     process: int
@@ -189,7 +189,7 @@ class ServerBusy(ServerUnavailable):
 
 
 class IndexBlocked(ServerError):
-    """Elasticsearch refuses a request until space is freed or a block is removed; repeating it is no use."""
+    """Elasticsearch refuses requests until space is freed or a block is removed; retrying is useless."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -247,7 +247,7 @@ class ForestExists(ForestError):
 
 
 class RetentionShorter(ForestError):
-    """Nodes would live shorter than before, and nobody said that the retention may change."""
+    """A shorter retention would expire nodes, and the caller has not allowed that."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

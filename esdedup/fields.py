@@ -126,13 +126,13 @@ def editorial(fields: Fields, *, is_editorial: bool) -> Fields:
 
 
 def fields_given(given: object) -> Fields | None:
-    """Return the names of fields that an object has as ``text_field`` and so on; None if it has none."""
+    """Return the fields that an object names by ``text_field`` and so on; None if it names none."""
     names = {role: name for role in Fields().names if (name := getattr(given, f"{role}_field")) is not None}
     return Fields(**names) if names else None
 
 
 def is_in_objects(key: str, names: tuple[str, ...]) -> bool:
-    """Return whether a key of an article names one of some objects, or by a dotted name what is in one."""
+    """Return whether a key of an article is one of these objects, or a dotted name inside one."""
     return key.startswith(names) and any(key == name or key.startswith(f"{name}.") for name in names)
 
 
@@ -209,7 +209,7 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
 
 
 def as_text(value: object) -> str | None:
-    """Return a text as it is stored: a string, or a list of them, which are its lines; None for all else."""
+    """Return a string, or a list of strings joined as lines; None for anything else."""
     if isinstance(value, str):
         return value
     # Elasticsearch takes any number of values for a field.

@@ -1,4 +1,4 @@
-"""What the fields of articles are probably called, where they have none of the names that were given."""
+"""Guesses the names of fields when articles have none of the given names."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from esdedup.errors import FieldsNotFound
 from esdedup.fields import Fields, value_of
 
 _MOST_NAMES = 200
-# What fields are called elsewhere, the most telling names first, without what is not a letter.
+# Names of fields in other systems, the most specific first, letters only.
 _USUAL_NAMES = {
     "text": "text body content fulltext articlebody maintext bodytext articletext rawtext 正文 内容",
     "id": "id uuid guid docid documentid articleid newsid itemid key no link url",
@@ -24,7 +24,7 @@ _NO_LETTER = re.compile(r"[\W_]+")
 def fields_not_found(
     articles: list[Mapping[str, Any]], missing: dict[str, str], fields: Fields, id_field: str
 ) -> FieldsNotFound:
-    """Return the error that the names in `missing`, by their roles, are in none of some articles."""
+    """Return the error for names of fields, by their roles, that no article has."""
     found = list(dict.fromkeys(name for article in articles for name in _names(article)))[:_MOST_NAMES]
     given = {"id": id_field, "text": fields.text, "title": fields.title, "time": fields.time}
     given |= {"source": fields.source, "link": fields.link}
@@ -46,7 +46,7 @@ def fields_not_found(
 
 
 def _names(article: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the names of fields; of objects at the top level, those of their fields."""
+    """Yield the names of fields, including those inside objects at the top level."""
     for name, value in article.items():
         if isinstance(value, Mapping) and not prefix:
             yield from _names(value, f"{name}.")

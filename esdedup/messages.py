@@ -2,5 +2,5 @@
 
 
 def translatable(message: str) -> str:
-    """Mark a message, so that it is found when messages are collected; it is translated where it is shown."""
+    """Mark a message for extraction; it is translated where it is shown."""
     return message

@@ -1,8 +1,7 @@
-"""Which requests pages of other sites make a browser send. Pure.
+"""Detects requests that pages of other sites make a browser send. Pure.
 
-The pages and the embedded node both refuse them. A host is checked because such a page may give its own name
-our address, and would then read what we answer (DNS rebinding). It needs a name for that, so addresses are
-always accepted.
+The pages and the embedded node refuse them. The host is checked against DNS rebinding, by which a page gives
+its own name our address to read our answers. That takes a name, so addresses are always accepted.
 """
 
 import ipaddress
@@ -17,7 +16,7 @@ _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 
 
 def is_known_host(host: str, names: Collection[str] = ()) -> bool:
-    """Return whether a header `Host` names localhost, an address, or one of `names` (in lower case)."""
+    """Return whether a `Host` header is localhost, an address, or one of `names` (in lower case)."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:
@@ -39,7 +38,7 @@ def is_foreign(method: str, header: Callable[[str], str | None]) -> bool:
 
 
 def origin_of(given: str) -> str:
-    """Return an origin as browsers write it; raises `SettingError` if it is none."""
+    """Return an origin as browsers write it; raises `SettingError` if it is invalid."""
     origin = given.strip().lower().removesuffix("/")
     if origin != _ANY and not _ORIGIN.fullmatch(origin):
         raise SettingError(
@@ -51,18 +50,18 @@ def origin_of(given: str) -> str:
 
 
 def is_allowed(origin: str | None, origins: Collection[str]) -> bool:
-    """Return whether the page that sends a request is of an origin that may."""
+    """Return whether a request comes from a page of an allowed origin."""
     return origin is not None and (origin in origins or _ANY in origins)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only programs on this machine reach what listens at a name or an address."""
+    """Return whether a name or an address is reachable from this machine only."""
     address = _address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
 
 
 def is_wildcard(host: str) -> bool:
-    """Return whether what listens at an address listens at all addresses of this machine."""
+    """Return whether an address stands for all addresses of this machine."""
     address = _address(host)
     return address is not None and address.is_unspecified
 

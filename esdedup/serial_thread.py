@@ -1,4 +1,4 @@
-"""`SerialThread`: a thread that does what it is given, one thing after the other."""
+"""`SerialThread`: a daemon thread that runs jobs one after the other."""
 
 import atexit
 import os
@@ -14,19 +14,18 @@ _Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
 _Jobs = queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Future[Any]] | None]
 
-# Of all threads.
+# Jobs of all threads.
 _unfinished: set[Future[Any]] = set()
 _EXIT_S = 5.0
 if hasattr(os, "register_at_fork"):  # Windows has no fork
-    # A forked process has none of the threads.
+    # Threads do not survive a fork.
     os.register_at_fork(after_in_child=_unfinished.clear)
 
 
 class SerialThread:
-    """Begins with its first job, and ends when this object is garbage.
+    """Starts with its first job, and ends when this object is collected.
 
-    It is a daemon: a job that waits for a server that does not answer keeps no process from ending for more
-    than some seconds.
+    As a daemon it delays the end of the process by a few seconds at most, even if a job waits for a server.
     """
 
     def __init__(self, name: str) -> None:
@@ -35,7 +34,7 @@ class SerialThread:
         self._is_started = False
 
     def begin(self, job: Callable[[*_Args], _Result], *args: *_Args) -> Future[_Result]:
-        """Call a function after all earlier ones, even if nobody awaits its result."""
+        """Queue a call; it runs even if nobody waits for its result."""
         done: Future[_Result] = Future()
         # It cannot be cancelled.
         done.set_running_or_notify_cancel()
@@ -51,9 +50,9 @@ class SerialThread:
 
 @atexit.register
 def _finish() -> None:
-    """Let threads finish what they do: Python would abort the process where one comes back from the crate.
+    """Wait for running jobs: Python aborts a process when a thread returns from the crate during shutdown.
 
-    They go on: what a program does at its end may be done after this.
+    Threads keep running, since a program may queue further jobs after this.
     """
     futures.wait(_unfinished.copy(), timeout=_EXIT_S)
 
@@ -67,5 +66,5 @@ def _work(jobs: _Jobs) -> None:
             done.set_exception(error)
         else:
             done.set_result(result)
-        # Until the next job comes, nothing of this one is kept.
+        # Keep no reference to this job while waiting for the next one.
         del given, job, args, done

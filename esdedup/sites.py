@@ -1,7 +1,7 @@
-"""The site of an article: whose boilerplate surrounds it. Pure.
+"""The site of an article, whose boilerplate surrounds it. Pure.
 
-A publisher may have several sites, and a site shows articles of several publishers. So the site is the host
-of the article's address, unless the articles name it themselves.
+Publishers and sites are not one to one, so the site is the host of the article's address, unless articles
+name their site.
 """
 
 import functools
@@ -84,7 +84,7 @@ def site_fields(fields: Fields) -> list[str]:
 
 
 def site_name(value: str) -> str | None:
-    """Return the one way to write a site; None if there is nothing but white space.
+    """Return the canonical name of a site; None if there is nothing but white space.
 
     An address stands for its host, and a host is written in small letters, without ``www.`` and as people
     read it: ``https://www.XN--BCHER-KVA.example:8080/a`` is ``bücher.example``, and so is
@@ -108,7 +108,7 @@ def _host(address: str) -> str | None:
 
 @functools.lru_cache(_MOST_CACHED)
 def _host_in(authority: str) -> str | None:
-    """Return the host in what addresses have before their path, such as a user, a host and a port."""
+    """Return the host in the authority of an address, which may have a user and a port."""
     try:
         host = urlsplit(f"//{authority}").hostname
     except ValueError:  # brackets, or characters that look like those around a host
@@ -122,7 +122,7 @@ def _host_in(authority: str) -> str | None:
 
 
 def _readable(label: str) -> str:
-    """Return a part of a domain name as people read it, if it is encoded in ASCII."""
+    """Decode a punycode label of a domain name; return others as they are."""
     if not label.startswith(_PUNYCODE):
         return label
     encoded = label.removeprefix(_PUNYCODE)
@@ -130,7 +130,7 @@ def _readable(label: str) -> str:
         decoded = encoded.encode("ascii").decode("punycode")
     except UnicodeError:
         return label
-    # What nobody could register stays encoded: it may have any character, such as a line break.
+    # A label that nobody could register stays encoded: it may contain any character, such as a line break.
     is_name = all(unicodedata.category(character)[0] in "LMN" or character == "-" for character in decoded)
     is_normal = unicodedata.normalize("NFKC", decoded).lower() == decoded and not decoded.isascii()
     return decoded if is_name and is_normal else label

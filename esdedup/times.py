@@ -1,4 +1,4 @@
-"""Times as milliseconds since 1970, UTC, the formats that they are written in, and time zones."""
+"""Times as milliseconds since 1970 (UTC), their formats, and time zones."""
 
 import contextlib
 import email.utils
@@ -13,14 +13,14 @@ from typing import Any
 from esdedup.errors import SettingError
 
 DAY_MS = 86_400_000
-# Of a date field whose mapping names none.
+# The default of a date field's mapping.
 DEFAULT_FORMAT = "strict_date_optional_time||epoch_millis"
 _zone_names = functools.cache(zoneinfo.available_timezones)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-# As in mails and RSS: "Sat, 21 Nov 2026 08:00:00 GMT". The library reads much else as a date, and other names
-# of zones, some of which stand for several, as UTC.
+# As in mails and RSS: "Sat, 21 Nov 2026 08:00:00 GMT". The library is too lenient: it reads other texts as
+# dates, and unknown or ambiguous zones as UTC.
 _RFC_822 = re.compile(
     r"([A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d(:\d\d)?( (GMT|UTC?|Z|[ECMP][DS]T|[+-]\d{4}))?"
 )
@@ -51,10 +51,10 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
     return None
 
 
-# Of a pattern of `java.time`: what is optional; a run of one letter, quoted text, or another character.
+# Parts of a pattern of `java.time`: optional ones; runs of one letter, quoted text, or another character.
 _OPTIONAL = re.compile(r"\[([^][]*)\]")
 _PART = re.compile(r"(([A-Za-z])\2*)|'([^']*)'|(.)", re.DOTALL)
-# What a run or its letter is called in `strptime`.
+# The directives of `strptime`, by run or letter.
 _DIRECTIVES = dict(zip("yuMLdHhmsSaEXxZz", "YYmmdHIMSfpazzzz", strict=True))
 _DIRECTIVES |= {"yy": "y", "uu": "y", "MMM": "b", "MMMM": "B", "EEEE": "A"}
 # Each doubles the number of patterns that are tried.
@@ -64,14 +64,14 @@ _MOST_BITS = 64
 
 @functools.lru_cache
 def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
-    """Return what reads a field, the earliest of its values, by the format in its mapping, or `time_ms`."""
+    """Return a reader of a field, by its mapping's format or `time_ms`; of several values, the earliest."""
     readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
 
     def read(value: Any) -> int | None:
         if not isinstance(value, str) and not isinstance(value, int | float):
             if isinstance(value, list | tuple):
                 return min((found for each in value if (found := read(each)) is not None), default=None)
-            # As a client of Elasticsearch writes dates, also those of pandas and numpy.
+            # Dates, including those of pandas and numpy, as the client of Elasticsearch serialises them.
             value = getattr(value, "isoformat", value.__str__)()
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             return None
@@ -85,12 +85,12 @@ def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
 
 
 def _reader(name: str) -> Callable[[str], int | None]:
-    """Return what reads a text by a name of Elasticsearch's or a pattern: nothing, if that is not known."""
+    """Return a reader for one of Elasticsearch's formats or a pattern; it returns None if that is unknown."""
     if unit_ms := {"epoch_millis": 1, "epoch_second": 1_000}.get(name):
         is_number = re.compile(r"-?\d{1,18}(\.\d*)?").fullmatch
         return lambda text: time_ms(int(Decimal(text) * unit_ms)) if is_number(text) else None
     if name.removeprefix("strict_").startswith(("date", "year", "iso")):
-        # Dates as in mails are as clear.
+        # Dates as in mails are equally unambiguous.
         short_ms = _reader("yyyy[-MM]")
         is_short = re.compile(r"-?\d+|.{7}").fullmatch
         return lambda text: short_ms(text) if is_short(text) else time_ms(text)
@@ -105,7 +105,7 @@ def _reader(name: str) -> Callable[[str], int | None]:
         return f"%{known}" if part[1] else (part[3] or part[4] or "").replace("%", "%%")
 
     lengths = {_PART.sub(directive, each): len(each) for each in patterns}
-    # A part that comes twice cannot be read, and without a year there is no date.
+    # `strptime` cannot read a part twice, and a date needs a year.
     lengths = {each: length for each, length in lengths.items() if _is_readable(re.findall("%[^%]", each))}
 
     def read(text: str) -> int | None:

@@ -1,8 +1,8 @@
-"""What an embedded node gets that any other Elasticsearch has, or that it needs without a log-in.
+"""Additions to an embedded node: language analyzers, `GET /`, and the refusal of foreign requests.
 
-The modules that answer `GET /`, and that name Lucene's analyzers of languages, are not published, so both are
-added here. Pages of other sites are refused: Elasticsearch itself would carry out a form of any page
-(`POST /index/_close`), but asks an object, ours, whether to carry out a request.
+The modules that answer `GET /` and register Lucene's language analyzers are not published, so both are added
+here. Elasticsearch would execute a form posted by any web page (`POST /index/_close`); an interceptor refuses
+requests of other sites' pages.
 """
 
 import json
@@ -20,12 +20,11 @@ _CODES = (
     "persian:fa portuguese:pt romanian:ro russian:ru sorani:ckb spanish:es swedish:sv turkish:tr"
 )
 LANGUAGES = dict(each.split(":") for each in _CODES.split())
-"""The languages that have an analyzer, by their names in Elasticsearch, with their codes in Lucene. That of
-Thai needs a larger Java runtime."""
+"""Languages with an analyzer: names in Elasticsearch to codes in Lucene. Thai needs a larger Java runtime."""
 
 
 def add_languages(node: Any) -> None:
-    """Give a node that has not been started the analyzers of languages."""
+    """Register the language analyzers, before the node starts."""
     registry = _instance(node, "org.elasticsearch.indices.IndicesService").getAnalysis()
     in_registry = jpype.JClass(f"{_ANALYSIS}.AnalysisRegistry")
     ready = _field(in_registry, "prebuiltAnalysis").get(registry)
@@ -41,16 +40,16 @@ def add_languages(node: Any) -> None:
 
 
 def _factory_of(name: str, java_class: str) -> Any:
-    """Return what gives every index the same analyzer, made when the first one asks."""
+    """Return a factory of one analyzer for all indices, made on first use."""
     caching = jpype.JClass("org.elasticsearch.indices.analysis.PreBuiltCacheFactory$CachingStrategy").ONE
     make = jpype.JProxy("java.util.function.Supplier", dict={"get": jpype.JClass(java_class)})
     return jpype.JClass(f"{_ANALYSIS}.PreBuiltAnalyzerProviderFactory")(name, caching, make)
 
 
 def refuse_foreign_requests(node: Any) -> None:
-    """Make a node that has not been started refuse unknown hosts and the requests of foreign pages."""
+    """Refuse unknown hosts and requests of other sites' pages; call it before the node starts."""
     interceptor = _field(jpype.JClass("org.elasticsearch.rest.RestController"), "interceptor")
-    # 8.19 lacks the second method, which a class written in Python could not leave out there.
+    # 8.19 lacks the second method: a proxy may offer it all the same, a class in Python could not.
     methods = {"intercept": _intercept, "allowsBrowserSafelistedContentType": lambda _: False}
     interceptor.set(
         _rest_controller(node), jpype.JProxy("org.elasticsearch.rest.RestInterceptor", dict=methods)
@@ -58,7 +57,7 @@ def refuse_foreign_requests(node: Any) -> None:
 
 
 def _intercept(request: Any, channel: Any, _: Any, is_accepted: Any) -> None:
-    """Tell Elasticsearch whether to carry out a request; a refused one is answered here."""
+    """Accept a request, or answer it with 403."""
 
     def header(name: str) -> str | None:
         value = request.header(name)
@@ -73,7 +72,7 @@ def _intercept(request: Any, channel: Any, _: Any, is_accepted: Any) -> None:
 
 
 def answer_root(node: Any, *, name: str) -> None:
-    """Make a node of that name, which has not been started, answer `GET /` and `HEAD /`."""
+    """Answer `GET /` and `HEAD /`; call it before the node starts."""
     route = jpype.JClass("org.elasticsearch.rest.RestHandler$Route")
     method = jpype.JClass("org.elasticsearch.rest.RestRequest$Method")
     routes = jpype.JClass("java.util.ArrayList")([route(method.GET, "/"), route(method.HEAD, "/")])
@@ -115,14 +114,14 @@ def _instance(node: Any, class_name: str) -> Any:
 
 
 def _rest_controller(node: Any) -> Any:
-    """Return what decides which handler answers a request over HTTP."""
+    """Return the controller that routes HTTP requests to handlers."""
     transport = _instance(node, "org.elasticsearch.http.HttpServerTransport")
     transport_class = jpype.JClass("org.elasticsearch.http.AbstractHttpServerTransport")
     return _field(transport_class, "dispatcher").get(transport)
 
 
 def _field(java_class: Any, name: str) -> Any:
-    """Return a private field of a class, which can be read and written."""
+    """Return a private field of a Java class, made accessible."""
     found = java_class.class_.getDeclaredField(name)
     found.setAccessible(True)
     return found

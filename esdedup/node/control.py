@@ -60,7 +60,7 @@ class Cluster(pydantic.BaseModel, frozen=True):
 
     @property
     def url(self) -> str:
-        """The address of the first running node, else of the first one."""
+        """The address of the first node that runs, or of the first one if none does."""
         return next((node.url for node in self.nodes if node.is_alive), self.nodes[0].url)
 
     @property
@@ -75,7 +75,7 @@ def default_data() -> Path:
 
 
 def find(data: Path) -> Cluster | None:
-    """Return the cluster that was started on `data`, running or not; None if there was none."""
+    """Return the cluster that was started on `data`, whether it still runs or not; None if none was."""
     data = data.resolve()
     try:
         found = Cluster.model_validate_json(private.read(data / _STATE_FILE))
@@ -83,7 +83,7 @@ def find(data: Path) -> Cluster | None:
         return None
     except (OSError, ValueError) as error:
         raise NodeError(f"cannot read {data / _STATE_FILE}: delete it if no node runs on {data}") from error
-    # Not as in the file, which must not lead to another directory.
+    # Ignore the paths in the file: it must not lead to another directory.
     nodes = tuple(
         node.model_copy(update={"home": data / _name_of(number)}) for number, node in enumerate(found.nodes)
     )
@@ -104,8 +104,8 @@ def start(
 ) -> Cluster:
     """Start an Elasticsearch on the loopback interface and wait until it answers.
 
-    Data from an earlier start are used again. The first node listens at `port`, others at the next ones; 0
-    takes free ones. It stops by itself after `lifetime_s`; with `with_parent` when this process ends.
+    Data of an earlier start are reused. The first node listens at `port`, others at the ports after it; 0
+    takes free ones. The cluster stops after `lifetime_s`, and with `with_parent` also when this process ends.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
@@ -150,7 +150,7 @@ def start(
 
 
 def stop(data: Path, *, timeout_s: float = 30) -> bool:
-    """Stop the cluster on `data`; return whether one ran. What does not end in time is killed."""
+    """Stop the cluster on `data`, by force after the timeout; return whether one ran."""
     cluster = find(data)
     if cluster is None:
         return False

@@ -1,8 +1,8 @@
 """Downloads the server's jars once, by their Maven coordinates, into a directory that never changes.
 
-None is used whose sum differs from the one meant. For the default versions the sums are in this package
-(`jars/VERSION.sha256`, as `sha256sum` writes them), and no other jar is accepted. For other versions each jar
-must have the SHA-1 sum that the repository publishes beside it, which shows a damaged file, not a forged one.
+Every jar is checked. The default versions have SHA-256 sums in this package (`jars/VERSION.sha256`), and no
+other jar is accepted. Jars of other versions are checked against the SHA-1 that the repository publishes,
+which detects damaged files, not forged ones.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from jgo.maven import MavenContext, PythonResolver
 from esdedup.errors import NodeError, SettingError
 
 DEFAULT_VERSION = "9.5.3"
-# What `--version 8.19` or `--version 9` stands for.
+# The full versions of `--version 8.19` and `--version 9`.
 _NEWEST = {"8": "8.19.21", "8.19": "8.19.21", "9": DEFAULT_VERSION, "9.5": DEFAULT_VERSION}
 
 _NETTY = "transport-netty4"
@@ -44,7 +44,7 @@ def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
 
 
 def full_version(version: str) -> str:
-    """Complete a version such as ``8.19``, which must be one that can be embedded."""
+    """Return the full version of one such as ``8.19``; refuse versions that cannot be embedded."""
     version = _NEWEST.get(version, version)
     if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
         raise SettingError(
@@ -56,7 +56,7 @@ def full_version(version: str) -> str:
 def install(
     version: str, *, progress: Progress = no_progress, repositories: Mapping[str, str] | None = None
 ) -> Path:
-    """Return the home of a version's jars, after downloading them if it does not exist.
+    """Return the home of a version's jars; download them if it does not exist.
 
     It holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call this at
     once. `repositories` are addresses of Maven repositories, by name; None: Maven Central.
@@ -79,7 +79,7 @@ def _download(
 ) -> list[Path]:
     coordinates = f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
     sums = known_sums(version)
-    # Not the user's Maven cache: whatever is wrong there would stay.
+    # Do not use the user's Maven cache, whose damaged files would stay damaged.
     context = MavenContext(
         resolver=_CheckedResolver(sums, progress),
         repo_cache=scratch / "maven",
@@ -128,7 +128,7 @@ class _CheckedResolver(PythonResolver):
 
     def download(self, artifact: Any) -> Path | None:
         path: Path | None = super().download(artifact)
-        # What other files say can only lead to other jars.
+        # Other files only name jars, which are checked.
         if path is not None and path.suffix == ".jar":
             self._check(path, artifact)
         return path
@@ -150,7 +150,7 @@ class _CheckedResolver(PythonResolver):
 
 
 def _published_sha1(artifact: Any) -> str | None:
-    """Return the sum that a repository publishes beside an artifact, None if it publishes none."""
+    """Return the SHA-1 that a repository publishes for an artifact; None if there is none."""
     for repository in artifact.context.remote_repos.values():
         place = f"{repository}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}.sha1"
         answer = requests.get(place, timeout=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Directories and files that only this user can read, and that nobody else can have written."""
+"""Directories and files that only this user can read and write."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from esdedup.errors import NodeError
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, or take one that is there already, unless it belongs to somebody else."""
+    """Make a directory if it is missing; refuse one that belongs to another user."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         if _is_foreign(path.stat()):
@@ -21,13 +21,13 @@ def make_directory(path: Path) -> None:
 
 def open_anew(path: Path) -> BinaryIO:
     """Open an empty file for writing."""
-    # A file that was there before could belong to somebody else, or be a link.
+    # An existing file could belong to another user, or be a link.
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def read(path: Path) -> bytes:
-    """Read a file that `open_anew` has made: a regular one, which no other user could have written."""
+    """Read a file made by `open_anew`; refuse one that is not regular or that others could have written."""
     with open(path, "rb", opener=_open_at_once) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
@@ -38,7 +38,7 @@ def read(path: Path) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # To open a pipe would wait for somebody to write into it. Windows has no such flag.
+    # Opening a pipe would block until somebody writes to it. Windows has no such flag.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -1,4 +1,4 @@
-"""Processes in the background, found again by what a file says of them."""
+"""Background processes, found again by pid, start time and arguments."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ class Background(pydantic.BaseModel, frozen=True):
     """A process that was started in the background."""
 
     pid: int = pydantic.Field(gt=0)
-    # When it began, seconds since 1970: distinguishes it from a later one with the same pid.
+    # Seconds since 1970: distinguishes it from a later process with the same pid.
     started_at: float
 
     def find(self, arguments: Sequence[str]) -> psutil.Process | None:
-        """Return the process if it still runs with these consecutive arguments, which no file can change."""
+        """Return the process if it still runs, with these consecutive arguments on its command line."""
         try:
             process = psutil.Process(self.pid)
             is_same = abs(process.create_time() - self.started_at) < _SAME_START_S
@@ -31,12 +31,12 @@ class Background(pydantic.BaseModel, frozen=True):
 
 
 def start_of(pid: int) -> float:
-    """Return when a process began, for `Background.started_at`."""
+    """Return the start time of a process, for `Background.started_at`."""
     return psutil.Process(pid).create_time()
 
 
 def end(processes: Iterable[psutil.Process], *, timeout_s: float) -> bool:
-    """Terminate processes, kill those that do not end in time; return whether all have ended."""
+    """Terminate processes, then kill those that have not ended in time; return whether all have ended."""
     late = list(processes)
     for signal in (psutil.Process.terminate, psutil.Process.kill):
         for process in late:

@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
     options = parser.parse_args()
 
-    # What Elasticsearch writes is for this user only.
+    # Only this user may read what Elasticsearch writes.
     os.umask(0o077)
     stopping = False
 
@@ -37,7 +37,7 @@ def main() -> None:
         del signal_number, frame
         stopping = True
 
-    # The terminal's Ctrl-C is meant for the command in the foreground, not for its node.
+    # Ctrl-C in the terminal must end the command in the foreground, not its node.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _start_java(options.distribution, options.heap)
     node = _start_node(options.home, options.name)

@@ -1,4 +1,4 @@
-"""Unit costs: what one article, node or page takes, as it was measured, and where and when that was."""
+"""Unit costs: the measured cost of one article, node or content hash, with place and date of measurement."""
 
 import dataclasses
 import math
@@ -48,9 +48,9 @@ class Deciding(_Model, frozen=True):
 
     us_at_first: _Cost
     first_nodes: Annotated[int, pydantic.Field(gt=0)]
-    # So much more whenever the nodes are twice as many.
+    # Added for each doubling of the number of nodes.
     us_a_doubling: _Cost
-    # The most nodes that it was measured with.
+    # The largest number of nodes measured.
     measured_nodes: Annotated[int, pydantic.Field(gt=0)]
 
     def us(self, nodes: int) -> float:
@@ -59,30 +59,30 @@ class Deciding(_Model, frozen=True):
 
 
 class ServerWork(_Model, frozen=True):
-    """What Elasticsearch computes and holds in its heap for it."""
+    """Processor time and heap that dedup costs Elasticsearch."""
 
     # Processor time for what an arrival writes to the forest, merges included.
     us_an_arrival: _Cost
     # Processor time for what the dedup object adds to an article.
     us_an_article: _Cost
-    # A refresh numbers the roots of a shard anew: so long, and in so much heap, for each.
+    # A refresh rebuilds the global ordinals of the roots of a shard: time and heap for each root.
     refresh_us_a_root: _Cost
     heap_bytes_a_root: _Cost
-    # How many nodes, articles and roots there were.
+    # The numbers of nodes, articles and roots measured.
     measured_nodes: int
     measured_articles: int
     measured_roots: int
 
 
 class ServerCosts(_Model, frozen=True):
-    """What Elasticsearch stores, and what it takes to write that."""
+    """What Elasticsearch stores, and the cost of writing it."""
 
-    # On disk, of the forest's index, merged to one segment.
+    # Bytes on disk in the forest's index, merged to one segment.
     node_bytes: _Positive
     page_bytes: _Positive
-    # On disk: what the dedup object adds to an article, merged.
+    # Bytes on disk that the dedup object adds to an article, merged.
     article_bytes: _Cost
-    # Processor time of the owner for an arrival, besides that of deciding in memory.
+    # Processor time of the owner for an arrival, excluding the decision in memory.
     us_a_commit: _Cost
     # By one owner that waits for the server after each batch of 1,000.
     arrivals_a_second: _Positive
@@ -93,7 +93,7 @@ class ServerCosts(_Model, frozen=True):
 
 
 def costs_key(profile: Profile) -> str:
-    """Return what names a profile's costs: its words and keywords matter, boilerplate and lengths do not."""
+    """Return the key of a profile's costs: words and keywords matter, boilerplate and lengths do not."""
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
         profile, keep_boilerplate=standard.keep_boilerplate, max_text_length=standard.max_text_length
@@ -111,10 +111,10 @@ class UnitCosts(_Model, frozen=True):
     # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
     whole: PerText
     without_boilerplate: PerText
-    # Finding and learning the boilerplate of a text, which the owner of the forest does.
+    # Finding and learning boilerplate, by the owner of the forest.
     omitting: PerText
     deciding: Deciding
-    # In the memory of the owner, with what its document needs, without the table of pages.
+    # In the memory of the owner, including its document, excluding the table of content hashes.
     node_bytes: _Positive
     # The largest memory of a process that fingerprints and assigns batches of 1,000, without its nodes.
     process_bytes: _Positive
@@ -125,7 +125,7 @@ class UnitCosts(_Model, frozen=True):
 
 
 class LearnedCosts(_Model, frozen=True):
-    """What learned boilerplate takes at most: both of its periods are full."""
+    """The most that learned boilerplate takes: both of its periods full."""
 
     measured: Measured
     memory_bytes: _Positive

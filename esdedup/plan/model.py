@@ -11,24 +11,24 @@ from esdedup.fingerprint.signature import REPRESENTATIVES
 from esdedup.plan.costs import LearnedCosts, UnitCosts
 
 MOST_BUSY = 0.7
-"""The share of its time that an owner may be busy at the peak: it must catch up after a restart."""
+"""How busy an owner may be at the peak, as a share of its time: it must catch up after a restart."""
 
 SHARD_BYTES = 50 * 10**9
-"""What Elastic advises as the most for a shard; not a limit."""
+"""The largest shard that Elastic advises; not a limit."""
 
 BATCH = 1_000
-"""Arrivals that are assigned together if that many come."""
+"""The size of a full batch, in arrivals."""
 
 _DAY_S = 86_400
 # `seen` is rounded up to the hour, and what has expired is deleted once an hour.
 _LATE_DAYS = 2 / 24
-# In memory, of a page that is remembered besides those that made a node: 20 bytes, and its part of a table.
+# In memory, of a content hash that made no node: 20 bytes, and its share of a hash table.
 _LONE_PAGE_BYTES = 29
-# Of representatives in memory.
+# The most representatives that memory can address.
 _MOST_ROWS = 2**31 - 1
 # Lucene merges a segment once this share of it is deleted, by default.
 _MOST_DELETED = 0.2
-# More would be a mistake, and take long to find.
+# A plan with more forests is a mistake, and would take long to find.
 _MOST_FORESTS = 100_000
 
 Why = Literal["one owner is enough", "decisions a second", "memory of an owner", "rows in memory"]
@@ -41,13 +41,13 @@ class Workload:
     articles_a_day: float = 1e6
     # The share of the articles that reprint an earlier one within the retention.
     reprints: float = 0.3
-    # The share of the reprints whose text is changed: each makes a node. The others bring a page if
-    # boilerplate is learned, since each site has its own; and nothing otherwise.
+    # The share of the reprints whose text is edited: each makes a node. The others make a content hash if
+    # boilerplate is learned, since each site has its own, and otherwise nothing.
     edited: float = 0.7
     retention_days: float = 30.0
-    # In characters, as they are fingerprinted, without markup.
+    # In characters of visible text.
     mean_length: float = 3_000.0
-    # Articles a second at the peak over those on average.
+    # The ratio of the peak rate to the mean rate.
     peak: float = 3.0
     # The memory that one owner may take.
     owner_bytes: float = 64e9
@@ -69,7 +69,7 @@ class ForestLoad:
 
     articles_a_second: float
     nodes: int
-    # Remembered besides those that made a node.
+    # Content hashes that made no node.
     pages: int
 
 
@@ -80,14 +80,14 @@ class OwnerMemory:
     process: float
     learned: float
     nodes: float
-    # Those that are remembered besides the ones that made a node.
+    # Content hashes that made no node.
     pages: float
     # While it opens the forest.
     passing: float
 
     @property
     def held(self) -> float:
-        """What it takes all the time; `memory_bytes` of its settings concerns nodes and pages."""
+        """What it takes all the time; the setting `memory_bytes` limits nodes and pages only."""
         return self.process + self.learned + self.nodes + self.pages
 
     @property
@@ -106,7 +106,7 @@ class CapacityPlan:
     # What learned boilerplate takes at most.
     learned: LearnedCosts
     forests: int = 1
-    # What asks for more than one.
+    # Why more than one forest is needed.
     why: Why = "one owner is enough"
 
     @property
@@ -133,7 +133,7 @@ class CapacityPlan:
 
     @property
     def limit(self) -> Why | None:
-        """What each owner has too little of; None if it has enough of everything."""
+        """The limit that each owner exceeds; None if it exceeds none."""
         load, workload = self.load_each, self.workload
         if load.articles_a_second * workload.peak * self.owner_us > MOST_BUSY * 1e6:
             return "decisions a second"
@@ -157,7 +157,7 @@ class CapacityPlan:
 
     @property
     def owner_us(self) -> float:
-        """Processor time of the owner of one of the forests for an article, its fingerprint included."""
+        """Processor time of an owner for an article, including the fingerprint."""
         costs = self.costs
         looking_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
         deciding_us = costs.deciding.us(self.load_each.nodes)
@@ -178,7 +178,7 @@ class CapacityPlan:
 
     @property
     def forest_bytes_unmerged(self) -> float:
-        """The same with as many deleted documents as merges leave."""
+        """The same, with the deleted documents that merges leave."""
         return self.forest_bytes / (1 - _MOST_DELETED)
 
     @property
@@ -193,7 +193,7 @@ class CapacityPlan:
 
     @property
     def article_shards(self) -> int:
-        """Shards that what dedup adds to the articles asks for, as large as Elastic advises."""
+        """Shards needed for what dedup adds to the articles, at the size that Elastic advises."""
         return max(1, math.ceil(self.articles_bytes / SHARD_BYTES))
 
     @property

@@ -1,10 +1,10 @@
-"""What the fingerprint of a text leaves out, as places in the text that readers see."""
+"""The passages that a fingerprint leaves out, as positions in the visible text."""
 
 import pydantic
 
 
 class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
-    """A passage, or several next to each other, in the text as readers see it: without its markup."""
+    """One passage or several adjacent ones, in the visible text."""
 
     start: int
     """Where it begins, in characters (code points) from 0."""

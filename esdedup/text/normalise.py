@@ -1,9 +1,9 @@
 """From raw text to visible text, which is without markup, and on to normal text.
 
-What a browser would show must not be lost: an advertisement that only readers see would pass for the article
-around it. So tokens of HTML are cut out where a browser cuts them, and what it hides goes:
-`core/src/markup.rs`. Normalising then applies Unicode NFKC (which also unifies full and half width), folds
-case, simplifies traditional Chinese characters, and unifies spellings: `core/src/normal_form.rs`.
+Markup is removed as a browser would, and so is hidden text (`core/src/markup.rs`): whatever readers see must
+be fingerprinted, or an advertisement could pass for the article around it. Normalising then applies Unicode
+NFKC (which also unifies full and half width), folds case, simplifies traditional Chinese characters, and
+unifies spellings: `core/src/normal_form.rs`.
 """
 
 import sys
@@ -16,18 +16,15 @@ from esdedup import _core
 
 
 def visible_text(raw: str) -> str:
-    """Return a raw text as readers are to see it: all that its fingerprint sees, and nothing else.
+    """Return the visible text of a raw text, which is exactly what its fingerprint covers.
 
-    Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
+    Not idempotent: in the result, `&lt;p&gt;` has become the text `<p>`.
     """
     return visible_beginning(raw, max_length=sys.maxsize)
 
 
 def visible_beginning(raw: str, *, max_length: int) -> str:
-    """Return the visible text, or its beginning: if it is longer than `max_length`, so is the result.
-
-    The rest of the text takes no time then.
-    """
+    """Return the visible text, or a beginning of it longer than `max_length`, without reading the rest."""
     return _core.visible_text(raw, max_length=max_length)
 
 

@@ -1,8 +1,8 @@
-"""A batch of raw texts, cut into passages and tokens: all that fingerprints are made from.
+"""A batch of raw texts, cut into passages and tokens, from which fingerprints are made.
 
-Passages are sentences, headlines and menu items. Sites put the same ones around every article. To be found
-again, a passage is compared by its words alone. Dates and times count as equal, since they change from page
-to page, except in long sentences: `core/src/passages.rs`.
+Passages are sentences, headlines and menu items. They are compared by their words alone, so that boilerplate
+is recognised on every page; dates and times count as equal, since they change from page to page, except in
+long sentences: `core/src/passages.rs`.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ class Passages:
     text_count: int
 
     def of_texts(self, start: int, stop: int) -> "Passages":
-        """Return the passages of some texts, from `start` to `stop` (exclusive), as those of a batch."""
+        """Return the passages of the texts from `start` to `stop` (exclusive), as a batch of its own."""
         first, last = np.searchsorted(self.texts, (start, stop))
         return Passages(
             hashes=self.hashes[first:last],
@@ -150,7 +150,7 @@ class LocatedPassages:
 
     @classmethod
     def of(cls, text: str, *, max_length: int) -> "LocatedPassages":
-        """Find the passages of a raw text, as its fingerprint does of so many characters."""
+        """Find the passages in the first `max_length` characters of a raw text, as fingerprinting does."""
         visible, core, starts, ends = _core.locate(text, max_length=max_length)
         parsed = ParsedTexts(core)
         return cls(
@@ -162,7 +162,7 @@ class LocatedPassages:
         )
 
     def text(self, passage: int) -> str:
-        """Return a passage as readers see it, but on one line: elsewhere, its lines might be passages."""
+        """Return the visible text of a passage on one line: its lines could be taken for passages."""
         return " ".join(self.visible[self.starts[passage] : self.ends[passage]].split())
 
     def left_out(self, are_left_out: Bools) -> LeftOut:
@@ -177,7 +177,7 @@ class LocatedPassages:
         )
 
     def _spans(self, are_left_out: Bools) -> list[Span]:
-        """Return where the passages are that are left out; those next to each other are one span."""
+        """Return the spans of the passages left out; adjacent ones are joined."""
         is_edge = np.diff(are_left_out.astype(np.int8), prepend=0, append=0)
         first, after = (is_edge == 1).nonzero()[0], (is_edge == -1).nonzero()[0]
         spans = []
@@ -189,7 +189,7 @@ class LocatedPassages:
 
 
 def are_headlines(titles: Sequence[str]) -> Bools:
-    """Return which titles are long enough to be told from those of other stories: bool ``(n,)``."""
+    """Return which titles are long enough to distinguish stories: bool ``(n,)``."""
     parsed = ParsedTexts.of(titles, max_length=_LONGEST_HEADLINE)
     return np.frombuffer(parsed.core.units, np.int64) >= _HEADLINE_UNITS
 

@@ -50,14 +50,14 @@ class Segmenter(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Dictionary:
-    """Words for jieba beside those of its own dictionary; of entries with the same word, the last counts.
+    """Words for jieba in addition to its own dictionary; of duplicate entries, the last counts.
 
     Raises:
         SettingError: There are none, which would change the profile's label and nothing else.
     """
 
-    # Each word in its normal form, as texts are when they are cut, and how often it occurs, as in jieba's own
-    # dictionary. None: as often as it takes for jieba to keep the word whole. 0: it is parted.
+    # Words in normal form, with their frequencies. None: as high as it takes for jieba to keep the word
+    # whole. 0: the word is split.
     entries: tuple[tuple[str, int | None], ...]
 
     def __post_init__(self) -> None:
@@ -140,9 +140,9 @@ class Jieba:
     def can_yield(self, word: str) -> bool:
         """Return whether a word is cut as such from some text.
 
-        jieba takes the likeliest row of words of its dictionary. If that has another word inside this one, it
-        has it whatever stands around. Only where single characters remain, jieba guesses words (by a hidden
-        Markov model), which depend on what stands around them.
+        jieba takes the likeliest sequence of dictionary words. If that splits this word, it does so in every
+        context. Only where single characters remain does jieba guess words (by a hidden Markov model), which
+        depend on the context.
         """
         if list(self.cut(word)) == [word]:
             return True
@@ -153,7 +153,7 @@ class Jieba:
         return Jieba, (self.dictionary,)
 
     def _letters(self, word: str) -> Sequence[str]:
-        """Cut a word that jieba guesses, but must not, into its characters."""
+        """Split a word that jieba must not guess into its characters."""
         return word if word in self._never and all(map(_HAN.fullmatch, word)) else (word,)
 
     def _parts(self, word: str) -> Sequence[str]:
@@ -179,7 +179,7 @@ class Jieba:
 
         if self.dictionary is None:
             return rjieba.cut
-        # One of its own: words that are added to the common one would be added for every profile.
+        # A private instance: words added to the shared one would affect every profile.
         own = rjieba.Jieba()
         for word, frequency in self.dictionary.entries:
             own.add_word(word, frequency, None)

@@ -1,4 +1,4 @@
-"""How much words weigh: by jieba's IDF table, by one given by the user, or all alike."""
+"""Weights of words: from jieba's IDF table, from a table of the user's, or all equal."""
 
 import dataclasses
 import functools
@@ -102,14 +102,14 @@ class WordTable:
 
 
 class StopWords:
-    """A weighting by which some words count nothing."""
+    """A weighting in which some words have no weight."""
 
     def __init__(self, words: Iterable[str], weighting: Weighting = TF_IDF) -> None:
-        """Take the weight from some words.
+        """Give some words no weight.
 
         Args:
-            words: Those that count nothing.
-            weighting: How much all others weigh.
+            words: The words without weight.
+            weighting: The weights of all others.
 
         Raises:
             SettingError: There are none, which would change the profile's label and nothing else.
@@ -122,7 +122,7 @@ class StopWords:
 
     @property
     def words(self) -> Sequence[str]:
-        """The words that count nothing, in their normal form."""
+        """The words without weight, in normal form."""
         return sorted(self._words)
 
     @functools.cached_property

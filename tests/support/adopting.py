@@ -1,4 +1,4 @@
-"""Adopts indices with odd aliases and templates, killed at random moments; then all is compared."""
+"""Kills adoption of indices with odd aliases and templates at random moments, then compares everything."""
 
 import random
 import signal
@@ -22,7 +22,7 @@ DAYS = 4
 
 
 class AdoptionUnderFire:
-    """Some days of articles, as a program has stored them, and what adoption makes of them."""
+    """Some days of articles as a program has stored them, before and after adoption."""
 
     def __init__(self, es: Elasticsearch, url: str, name: Names, *, articles: int, seed: int) -> None:
         self._es, self._chance = es, random.Random(seed)
@@ -49,13 +49,13 @@ class AdoptionUnderFire:
         self._put_aliases()
 
     def run(self, *, kills: int, into: bool) -> list[str]:
-        """Adopt, while that is killed so often, twice more until it ends; return what is wrong then."""
+        """Adopt with `kills` kills and twice more to the end; return what is wrong then."""
         command = [*self._command, *(["--into", "-2"] if into else [])]
         if into:
             for day in self.days:
                 self._es.indices.add_block(index=day, block="write")
         before = self._aliases(self.days)
-        # So slow that the last ones are killed in the middle, too.
+        # Slow enough that the last kills hit it in the middle, too.
         slow = [*command, "--rate", str(len(self._articles) / (2 * kills))]
         for _ in range(kills):
             self._kill(slow)

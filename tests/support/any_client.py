@@ -1,4 +1,4 @@
-"""Feeds, adopts, migrates and reads with the client that is installed; prints what it got."""
+"""Feeds, adopts, migrates and reads with the installed client; prints the results."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def main(url: str, sidecar: str, index: str, forest: str) -> None:
 
 
 def waited(client: Elasticsearch, index: str, forest: str) -> dict[str, Any]:
-    """Return what is read of an index."""
+    """Return what reading an index gives."""
     reader = Reader(client, forest=forest)
     page = reader.list(index, sort="similar-desc")
     return {
@@ -55,7 +55,7 @@ async def _awaited(url: str, index: str, forest: str) -> dict[str, Any]:
 
 
 def _through(client: Elasticsearch, sidecar: str, index: str, forest: str) -> dict[str, Any]:
-    """Feed and adopt through a sidecar, then take all over to another forest."""
+    """Feed and adopt through a sidecar, then migrate everything to another forest."""
     plain = f"{index}-plain"
     with Elasticsearch(sidecar) as live:
         half = len(ARTICLES) // 2

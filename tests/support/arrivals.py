@@ -1,4 +1,4 @@
-"""Arrivals that meet often: near each other, between several roots, at the edge of expiry."""
+"""Generators of difficult arrivals: near each other, between several roots, about to expire."""
 
 import dataclasses
 from typing import Any
@@ -12,7 +12,7 @@ from esdedup.times import DAY_MS
 from tests.support.assign import assign
 from tests.support.model import Model
 
-# A day is far more than these tests last, so that times far ahead are told by it.
+# Far longer than these tests last, so that it identifies times far ahead.
 NOW_MS = 10_000
 AGING = Aging(retention_ms=100, granularity_ms=10)
 
@@ -21,7 +21,7 @@ AGING = Aging(retention_ms=100, granularity_ms=10)
 class Arrival:
     id: str | None
     time: int
-    # None: each id has a page of its own.
+    # None: each id has its own content hash.
     page: int | None = None
 
     @property
@@ -87,7 +87,7 @@ def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> No
 
 
 def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | None, int, int]:
-    """Return an assignment as the model has it."""
+    """Return an assignment in the form of the model's."""
     return answer.kind.value, answer.node, answer.root, answer.part_of, answer.seq, answer.time_ms
 
 

@@ -1,4 +1,4 @@
-"""Requests to the pages' application in this process, without a socket."""
+"""Sends requests to the pages' ASGI application in this process, without a socket."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from esdedup.web import create_app
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """What the application answered."""
+    """A response of the application."""
 
     status: int
     content: bytes

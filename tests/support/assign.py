@@ -1,4 +1,4 @@
-"""Assigns arrivals whose texts teach nothing."""
+"""Assigns arrivals without learning from their texts."""
 
 from esdedup.forest import Arrivals, Assignment, Store, begin, decide
 

@@ -1,6 +1,6 @@
-"""Clients that a test stands behind: it sees their requests, and may delay, change or refuse them.
+"""Clients whose requests a test can watch, delay, change or refuse.
 
-They are given to the package as a user gives it a client, so faults come from where real ones do.
+They are passed to the package like any client, so faults arise where real ones do.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ def client_with(url: str, between: Between) -> Iterator[Elasticsearch]:
 
 @contextlib.contextmanager
 def recording(url: str) -> Iterator[tuple[Elasticsearch, list[Sent]]]:
-    """Yield a client, and what it sends."""
+    """Yield a client and the list of the requests that it sends."""
     sent: list[Sent] = []
 
     def between(request: Sent, send: Send) -> Answer:
@@ -87,17 +87,17 @@ def recording(url: str) -> Iterator[tuple[Elasticsearch, list[Sent]]]:
 
 
 def failure() -> Answer:
-    """Return the answer of a server that fails, after which no client tries again."""
+    """Return an error response after which no client retries."""
     return answer(500, {"error": {"type": "x", "reason": "failed on purpose"}})
 
 
 def no_answer() -> elastic_transport.TransportError:
-    """Return an error of the connection after which only bulk requests are tried again."""
+    """Return a connection error after which only bulk requests are retried."""
     return elastic_transport.TransportError("failed on purpose")
 
 
 def answer(status: int, body: dict[str, Any]) -> Answer:
-    """Return what a server answers."""
+    """Return a response of a server."""
     headers = elastic_transport.HttpHeaders(
         {"content-type": "application/json", "x-elastic-product": "Elasticsearch"}
     )

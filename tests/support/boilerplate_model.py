@@ -1,4 +1,4 @@
-"""What pages teach, written down once more: plain, exhaustive, one page at a time."""
+"""Reference model of learning boilerplate: plain and exhaustive, one page at a time."""
 
 import dataclasses
 

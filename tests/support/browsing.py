@@ -51,7 +51,7 @@ def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    # Who goes on to another page gives up what the last one still loads.
+    # Leaving a page aborts what it still loads.
     page.on(
         "requestfailed",
         lambda asked: None if asked.failure == "net::ERR_ABORTED" else wrong.append(asked.url),

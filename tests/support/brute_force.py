@@ -34,7 +34,7 @@ def random_corpus(chance: random.Random, *, clusters: int) -> dict[str, Document
     for seq, root in enumerate(arrivals, 1):
         text_length = chance.choice([10, 20, 20, 30])
         published = None if chance.random() < 0.1 else chance.randrange(60) * HOUR_MS
-        # Some dates are not believed, and must not matter.
+        # Some dates are implausible, and must not matter.
         is_believed = published is None or chance.random() < 0.9
         documents[f"a{seq}"] = {
             "title": " ".join(chance.choices(WORDS, k=chance.randint(1, 4))),
@@ -165,5 +165,5 @@ def expected_list(
 
 
 def list_tuned(es: Elasticsearch, tuning: Tuning, index: str, **options: Any) -> Page:
-    """Return a page as `Reader.list` does, with other sizes: few articles reach every method of counting."""
+    """Return a page as `Reader.list` does, with limits so small that few articles reach each way to count."""
     return execute(es, list_rows(Scope(fields=Fields(), tuning=tuning), index, **options))

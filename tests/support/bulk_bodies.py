@@ -23,7 +23,7 @@ _BODIES = (
     b'{"delete":{"_id":"1","dynamic_templates":{"a":"b"}}}\n',
     b'{"update":{"_id":"1","version":3}}\n',
 )
-# No index can be called so, though Elasticsearch would find some by most of them.
+# Invalid names of indices, though Elasticsearch resolves most of them to some.
 _NO_NAMES = (
     *(b"", b"A", b"*", b"test-*", b"<test-*>", b"_all", b"a,b"),
     *(b"x:a", b"-a", b"a::data", b".", b"..", b"a/b"),

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
-# By translated guide, the one whose code it has, which is not run twice.
+# Translated guides by the guide whose code they share; it is not run twice.
 TRANSLATED = {
     path: path.with_name(path.name.replace(".zh.", "."))
     for path in sorted(ROOT.glob("docs/guides/*.zh.md"))
@@ -33,11 +33,11 @@ _BLOCK = re.compile(
     r"(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,
 )
-# What the documents write, and what stands there instead while they are followed.
+# Replacements in the documents' code while a test follows it.
 PORTS = ("9200", "9500", "9501", "8000")
 _HOSTS = re.compile(r"\b(?:sidecar-1|sidecar-2)(?=:\d)")
 RUN_S = 60
-# Modules that take the place of packages and servers that are not here.
+# Stand-ins for packages and servers that are not available.
 STAND_INS = ROOT / "tests/support/stand_ins"
 
 
@@ -80,7 +80,7 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 class Given(NamedTuple):
-    """What a document takes as given."""
+    """Files and commands that a document presupposes."""
 
     # Their texts by name.
     files: Mapping[str, str]
@@ -90,7 +90,7 @@ class Given(NamedTuple):
 
 
 class Follower:
-    """Somebody who does what a document says, in a directory of his own."""
+    """Follows a document in a directory of its own."""
 
     def __init__(self, folder: Path, elasticsearch_url: str, command: str) -> None:
         """Begin a document.
@@ -183,7 +183,7 @@ class Follower:
 
 @contextlib.contextmanager
 def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Follower]:
-    """Yield a follower, and end what he has started."""
+    """Yield a follower; stop what it has started at the end."""
     follower = Follower(folder, elasticsearch_url, command)
     try:
         yield follower
@@ -192,7 +192,7 @@ def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Fo
 
 
 def prints(expected: str, printed: str) -> bool:
-    """Return whether something was printed as a document shows it, white space aside."""
+    """Return whether output is as a document shows it, ignoring white space."""
     parts = [re.escape(part) for part in " ".join(expected.split()).split("…")]
     return re.fullmatch(".*?".join(parts), " ".join(printed.split()), re.DOTALL) is not None
 

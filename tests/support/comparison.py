@@ -1,4 +1,4 @@
-"""The comparison of whole texts once more, in numpy: plain, code by code."""
+"""Reference implementation, in numpy, of the comparison of whole texts."""
 
 import math
 

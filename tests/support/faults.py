@@ -1,4 +1,4 @@
-"""Faults of the core at some texts, and interruptions of threads, as Python sees them."""
+"""Simulated faults of the core, and exceptions raised at chosen lines."""
 
 import contextlib
 import sys
@@ -16,7 +16,7 @@ PLACE = "src/tokens.rs:7"
 
 
 class _Parsed:
-    """Texts as the core has parsed them, with faults."""
+    """Parsed texts of which some fail."""
 
     def __init__(self, parsed: _core.Parsed, faults: list[str], signature_faults: list[str]) -> None:
         self._parsed = parsed
@@ -39,7 +39,7 @@ class _Parsed:
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, word: str, *, when_parsed: bool) -> None:
-    """Let the core fail at texts with a word, when they are parsed or when they get their signatures."""
+    """Make the core fail at texts that contain a word, while parsing or while signing them."""
     parse = _core.parse
 
     def failing(texts: Sequence[str], **options: Any) -> Any:
@@ -57,7 +57,7 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Raises once at each line of the calls that are watched."""
+    """Raises once at each line of the watched calls."""
 
     def __init__(self, is_watched: Callable[[FrameType], bool]) -> None:
         self._is_watched = is_watched

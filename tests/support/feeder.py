@@ -1,4 +1,4 @@
-"""Processes that feed articles, and that stop or die at a chosen request to the server."""
+"""Processes that feed articles, and are stopped or killed at a chosen request to the server."""
 
 import contextlib
 import dataclasses
@@ -40,7 +40,7 @@ _starting = threading.Lock()
 class Point:
     """A moment in a process's life: one of its requests."""
 
-    # What the process sends itself there.
+    # The signal that the process sends itself there.
     signal: signal.Signals
     # Only requests whose method, address and beginning match count.
     matching: str = ""
@@ -52,7 +52,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a process shall feed."""
+    """What a process feeds, and how."""
 
     url: str
     index: str
@@ -69,7 +69,7 @@ class Job:
     lease_ttl_s: float = 30.0
     wait_s: float = 0.0
     point: Point | None = None
-    # Before this article the process waits for the point; its heart goes on beating.
+    # The process waits here for the point, while its lease is renewed.
     wait_before: int | None = None
 
     def articles(self) -> Iterator[dict[str, Any]]:
@@ -84,7 +84,7 @@ class Job:
 
 
 class Feeder:
-    """A process at its job. Killed at the end, if it has not ended by then."""
+    """A process that does a job; killed at the end if it still runs."""
 
     def __init__(self, job: Job) -> None:
         _processes.set_forkserver_preload(["tests.support.feeder", "tests.support.forked"])
@@ -222,7 +222,7 @@ def _work(job: Job, tell: Connection) -> None:
 
 
 def _reach(point: Point | None, tell: Connection, reached: threading.Event) -> None:
-    """Tell of each request to the server, and of the point when it is reached."""
+    """Report each request to the server, and act when the point is reached."""
     plain = elastic_transport.Urllib3HttpNode.perform_request
     seen = 0
 

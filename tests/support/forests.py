@@ -49,7 +49,7 @@ ARTICLES = [
 
 
 def owner_of(dedup: Dedup) -> Owner:
-    """Return what holds the forest in this process."""
+    """Return the owner of a `Dedup`."""
     assert isinstance(dedup._owner, Owner)
     return dedup._owner
 
@@ -92,14 +92,14 @@ def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
 
 
 def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
-    """Return nodes as they are, whichever of their pages their documents remember."""
+    """Return nodes without their content hashes: which of several a document has does not matter."""
     return sorted(node._replace(page="", page_seen_ms=NO_TIME) for node in found.values())
 
 
 def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
-    """Return the pages that are remembered, with their nodes and when they were last seen.
+    """Return the content hashes that are remembered, with their nodes and when they were last seen.
 
-    Which document remembers a page is of no account; of several, the latest counts.
+    Of several documents for one content hash, the latest counts.
     """
     es.indices.refresh(index=forest)
     index = ForestIndex.find(es, forest)
@@ -129,7 +129,7 @@ def document(es: Elasticsearch, forest: str, stored: Stored) -> dict[str, Any]:
 
 
 def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
-    """Write nodes or content hashes as they are, without an owner and against all laws."""
+    """Write nodes or content hashes directly, without an owner or regard for the laws."""
     index = ForestIndex.find(es, forest)
     if index.log is not None:
         packing = Codec(index.relation)
@@ -140,7 +140,7 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
 
 
 def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
-    """Remove nodes or content hashes, without an owner and against all laws."""
+    """Delete nodes or content hashes directly, without an owner or regard for the laws."""
     index = ForestIndex.find(es, forest)
     if index.log is None:
         for each in document_ids:
@@ -168,7 +168,7 @@ def renewing_threads() -> set[threading.Thread]:
 
 
 def expire_lease(es: Elasticsearch, forest: str) -> None:
-    """Let the lease on the forest be over for everybody but its owner."""
+    """Make the lease on the forest look expired to everybody but its owner."""
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
 
@@ -182,7 +182,7 @@ def a_leaf(found: dict[str, StoredNode]) -> StoredNode:
 
 
 def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, profile: Profile) -> None:
-    """Every article, come again, gets the root it has."""
+    """Assert that each article, fed again, gets the root that it has."""
     before = roots(es, index)
     with Dedup(es, forest=forest, profile=profile) as dedup:
         again = dedup.enrich({"_index": index, **article} for article in ARTICLES)
@@ -190,7 +190,7 @@ def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, prof
 
 
 def stories(count: int) -> list[list[str]]:
-    """Sentences in three versions, each near the others, for `classic`, but another text."""
+    """Return sentences in three versions, which for `classic` are near each other but not equal."""
     random = Random(1)
     fingerprinter = Fingerprinter(CLASSIC)
     words = ["会议", "公司", "市场", "经济", "发展", "政府", "研究", "技术", "项目", "企业", "合作", "投资"]

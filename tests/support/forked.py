@@ -1,4 +1,4 @@
-"""Imported once by the process that feeders are forked from: does for all of them what is slow at first."""
+"""Imported once by the process that feeders are forked from: does slow initialisation for all of them."""
 
 import gc
 
@@ -9,6 +9,6 @@ from tests.support import stream
 for _profile in (CLASSIC, VERIFIED):
     Fingerprinter(_profile).fingerprint(["云陵地铁 warm up"])
 stream.words()
-# The end of a feeder does not take down what it has not made: half of its processor time.
+# Skip tearing down inherited objects when a feeder ends: half of its processor time.
 gc.collect()
 gc.freeze()

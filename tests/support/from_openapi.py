@@ -1,7 +1,6 @@
-"""Requests made from the description of an API (OpenAPI 3.1): valid ones, and ones that are not quite.
+"""Generates valid and nearly valid requests from the description of an API (OpenAPI 3.1).
 
-Only what the descriptions of the sidecar and of the pages use is understood; anything else fails, so that it
-is noticed.
+Supports only what our own descriptions use, and fails at anything else.
 """
 
 import dataclasses
@@ -26,11 +25,11 @@ _TEXTS = st.one_of(
     st.just("x" * 3_000),
 )
 _NUMBERS = st.sampled_from([0, 1, -1, 2, 100, _LONG, -_LONG - 1, 10**400, 1.5, 1e308, True])
-# What is of another kind than anything that is described.
+# Values of a wrong type for any description.
 _ODD: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), _NUMBERS, _TEXTS, st.just([]), st.just({}), st.just([[[]]]), st.just({"": None})
 )
-# Bodies that are no JSON, or hardly.
+# Bodies that are invalid JSON, or odd.
 _RAW = st.one_of(
     st.binary(max_size=40),
     st.sampled_from(

@@ -1,4 +1,4 @@
-"""A sidecar that is sent what no client library would send, and what it must be like afterwards."""
+"""A sidecar for requests that no client library would send, with checks of its state afterwards."""
 
 import contextlib
 import dataclasses
@@ -21,7 +21,7 @@ from tests.support.sidecar_process import START_S, SidecarProcess, running, unti
 HANG_S = 20.0
 # Of a request, also in a compressed body.
 MOST_BYTES = 300_000
-# Within which a body must have come.
+# The time limit for a body.
 LATE_S = 1.0
 JSON_TYPE = {"Content-Type": "application/json"}
 ONE = ARTICLES[0]
@@ -64,7 +64,7 @@ class Server:
             return Answer(answer.status, answer.headers, answer.read())
 
     def send_raw(self, content: bytes, *, is_ended: bool) -> bytes:
-        """Send bytes, and perhaps that these are all; return what comes until the other side closes."""
+        """Send bytes, optionally half-close; return everything until the other side closes."""
         with socket.create_connection((self._host, self._port), timeout=HANG_S) as connection:
             connection.sendall(content)
             if is_ended:
@@ -114,14 +114,14 @@ class Fuzzed:
         return found
 
     def check_lives(self) -> None:
-        """A usual request gets its usual answer."""
+        """Check that an ordinary request still gets its ordinary answer."""
         answer = self.sidecar.send("POST", "/v1/enrich/one", json.dumps(ONE).encode(), JSON_TYPE)
         assert answer.status == 200, answer.body
         assert json.loads(answer.body)["dedup"]["root"] == self.root
         assert self.process.process.poll() is None
 
     def check_is_idle(self) -> None:
-        """Nothing is left of what was sent, and nothing was unexpected."""
+        """Check that no request is in progress, and that none met an unexpected error."""
         for name in ("requests_in_progress", "request_bodies_bytes", "queue_articles"):
             until(lambda name=name: self.process.metric(f"esdedup_{name}") == 0, START_S)  # type: ignore[misc]
         assert "Traceback" not in self.process.log, self.process.log

@@ -1,4 +1,4 @@
-"""What a forest has learned about boilerplate, to be compared; and learning that goes faster, for tests."""
+"""Comparable form of what a forest has learned about boilerplate; and faster learning for tests."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ SITE_COLUMNS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """How soon pages teach something, and how soon that is forgotten."""
+    """How soon pages teach something, and how soon it is forgotten."""
 
     block_pages: int = 4
     period_records: int = 90
@@ -45,7 +45,7 @@ class Pace:
 
 
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
-    """Return all that decides how pages are judged from now on."""
+    """Return everything that decides how later pages are judged."""
     arrays, window = arrays_of(boilerplate.everything()), boilerplate.window
     found: dict[str, Any] = {
         "last page": boilerplate.last_learned_page,

@@ -1,4 +1,4 @@
-"""The laws of the forest written down once more: plain, exhaustive, one arrival at a time."""
+"""Reference model of the laws of the forest: plain and exhaustive, one arrival at a time."""
 
 import dataclasses
 from collections.abc import Callable

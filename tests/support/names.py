@@ -11,7 +11,7 @@ Names = Callable[[str], str]
 
 @contextlib.contextmanager
 def new_names(es: Elasticsearch) -> Iterator[Names]:
-    """Yield what makes names; the indices go at the end."""
+    """Yield a function that makes names; the indices are deleted at the end."""
     names: list[str] = []
 
     def name(what: str) -> str:

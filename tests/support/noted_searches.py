@@ -1,4 +1,4 @@
-"""What an operation searches for."""
+"""Records the searches of an operation."""
 
 from typing import Any, TypeVar
 

@@ -33,7 +33,7 @@ def pages(count: int, *, sites: int = 3, seed: int = 10) -> Iterator[dict[str, A
     near each other.
     """
     chance = random.Random(seed)
-    # Of as many that follow each other, most would be of a few stories.
+    # Consecutive articles would mostly belong to a few stories.
     articles = chance.sample(list(sample.articles(4 * count)), count)
     for number, article in enumerate(articles):
         site = chance.randrange(sites)
@@ -66,7 +66,7 @@ def article(number: int) -> str:
 
 
 def page(text: str, site: str) -> str:
-    """Put an article amid the passages of a site."""
+    """Surround an article with the passages of a site."""
     around = (MENU, MAIL, text, RIGHTS) if site == HARBOUR else (text, VALLEY_RIGHTS)
     return "\n\n".join(around)
 

@@ -1,4 +1,4 @@
-"""A server in front of Elasticsearch that notices a request, and may answer nothing from then on."""
+"""A proxy before Elasticsearch that notices a request, and may stall from then on."""
 
 import contextlib
 import socket
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 
 class Pausing:
-    """Passes all on until `word` is sent; then `seen` is set and, if `pauses`, nothing is passed on."""
+    """Passes everything on until `word` is sent; then sets `seen` and, if `pauses`, stalls."""
 
     def __init__(self, url: str, word: bytes, *, pauses: bool) -> None:
         self.seen = threading.Event()

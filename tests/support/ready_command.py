@@ -44,7 +44,7 @@ _READY = {"sidecar": "/readyz", "serve": "/"}
 
 
 def serve(path: str) -> NoReturn:
-    """Fork for each call."""
+    """Serve calls, each in a fork."""
     _import_all()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:

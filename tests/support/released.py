@@ -1,4 +1,4 @@
-"""The formats of a version, kept as files: ``python -m tests.support.released``, with a server as for tests.
+"""Fixtures with the stored formats of a released version: ``python -m tests.support.released`` writes them.
 
 `write` feeds a server, and keeps in a folder what the version stored there, the files that its commands made,
 and what it answered. `restore` puts the indices into a server again. The folder of a version that was
@@ -29,7 +29,7 @@ from tests.support import server
 from tests.support.pages import ENOUGH, HARBOUR, VALLEY, page
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-# What a server gives an index by itself.
+# Settings that the server adds to an index.
 _OF_THE_SERVER = {"creation_date", "provided_name", "uuid", "version", "routing", "replication"}
 _INDICES = ("news", "news-forest", "wire", "wire-forest")
 WIRE_FIELDS = Fields(text="body", title="headline", time="date", source="agency", link="link")

@@ -1,6 +1,6 @@
-"""A stand-in for Elasticsearch's security, before a node without: it lets each user do what his role says.
+"""A stand-in for Elasticsearch's security, before a node without it: users may do what their roles allow.
 
-Which request is which action, and which privilege has which actions, is as in Elasticsearch's own source.
+The actions of requests, and the actions of privileges, are those of Elasticsearch's source.
 """
 
 import base64
@@ -53,7 +53,7 @@ _HOP_BY_HOP = {"host", "connection", "content-length", "accept-encoding", "trans
 
 
 class Secured:
-    """What the users may do, and what they have done."""
+    """The rights of the users, and a record of their actions."""
 
     def __init__(self, elasticsearch_url: str, roles: Mapping[str, Any]) -> None:
         """Stand before a node.
@@ -90,7 +90,7 @@ class Secured:
             yield from ((names, privilege) for privilege in each["privileges"])
 
     def answer(self, user: str, method: str, path: str, body: bytes) -> tuple[int, Any] | None:
-        """Return what security answers in the node's place; None if the request goes on."""
+        """Return a refusal in the node's place; None if the request is passed on."""
         if user not in self.roles:
             return 401, _error("security_exception", "missing authentication credentials", 401)
         if path == "/_security/user/_has_privileges":

@@ -24,7 +24,7 @@ STOP_S = 15.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feeding:
-    """What a client feeds, through which sidecar, into which index."""
+    """Articles for a client to feed, with sidecar and index."""
 
     sidecar: str
     index: str
@@ -51,7 +51,7 @@ class Feeding:
 
 @contextlib.contextmanager
 def running(url: str, forest: str | None = None) -> Iterator[str]:
-    """Yield the address of a sidecar that stands before a node; without a forest, it passes everything."""
+    """Yield the address of a sidecar before a node; without a forest, it passes everything on."""
     command = [sys.executable, "-m", "tests.support.sidecar", url, *([forest] if forest else [])]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r" at (http://\S+)")
 
 
 class SidecarProcess:
-    """A sidecar that begins."""
+    """A sidecar process."""
 
     def __init__(self, elasticsearch_url: str, *options: str) -> None:
         command = [sys.executable, "-m", "esdedup", "sidecar", "--url", elasticsearch_url, "--port", "0"]
@@ -32,20 +32,20 @@ class SidecarProcess:
 
     @functools.cached_property
     def url(self) -> str:
-        """Its address, as soon as it listens."""
+        """Its address; waits until it listens."""
         return str(until(lambda: next(iter(_ADDRESS.findall(self.log)), None), START_S, self))
 
     @property
     def log(self) -> str:
-        """What it has logged so far."""
+        """Its log so far."""
         return "".join(self._lines)
 
     def get(self, path: str) -> Any:
-        """Return what it answers."""
+        """Return its answer."""
         return self._ask(urllib.request.Request(self.url + path))
 
     def enrich(self, *actions: dict[str, Any], index: str | None = None) -> list[dict[str, Any]]:
-        """Return what it adds to actions, which have the documents in them."""
+        """Return the additions to actions, which include their documents."""
         lines: list[dict[str, Any]] = []
         for each in actions:
             source = {key: value for key, value in each.items() if key != "_id"}
@@ -56,7 +56,7 @@ class SidecarProcess:
         return items
 
     def post(self, path: str, body: Any) -> Any:
-        """Send JSON, or bytes as they are; return what it answers."""
+        """Send JSON, or bytes as they are; return the answer."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = urllib.request.Request(self.url + path, data)
         given.add_header("Content-Type", "application/json")
@@ -95,7 +95,7 @@ class SidecarProcess:
         return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
     def end(self) -> None:
-        """End it if it still runs."""
+        """Stop it if it still runs."""
         self.process.terminate()
         try:
             self.process.wait(STOP_S)
@@ -129,7 +129,7 @@ def running(elasticsearch_url: str, *options: str, forest: str) -> Iterator[Side
 
 
 def until(is_so: Callable[[], Any], most_s: float, *processes: SidecarProcess) -> Any:
-    """Wait until something is so; return it."""
+    """Wait until a condition returns something true; return that."""
     end_s = time.monotonic() + most_s
     while not (found := is_so()):
         logs = "\n".join(each.log for each in processes)

@@ -1,4 +1,4 @@
-"""What editors said, once more: each edit is done to every text, one after the other."""
+"""Reference model of edits: applies each edit to every text, one after the other."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ Text = tuple[str, str | None]
 
 
 def by_model(edits: Sequence[Edit], texts: Sequence[Text]) -> dict[Text, str]:
-    """Return the stories of all texts, by doing to each what every edit says that was not undone."""
+    """Return the stories of all texts, after applying every edit that was not undone."""
     undone: set[int] = set()
     for edit in reversed(edits):
         if edit.undoes and edit.number not in undone:

@@ -1,4 +1,4 @@
-"""A stream of articles in which everything happens: new clusters, joining, conflicts, repetitions."""
+"""A stream of articles with new clusters, joins, conflicts and repetitions."""
 
 import contextlib
 import functools
@@ -65,7 +65,7 @@ def expected(
 def fed(
     stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC, *, learns_first: bool = False
 ) -> tuple[MemoryStore, dict[str, str | None], dict[str, str]]:
-    """Return a store in memory that articles have been fed to, and the roots of articles and nodes."""
+    """Feed articles to a store in memory; return it with the roots of articles and nodes."""
     each = list(stream)
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
     if learns_first:
@@ -99,7 +99,7 @@ def nodes(es: Elasticsearch, forest: str) -> dict[str, str]:
 
 
 def versions(es: Elasticsearch, index: str) -> dict[str, tuple[int, int]]:
-    """Return what tells, for each document of an index, whether it has been written since."""
+    """Return the version of each document of an index, which shows whether it was written since."""
     es.indices.refresh(index=index)
     hits = helpers.scan(es, index=index, query={"seq_no_primary_term": True})
     return {hit["_id"]: (hit["_primary_term"], hit["_seq_no"]) for hit in hits}

@@ -1,4 +1,4 @@
-"""HTTP byte for byte: a server that follows a script, and a client that sends what it is given."""
+"""HTTP byte by byte: a scripted server, and a client that sends raw bytes."""
 
 import contextlib
 import socket
@@ -35,7 +35,7 @@ class Connection:
         self.socket.sendall(data)
 
     def until(self, end: bytes) -> bytes:
-        """Return what comes up to and with `end`."""
+        """Return the bytes received up to and including `end`."""
         while end not in self._read:
             part = self.socket.recv(65_536)
             assert part, f"closed before {end!r}: {self._read!r:.500}"
@@ -48,7 +48,7 @@ class Connection:
         return self.until(b"\r\n\r\n")
 
     def rest(self) -> bytes:
-        """Return all that comes until the other side closes, or breaks the connection off."""
+        """Return the bytes received until the other side closes or resets the connection."""
         with contextlib.suppress(ConnectionError):
             while part := self.socket.recv(65_536):
                 self._read += part
@@ -105,7 +105,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
 
 
 def answer(whole: bytes, heads: list[bytes] | None = None, *, body_end: bytes = b"") -> Script:
-    """Return a script that takes a request up to the end of its body, keeps its head, and answers."""
+    """Return a script that reads a whole request, records its head, and answers."""
 
     def script(connection: Connection) -> None:
         head = connection.head()
@@ -118,7 +118,7 @@ def answer(whole: bytes, heads: list[bytes] | None = None, *, body_end: bytes = 
 
 
 def closed_port() -> int:
-    """Return a port at which nobody listens."""
+    """Return a port on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
     return port

@@ -1,4 +1,4 @@
-"""Words and figures that are made up, each another."""
+"""Distinct invented words and figures."""
 
 import random
 

@@ -6,7 +6,7 @@
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
-# Where core/toolchain puts Rust if there is none, or an old one.
+# Where core/toolchain installs Rust if it is missing or too old.
 export PATH := $(CURDIR)/.venv/rust/bin:$(PATH)
 # A stamp for each set of packages in .venv: what `make demo` runs with, and what all other targets need.
 DEMO_SET := .venv/.installed-demo
@@ -109,7 +109,7 @@ client: env
 screenshots: env
 	$(BIN)/python -m docs.screenshots
 
-# Brings the Chinese catalogue up to date with the messages of the pages: those that are new in it are empty.
+# Updates the Chinese catalogue from the messages of the pages; new messages are empty in it.
 messages: env
 	@mkdir -p build
 	$(BIN)/python -m babel.messages.frontend --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup
@@ -119,17 +119,17 @@ messages: env
 docs: env
 	$(BIN)/python -m docs.site
 
-# What build/benchmarks.json does not have yet for this code on this machine; see benchmarks/README.md.
+# Runs the benchmarks whose results build/benchmarks.json lacks for this code on this machine; see benchmarks/README.md.
 benchmarks: env
 	$(BIN)/python -m benchmarks all
 
-# Processes that share the tests: each file goes to one of them, in the order of tests/conftest.py. One more than
+# Processes that share the tests; each file goes to one of them, in the order of tests/conftest.py. One more than the
 # two cores, since many tests wait for leases, servers and sidecars.
 JOBS ?= 3
 TEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20
 
-# What is about other programs than the package: clients in other languages, the site and the code of the documents,
-# and embedded nodes of its own. It waits much, so that .ci/run runs it beside the other tests.
+# Tests of other programs: clients in other languages, the site and the code of the documents, and embedded nodes of
+# their own. They mostly wait, so .ci/run runs them beside the other tests.
 FOREIGN := tests/foreign
 TEST_FOREIGN := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 10 $(FOREIGN)
 

@@ -37,7 +37,7 @@ from benchmarks.month import table as month_table
 from benchmarks.server import Run
 
 _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
-    # Those that need real articles come first, so that a missing folder shows at once.
+    # Benchmarks that need real articles come first, so that a missing folder is noticed at once.
     "sets": quality.sets,
     "excerpts": excerpts.excerpts,
     "quality": quality.quality,

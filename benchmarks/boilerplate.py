@@ -1,4 +1,4 @@
-"""What learned boilerplate takes when both of its periods are full: in memory, on disk, and to be read."""
+"""Memory, disk and reading time of learned boilerplate when both of its periods are full."""
 
 import contextlib
 import time
@@ -118,7 +118,7 @@ def _look_up(url: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
-    """Measure what is done in the block, whose results are still held at its end."""
+    """Measure the work of the block, whose results are still held at its end."""
     before_bytes, started, processor_s = resident_bytes(), time.perf_counter(), time.process_time()
     yield
     figures[f"{what}, s"] = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""What makes a forest's index larger than its nodes: `python -m benchmarks.churn`.
+"""Measures how much larger a forest's index is than its nodes: `python -m benchmarks.churn`.
 
 Nodes come for ten days and live for three. After each half of a day what has expired is deleted, and the
 index is measured; at the end also what merges give back. It is run once for a release, not with the others.

@@ -36,7 +36,7 @@ _SOURCES, _VOCABULARY = 300, 50_000
 _TITLE_WORDS, _TEXT_WORDS = 8, 24
 # The share of reprints that change two words of the title.
 _RETITLED = 0.3
-# Words to search for occur in a share of articles between these.
+# Bounds of the share of articles that contain a search word.
 _SEARCHED = (0.000_5, 0.003)
 _AT_ONCE = 2_000
 _SEGMENTS = 5

@@ -1,4 +1,4 @@
-"""What decisions are worth: the number of keywords, saturated keys, shared blocks."""
+"""The effect of design decisions: the number of keywords, saturated keys, shared blocks."""
 
 import dataclasses
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""How profiles of ours and the peers cluster a set, and other hash functions to measure them with."""
+"""Clusters a set with our profiles and with the peers, under several hash functions."""
 
 import contextlib
 import functools
@@ -32,7 +32,7 @@ _STEP = 0xD1342543DE82EF95
 
 @contextlib.contextmanager
 def hashed_by(seed: int) -> Iterator[None]:
-    """Hash characters and words by other functions meanwhile; by the package's own ones if `seed` is 0."""
+    """Replace the hash functions of characters and words within the block, unless `seed` is 0."""
     if not seed:
         yield
         return
@@ -52,7 +52,7 @@ def _word_hash(token: bytes, *, seed: int) -> int:
 
 
 def clustered(articles: Articles, profile: Profile) -> Roots:
-    """Cluster articles in one look."""
+    """Cluster articles in one pass."""
     return {article.id: article.root for article in assigned(articles, profile)}
 
 
@@ -74,7 +74,7 @@ def assigned(
 
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:
-    """Cluster as if each page were the first one of its site, and of every other."""
+    """Cluster as if each page were the first one of its site and of all sites."""
     # No block of pages is ever full, so none is learned from.
     endless = functools.partial(Boilerplate, block_pages=len(articles) + 1)
     with mock.patch.object(store, "Boilerplate", endless):

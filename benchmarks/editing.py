@@ -1,4 +1,4 @@
-"""What an editor's word costs, on a server of its own: `python -m benchmarks.editing [--articles N]`.
+"""The cost of edits, on a server of its own: `python -m benchmarks.editing [--articles N]`.
 
 Prints how long a merge takes, by the number of articles that it changes, and its undoing; what lists cost by
 story and by root; and how fast articles are fed with and without stories.
@@ -21,7 +21,7 @@ SORTS: tuple[Sort, ...] = ("newest", "similar-desc")
 
 
 def main() -> None:
-    """Measure, and print what was found."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--articles", type=int, default=100_000)
     count = parser.parse_args().articles

@@ -1,4 +1,4 @@
-"""Whether excerpts and revisions of real articles find their story, and round-ups and look-alikes stay apart.
+"""Checks that excerpts and revisions of real articles join their story, and round-ups and look-alikes do not.
 
 All but look-alikes, which are labelled, are made here from articles of which no two are a labelled pair.
 """
@@ -37,24 +37,24 @@ Texts = Mapping[str, str]
 
 
 class Fate(NamedTuple):
-    """What became of a text that was made of an article."""
+    """What became of a text derived from an article."""
 
     # It has the article's root.
     joined: bool
-    # It has another root, and one of both is said to be a part of the other.
+    # It has another root, and one of the two is linked as a part of the other.
     linked: bool
-    # It, or the article, joined or was linked to an article that has nothing to do with it.
+    # It, or the article, joined or was linked to an unrelated article.
     wrong: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What became of texts of one kind, made of one set."""
+    """The outcome of texts of one kind, derived from one set."""
 
     table: str
     # The set.
     case: str
-    # What tells kinds apart, by the column.
+    # The columns that identify a kind.
     kind: Mapping[str, str]
     # How many of them, by what became of them.
     counts: Mapping[str, int]
@@ -167,7 +167,7 @@ def with_another_figure(text: str) -> str | None:
 
 
 class Found:
-    """Where texts ended up that were fed to an empty forest, in this order."""
+    """The outcome of feeding texts to an empty forest in this order."""
 
     def __init__(self, texts: Texts) -> None:
         held: Articles = {name: {"text": text} for name, text in texts.items()}
@@ -180,7 +180,7 @@ class Found:
         return self.roots[one] is not None and self.roots[one] == self.roots[other]
 
     def are_linked(self, one: str, other: str) -> bool:
-        """Whether they have two roots, and one of both is said to be a part of the other."""
+        """Whether they have two roots, and one is linked as a part of the other."""
         parts = ((self._parts_of[one], self.roots[other]), (self._parts_of[other], self.roots[one]))
         return not self.are_joined(one, other) and any(
             part is not None and part == root for part, root in parts
@@ -192,24 +192,24 @@ class Found:
 
 
 class Stories:
-    """Articles that are no duplicates of each other, and where they end up without what is made of them."""
+    """Articles that are not duplicates of each other, and their outcome without derived texts."""
 
     def __init__(self, name: str, texts: Texts) -> None:
         self.name, self.texts, self.alone = name, texts, Found(texts)
 
     def found_with(self, made: Texts, order: str) -> Found:
-        """Feed them with texts that were made of them."""
+        """Feed them together with derived texts."""
         return Found({**self.texts, **made} if order == AFTER else {**made, **self.texts})
 
     def fates(self, made: Texts, order: str) -> list[Fate]:
-        """Feed them with a text made of each, by its id; return what becomes of the latter."""
+        """Feed them with a text derived from each, by its id; return the fates of these."""
         roots = self.alone.roots
         found = self.found_with({_MADE_OF + story: text for story, text in made.items()}, order)
         fates = []
         for story in made:
             one = _MADE_OF + story
             named = {name.removeprefix(_MADE_OF) for name in found.named_by(one) | found.named_by(story)}
-            # Two stories that are one anyway are no fault of what is made of them.
+            # Do not count two stories that are one even without derived texts.
             is_wrong = any(roots[name] != roots[story] for name in named)
             fates.append(Fate(found.are_joined(one, story), found.are_linked(one, story), is_wrong))
         return fates

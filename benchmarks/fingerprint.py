@@ -113,7 +113,7 @@ def _steps(meaning: str, texts: Sequence[str]) -> list[Row]:
 
 
 def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]:
-    """Return documents a second of processor time, from the median of rounds in which all take turns."""
+    """Return documents a second of processor time: the median of rounds in which all take turns."""
     durations_s: dict[str, list[float]] = {runner.name: [] for runner in runners}
     for runner in runners:
         # Loads tables and dictionaries before the measurement.

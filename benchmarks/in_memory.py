@@ -1,4 +1,4 @@
-"""Arrivals a second in memory, and the bytes that a node takes there."""
+"""Arrivals a second in memory, and memory a node."""
 
 import gc
 from collections.abc import Callable
@@ -189,7 +189,7 @@ def _theirs(name: str, count: int) -> dict[str, float]:
 
 
 def _growth(fill: Callable[[int, int], object], count: int) -> dict[str, float]:
-    """Fill with so many nodes, in steps; return bytes a node by which the process has grown."""
+    """Add nodes in steps; return the growth of the process in bytes a node."""
     give_back_memory()
     before_bytes = resident_bytes()
     for start in range(0, count, _ADDED_AT_ONCE):

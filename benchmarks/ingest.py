@@ -30,7 +30,7 @@ _KEPT_WHOLE = VERIFIED.with_changes(keep_boilerplate=True)
 
 
 class Spent(NamedTuple):
-    """What feeding takes."""
+    """The cost of feeding."""
 
     wall_s: float
     # Of all processes: of this one, of Elasticsearch, and of a sidecar.
@@ -58,7 +58,7 @@ def ingest(run: Run) -> list[Row]:
 def spent_by(
     client: Elasticsearch, work: Callable[[], object], *, sidecar_s: Callable[[], float] = lambda: 0.0
 ) -> Spent:
-    """Do something, and return what it takes.
+    """Do the work, and return its cost.
 
     Args:
         client: Of the server that works too.
@@ -90,7 +90,7 @@ def actions_of(count: int) -> list[Action]:
 
 
 def empty(client: Elasticsearch) -> None:
-    """Leave an index without articles, like any other, and no forest."""
+    """Make an empty, plain index, and delete the forest."""
     for index in (INDEX, FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
     client.indices.create(index=INDEX)
@@ -202,6 +202,6 @@ def _feed(url: str, parts: list[list[Action]]) -> None:
 
 
 def _at_once_s(parts: list[list[Action]], work: Callable[[list[Action]], object]) -> float:
-    """Return how long it takes threads to do each a part."""
+    """Return the duration of work shared by threads."""
     with concurrent.futures.ThreadPoolExecutor(len(parts)) as threads:
         return duration_s(lambda: list(threads.map(work, parts)))

@@ -1,7 +1,6 @@
-"""What a search finds in an index that was set up for a language, beside one that was set up for none.
+"""Search quality of an index that was set up for a language, against one that was not.
 
-Against references that know nothing of Elasticsearch: forms of words that are written down here, and jieba's
-words.
+The references are independent of Elasticsearch: word forms listed here, and jieba's words.
 """
 
 import collections
@@ -61,7 +60,7 @@ _FORMS = (
 
 
 class _Query(NamedTuple):
-    """What is typed, and the articles that it should find."""
+    """A query, and the articles that it should find."""
 
     typed: str
     wanted: frozenset[str]
@@ -75,7 +74,7 @@ class _Query(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What searches of one kind found, in an index; means over the queries, in percent."""
+    """The results of searches of one kind in an index: means over the queries, in percent."""
 
     recall: float
     precision: float

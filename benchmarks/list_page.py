@@ -101,7 +101,7 @@ async def _load(url: str) -> dict[str, list[_Loaded]]:
 
 
 def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
-    """Append to a list when the server was at each answer: as long before it came as the answer says."""
+    """Record when the server worked on each answer: as long before its arrival as the answer says."""
     perform_request = client.transport.perform_request
 
     async def noted(*arguments: Any, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
 
 
 def _covered_s(spans: list[_Span]) -> float:
-    """Return how long at least one of some spans lasted: a page asks for several things at once."""
+    """Return the length of the union of some spans: a page sends several requests at once."""
     covered_s, until = 0.0, -math.inf
     for start, end in sorted(spans):
         covered_s += max(0.0, end - max(start, until))

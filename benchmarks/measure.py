@@ -37,7 +37,7 @@ _LENGTHS = (0.5, 1, 2, 4)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How much is measured: about a minute of it by default."""
+    """The amount of measuring; about a minute by default."""
 
     # Of each length, and how often.
     texts: int = 300
@@ -185,14 +185,14 @@ def _node_bytes(profile: Profile, count: int) -> float:
 
 
 def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
-    """Return what opening a forest takes by its nodes, from two sizes."""
+    """Return the memory for opening a forest: a constant and bytes a node, from two sizes."""
     few, many = (in_new_process(_opening_bytes, profile, count) for count in sizes)
     slope = max(0.0, (many - few) / (sizes[1] - sizes[0]))
     return {"opening_bytes": max(0.0, many - slope * sizes[1]), "opening_bytes_a_node": slope}
 
 
 def _opening_bytes(profile: Profile, count: int) -> float:
-    """Load nodes as from Elasticsearch; return the memory that takes beyond what they take in the end."""
+    """Load nodes as from Elasticsearch; return the memory needed meanwhile, beyond that of the nodes."""
     relation, random = relation_of(profile), np.random.default_rng(6)
     packing, nodes = Codec(relation), Nodes(relation, AGING)
     before = peak_bytes()

@@ -95,7 +95,7 @@ def _filled(es: Elasticsearch) -> int:
 
 
 class _Reading(threading.Thread):
-    """Reads the first page again and again: it is the former or the present one, never both."""
+    """Reads the first page repeatedly: it must have the former roots or the new ones, never both."""
 
     def __init__(self, es: Elasticsearch, *, is_new: bool) -> None:
         super().__init__()

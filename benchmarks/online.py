@@ -1,4 +1,4 @@
-"""Text in, cluster out, in the order of arrival: ours and the peers."""
+"""End-to-end clustering in the order of arrival: ours and the peers."""
 
 import dataclasses
 import functools
@@ -299,7 +299,7 @@ def _with_threshold(peer: Peer, held: Articles, threshold: float) -> _Method:
 
 
 def _rates(methods: Sequence[_Method], count: int) -> dict[str, float]:
-    """Return articles a second of processor time, from the median of rounds in which all take turns."""
+    """Return articles a second of processor time: the median of rounds in which all take turns."""
     durations_s: dict[str, list[float]] = {each.name: [] for each in methods}
     for _ in range(_ROUNDS):
         for each in methods:

@@ -1,4 +1,4 @@
-"""The machine, the memory and time that a process takes, and work in a process of its own."""
+"""Describes the machine, measures memory and time, and runs work in a new process."""
 
 import concurrent.futures
 import contextlib
@@ -37,7 +37,7 @@ def machine() -> str:
 
 
 def peak_bytes() -> int:
-    """Return the largest memory that this process has taken so far."""
+    """Return the peak memory of this process so far."""
     # On Linux, `ru_maxrss` begins with what the process that started this one took.
     for line in _lines("/proc/self/status"):
         if line.startswith("VmHWM:"):
@@ -48,7 +48,7 @@ def peak_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Return the memory that this process takes."""
+    """Return the resident memory of this process."""
     return psutil.Process().memory_info().rss
 
 

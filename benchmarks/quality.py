@@ -1,4 +1,4 @@
-"""How well all profiles and the peers detect, as a table, and over thresholds as a picture."""
+"""Detection quality of all profiles and peers: as a table, and over thresholds as a picture."""
 
 import dataclasses
 from collections import Counter, defaultdict

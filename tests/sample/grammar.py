@@ -33,7 +33,7 @@ class Fact(NamedTuple):
 
 
 def choose(template: str, chance: random.Random) -> str:
-    """Settle the wording of a template; its gaps stay."""
+    """Choose the wording of a template; its gaps stay."""
     return _CHOICE.sub(lambda choice: chance.choice(choice[1].split("|")), template)
 
 

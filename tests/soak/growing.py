@@ -1,4 +1,4 @@
-"""Bodies that grow: the time that they take must grow no faster."""
+"""Checks that processor time grows no faster than the body of a request."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -7,9 +7,9 @@ from tests.soak.odd_bytes import request
 from tests.soak.odd_requests import Asked
 from tests.soak.watched import Watched
 
-# The largest has so many times as much of what grows as the smallest.
+# The ratio of the largest body to the smallest.
 _SIZES = (2_000, 8_000, 32_000)
-# Of processor time, what is not of a body.
+# Processor time that does not depend on the body.
 _NOISE_S = 0.1
 # What is quadratic would take 16 times as much, and the next 256 times.
 _MOST_FACTOR = 10.0

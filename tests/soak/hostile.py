@@ -1,4 +1,4 @@
-"""What a feeder sends who means harm: what must write nothing, and bodies with honest articles in them."""
+"""Requests of a hostile feeder: some must write nothing, others contain honest articles."""
 
 import gzip
 import json
@@ -10,12 +10,12 @@ from tests.soak.odd_requests import DEDUPS
 
 _BAD_INDICES = ("a*", "_all", "", "x:a1", "_x", "<a1-{now/x}>", "A", "..", "a,b")
 _TYPED = "application/vnd.elasticsearch+json;compatible-with=7"
-# No feeder has it. Where it is found, something was written that must not be.
+# No honest feeder uses it: found in an index, it proves a forbidden write.
 _ID = "hostile"
 
 
 def requests(index: str, number: int) -> Iterator[bytes]:
-    """Yield requests of which a sidecar must take none, each whole."""
+    """Yield complete requests, all of which a sidecar must refuse."""
     article = json.dumps(
         {"text": f"An article that nobody has written, number {number}."} | DEDUPS[0]
     ).encode()

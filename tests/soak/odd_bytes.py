@@ -1,4 +1,4 @@
-"""Odd bytes: requests whose heads and bodies do not fit each other, and bodies that make much work."""
+"""Requests whose heads and bodies contradict each other, and bodies that are expensive to read."""
 
 import json
 
@@ -44,7 +44,7 @@ def large_bodies(n: int) -> list[bytes]:
 
 
 def misframed(path: str, body: bytes, hidden: bytes, *, cut: int) -> list[bytes]:
-    """Return requests of which nobody should say where they end.
+    """Return requests whose end is ambiguous.
 
     Args:
         path: Of each.

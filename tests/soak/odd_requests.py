@@ -1,4 +1,4 @@
-"""Requests to the sidecar that nobody should send, at random: paths, bodies, packing and framing."""
+"""Random invalid requests to the sidecar: paths, bodies, compression and framing."""
 
 import dataclasses
 import gzip
@@ -142,7 +142,7 @@ class Asked:
 
 
 class OddRequests:
-    """Draws them."""
+    """Draws random requests."""
 
     def __init__(self, chance: random.Random, *, set_up: Sequence[str], others: Sequence[str]) -> None:
         """Draw requests for indices that were set up, by their names or others of theirs, and for others."""

@@ -1,4 +1,4 @@
-"""What became of the articles: each once, as it was sent, with the root of a replay."""
+"""Compares the articles with a replay: each once, as it was sent, with the same root."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""`run`: a soak from its beginning to its end."""
+"""`run`: a whole soak."""
 
 import contextlib
 import dataclasses
@@ -50,7 +50,7 @@ class Plan:
 
 
 def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> Outcome:
-    """Feed, let things happen, and compare; tell on standard output how it goes.
+    """Feed while events happen, then compare; report progress on standard output.
 
     Args:
         plan: What to do.

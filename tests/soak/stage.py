@@ -1,4 +1,4 @@
-"""`Stage`: Elasticsearch, two sidecars, and what happens to them."""
+"""`Stage`: Elasticsearch and two sidecars, with kills and stops."""
 
 import contextlib
 import dataclasses
@@ -47,7 +47,7 @@ class Happened:
     until_s: float
 
     def explains(self, at_s: float) -> bool:
-        """Return whether nobody may have taken articles then."""
+        """Return whether no sidecar may have taken articles at that time."""
         return self.from_s <= at_s <= self.until_s + _AFTER_S
 
     def concerns(self, from_s: float, until_s: float) -> bool:
@@ -122,7 +122,7 @@ class Stage:
         return list(self._living.values())
 
     def kill_owner(self) -> None:
-        """It comes back as the standby of the other one."""
+        """Kill the owner; it comes back as the standby of the other."""
         with self._happening("the owner was killed"):
             address, owner = next(each for each in self._living.items() if each[1].owns())
             owner.process.kill()
@@ -133,12 +133,12 @@ class Stage:
             self._await_both()
 
     def stop_standby(self) -> None:
-        """It goes on as if nothing had been."""
+        """Stop the standby for a while; it continues unaffected."""
         with self._happening("the standby was stopped and continued"):
             self._stop(next(each for each in self.living if not each.owns()))
 
     def stop_owner(self) -> None:
-        """It has lost the forest when it goes on."""
+        """Stop the owner longer than its lease; it has lost the forest when it continues."""
         with self._happening("the owner was stopped and continued"):
             self._stop(next(each for each in self.living if each.owns()))
 

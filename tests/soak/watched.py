@@ -1,4 +1,4 @@
-"""`Watched`: a server that is asked, what it took, and what was noticed."""
+"""`Watched`: a server under test, with its use of time and memory and the faults noticed."""
 
 import contextlib
 import dataclasses
@@ -72,7 +72,7 @@ class Watched:
         return float(times.user + times.system)
 
     def ask(self, asked: Asked) -> Answer:
-        """Send a request; note what it took."""
+        """Send a request; record its cost."""
         before_s = self.cpu_s()
         answer = ask(self.url, asked)
         took_s = self.cpu_s() - before_s
@@ -86,7 +86,7 @@ class Watched:
         return answer
 
     def fault(self, what: str, asked: Asked, answer: Answer) -> None:
-        """Note that an answer was not as it must be."""
+        """Record a wrong answer."""
         self.note(
             f"{what}: {asked.door}, {len(asked.content):,} bytes {asked.content[:1_500]!r}, answered "
             f"{answer.status} {answer.body[:300]!r}"
@@ -122,6 +122,6 @@ class Watched:
 
 
 def tell(line: str) -> None:
-    """Say how it goes."""
+    """Report progress."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -8,7 +8,7 @@ ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
 LEAST_SHARE = 0.4
 LEAST_ROWS, TABLE_SHARE = 2, 0.5
-OWN, TOGETHER, MOSTLY_NEW = 0.1, 0.5, 0.6
+OWN, TOGETHER, MOSTLY_NEW, SCATTERED = 0.1, 0.5, 0.6, 0.15
 FEW, YOUNG = 3, 64
 HASHES = 2**64
 
@@ -47,6 +47,11 @@ class ModelPage:
     def is_own(self) -> bool:
         new, together, letters = self.new
         return self.is_mostly_new or (new > 0 and together >= TOGETHER * new and new >= OWN * letters)
+
+    @property
+    def is_scattered(self) -> bool:
+        new, _, letters = self.new
+        return not self.is_own and 0 < new >= SCATTERED * letters
 
     def is_apart(self, earlier: "ModelPage", passage: int) -> bool:
         marks = beside(earlier.marks, passage)
@@ -284,11 +289,14 @@ class BoilerplateModel:
             counted = count_pages(site_pages, seen_on)
             is_more = site_pages is not None or counted.pages > 1
             has_grown = is_more and counted != site_pages
-            contexts = list(before)
+            contexts, last_added = list(before), 0
             for page in seen_on:
+                if page.is_scattered and contexts:
+                    contexts.remove(max(contexts))
                 others = beside(page.marks, passage) if page.is_own else None
                 if not others or any(is_same(page, self.seen[each], passage) for each in contexts):
                     continue
+                last_added = page.number
                 if len(contexts) == 4:
                     self.learned[passage] = page.number
                     break
@@ -296,17 +304,17 @@ class BoilerplateModel:
             earlier = self.seen[self.values[passage]] if site_pages else seen_on[0]
             is_apart = any(page.is_apart(earlier, passage) for page in seen_on)
             if self.is_of_site(counted, is_apart=is_apart) and not self.is_learned(passage):
-                self.learned[passage] = last if contexts == before else contexts[-1]
+                self.learned[passage] = last_added or last
             is_learned = self.is_learned(passage)
-            self.records += is_learned or contexts != before or has_grown or site_pages is None
+            self.records += is_learned or last_added > 0 or has_grown or site_pages is None
             if is_learned:
                 self.values[passage] = self.learned[passage]
                 continue
-            if contexts != before:
-                self.values[passage] = contexts[-1]
+            if last_added:
+                self.values[passage] = last_added
             elif site_pages is None:
                 self.values[passage] = seen_on[0].number
-            if has_grown or (contexts != before and len(contexts) > 1):
+            if has_grown or (last_added and len(contexts) > 1):
                 self.rows[passage] = counted, contexts
         if self.records >= self.period_records:
             self.records = 0

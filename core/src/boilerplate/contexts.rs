@@ -94,6 +94,15 @@ impl Contexts {
         }
     }
 
+    /// Takes the latest context back: an edited version has the passage, which speaks for a part of an article. Of many
+    /// versions some look like pages with text of their own, by chance.
+    pub fn take_back(&mut self) {
+        let latest = self.contexts.iter_mut().max_by_key(|context| context.page);
+        if let Some(latest) = latest.filter(|_| !self.is_learned) {
+            *latest = Context::default();
+        }
+    }
+
     /// Returns the row that is kept, if that of the passage has changed.
     pub fn row(&self, has_grown: bool) -> Option<[u32; COLUMNS]> {
         let count = self.contexts.iter().filter(|context| context.page > 0).count();

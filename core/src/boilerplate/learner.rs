@@ -253,6 +253,8 @@ const PAGE_RECORDS: u64 = 4;
 const LEAST_OWN: f64 = 0.1;
 const LEAST_TOGETHER: f64 = 0.5;
 const MOSTLY_NEW: f64 = 0.6;
+// Of a version that is not, so much is new.
+const LEAST_SCATTERED: f64 = 0.15;
 
 /// Learns from a block of pages, of which none have been learned from.
 pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
@@ -292,6 +294,8 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                 seen_on.push(Sighting { page: number, origin: page.origin, has_own, is_apart });
                 if has_own {
                     contexts.add(number, page);
+                } else if new.is_scattered() {
+                    contexts.take_back();
                 }
             }
             contexts.site_pages.add(&seen_on);
@@ -357,6 +361,11 @@ struct Letters {
 impl Letters {
     fn is_mostly_new(&self) -> bool {
         self.new > 0 && self.new as f64 >= MOSTLY_NEW * self.all as f64
+    }
+
+    /// Returns whether the page is an edited version of what was seen before, given that it has no text of its own.
+    fn is_scattered(&self) -> bool {
+        self.new as f64 >= LEAST_SCATTERED * self.all as f64 && self.new > 0
     }
 
     /// Returns whether the page has new text of its own, and is no version of what was seen before.

@@ -11,13 +11,15 @@ from esdedup.ingest.actions import ArticleAction, ArticleDecision, addition_to
 from esdedup.ingest.dates import UNDERSTOOD
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
+from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
 from esdedup.elastic.forest.stored import page_name
 from esdedup.errors import TextFailed
+from esdedup.fields import term_of
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Aging, Arrivals, Assignment, Decision, Store, begin, decide
+from esdedup.forest import Aging, Arrivals, Assignment, Decision, Kind, Store, begin, decide
 from esdedup.forest.forest import Growth
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.forest.store import completed
@@ -90,6 +92,7 @@ class Assigner:
         self._dates = DateCheck()
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
+        self.placeholders = PlaceholderWatch()
 
     def assign(
         self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories = NO_STORIES
@@ -145,6 +148,7 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
+        self._watch(articles, assignments, fingerprints.alphanumerics.tolist())
         left_out = fingerprints.boilerplate_letters.tolist()
         for article, is_cut, letters in zip(articles, fingerprints.are_cut.tolist(), left_out, strict=True):
             article.is_cut, article.boilerplate_letters = is_cut, letters
@@ -174,6 +178,23 @@ class Assigner:
             for article, assignment, fields, alphanumerics, fault in decided
         ]
         return BatchDecision(decisions, written)
+
+    def _watch(
+        self, articles: Sequence[ArticleAction], assignments: Sequence[Assignment], letters: Sequence[int]
+    ) -> None:
+        """Log a warning for each cluster that turns out to be a placeholder."""
+        for article, assignment, count in zip(articles, assignments, letters, strict=True):
+            root, site = assignment.root, article.site
+            if count > MOST_LETTERS or root is None or site is None or assignment.kind is Kind.NEW_ROOT:
+                continue
+            source, name = article.action["_source"], article.fields.title
+            title = term_of(source, name) or term_of(source, f"doc.{name}")
+            if title and self.placeholders.add(root, article.text, title=title, site=site):
+                log.warning(
+                    "the cluster %s seems to be a placeholder: several sites have its text under unrelated "
+                    "titles. If so, declare that text boilerplate in an override",
+                    root,
+                )
 
 
 def _fingerprint_fields(

@@ -238,7 +238,8 @@ class Owner(Closing):
     def contents(self) -> Contents:
         """Count what the forest holds."""
         with self._owned() as store:
-            return store.contents()
+            noticed = self._assigner.placeholders.noticed
+            return dataclasses.replace(store.contents(), placeholders=noticed)
 
     def expire(self) -> Expired:
         """Delete all expired nodes."""

@@ -205,6 +205,9 @@ def _print_stats(forest: str, stats: Stats) -> None:
         ("nodes by day", ("day", "made", "last needed"), days),
     ):
         output.print_table(title, names, rows, numbers=range(1, len(names)))
+    if stats.placeholders:
+        title = "placeholders, it seems: a short text that several sites have under unrelated titles"
+        print_stage(title, [(each.root, f"{each.articles:,} articles") for each in stats.placeholders])
     if stats.implausible_trees:
         title = (
             f"{stats.implausible_trees:,} clusters with more than {stats.most_plausible_leaves:,} live "

@@ -43,6 +43,13 @@ class ImplausibleCluster(Cluster, frozen=True):
     shared: SharedRepresentative | None
 
 
+class Placeholder(pydantic.BaseModel, frozen=True):
+    """A cluster of a short text that many sites serve under unrelated titles."""
+
+    root: str
+    articles: int
+
+
 class Day(pydantic.BaseModel, frozen=True):
     """Nodes of one day of the forest's time, UTC."""
 
@@ -124,6 +131,8 @@ class Stats(pydantic.BaseModel, frozen=True):
     days: tuple[Day, ...]
     # Nodes made in the last seven days of the forest's time, as a share of the nodes made before.
     growth_7_days: float | None
+    # Those of the 20 largest clusters of short texts that seem to be placeholders; none if no index is given.
+    placeholders: tuple[Placeholder, ...]
     # Articles of the indices that have no root; None if no index is given.
     not_enriched: int | None
     # What pages have taught about boilerplate; None if it is damaged.
@@ -224,6 +233,10 @@ def stats(
             for day in sorted(made.keys() | last_needed.keys())[-_DAYS_SHOWN:]
         ),
         growth_7_days=round(counts.new / old_nodes, 4) if old_nodes > 0 else None,
+        placeholders=tuple(
+            Placeholder(root=root, articles=articles)
+            for root, articles in (() if texts is None else texts.placeholders())
+        ),
         not_enriched=not_enriched,
         learned=learned_stats(index),
     )

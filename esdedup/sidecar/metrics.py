@@ -105,6 +105,9 @@ class Metrics:
             "boilerplate_passages",
             "Passages that were learned to be boilerplate, as the owner knows it; else 0.",
         )
+        self.placeholders = of_forest(
+            "placeholders", "Clusters that the owner has noticed to be placeholders since it started; else 0."
+        )
 
     def articles(self, counts: Mapping[ArticleKind, int]) -> None:
         """Count articles by what became of them."""

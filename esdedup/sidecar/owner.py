@@ -242,3 +242,4 @@ class OwnerThread:
         self._metrics.pages.set(contents.pages)
         self._metrics.memory.set(contents.memory_bytes)
         self._metrics.passages.set(contents.passages)
+        self._metrics.placeholders.set(contents.placeholders)

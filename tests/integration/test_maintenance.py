@@ -390,6 +390,34 @@ def test_a_cluster_that_is_too_large(
         Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([forest])
 
 
+def test_a_placeholder_is_said_to_be_one(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    draw = Random(3)
+    wall, flash = (f"{words(draw, 20)}." for _ in range(2))
+    articles = [
+        {"text": text, "title": title, "url": f"https://{at}.example/{kind}"}
+        for at in range(7)
+        for kind, (text, title) in enumerate([(wall, words(draw, 5)), (flash, f"{flash[:40]} {at}")])
+    ]
+    with (
+        caplog.at_level(logging.WARNING, logger="esdedup"),
+        Dedup(es, forest=forest) as dedup,
+    ):
+        dedup.setup(index)
+        actions = ({"_index": index, "_id": str(at), **each} for at, each in enumerate(articles))
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+    ((root, count),) = [
+        (each.root, each.articles) for each in Maintenance(es, forest=forest).stats([index]).placeholders
+    ]
+    assert (root, count) == (roots(es, index)["0"], 7)
+    (record,) = caplog.records
+    assert root in record.getMessage()
+    assert "placeholder" in record.getMessage()
+    assert Maintenance(es, forest=forest).stats().placeholders == ()
+
+
 def test_a_plausible_cluster_is_not_reported(
     es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

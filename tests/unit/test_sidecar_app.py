@@ -233,6 +233,7 @@ def test_what_happened_is_exposed() -> None:
     metrics.memory.set(8)
     metrics.expired_nodes.inc(9)
     metrics.passages.set(10)
+    metrics.placeholders.set(11)
     metrics.refused("queue")
     response = get("/metrics", metrics=metrics)
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -264,6 +265,7 @@ def test_what_happened_is_exposed() -> None:
         ("esdedup_forest_memory_bytes", DEFAULT_FOREST): 8,
         ("esdedup_expired_nodes_total",): 9,
         ("esdedup_boilerplate_passages", DEFAULT_FOREST): 10,
+        ("esdedup_placeholders", DEFAULT_FOREST): 11,
         ("esdedup_requests_refused_total", "queue"): 1,
     }
     assert {name: shown.get(name) for name in expected} == expected

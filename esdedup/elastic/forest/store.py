@@ -45,6 +45,8 @@ class Contents:
     learned_bytes: int
     # How many passages are boilerplate.
     passages: int
+    # How many clusters this process has noticed to be placeholders.
+    placeholders: int = 0
 
 
 log = logging.getLogger("esdedup")

@@ -1,0 +1,73 @@
+"""Placeholders: what many sites serve in the place of articles, told by the titles above it.
+
+The title of an article says in part what its text says, and edited titles of one text resemble each other.
+Above a placeholder stand the titles of unrelated articles.
+"""
+
+import itertools
+import re
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+from esdedup.text.normalise import visible_text
+
+MOST_LETTERS = 500
+"""The most letters and digits of a placeholder, inclusive."""
+
+# So many sites have it, each under another title, and of a title's words no more than such a share is in the
+# text or in the title before: benchmarks/tried.md.
+_SITES = 5
+_MOST_SHARED = 0.2
+# Shorter words, such as `the`, say little. Of scripts without blanks, from Thai on, pairs of letters count.
+_LETTERS_OF_A_WORD = 4
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_FIRST_WITHOUT_BLANKS = "\u0e00"
+# Of titles and names of sites that are kept.
+_LONGEST = 200
+
+
+def is_placeholder(text: str, titles: Sequence[str]) -> bool:
+    """Return whether a short text is one, by different titles of it, each of another site."""
+    said = set(_words(visible_text(text)))
+    words = [own for title in titles if (own := set(_words(title)))]
+    shares = [len(own & (said | words[at - 1])) / len(own) for at, own in enumerate(words)]
+    return len(shares) >= _SITES and sum(shares) <= _MOST_SHARED * len(shares)
+
+
+def _words(text: str) -> Iterator[str]:
+    # Expressions take vowel signs for the end of a word.
+    letters = "".join(each for each in text.casefold() if unicodedata.category(each)[0] != "M")
+    for word in _WORD.findall(letters):
+        if word >= _FIRST_WITHOUT_BLANKS:
+            yield from map("".join, itertools.pairwise(word))
+        elif len(word) >= _LETTERS_OF_A_WORD:
+            yield word
+
+
+class PlaceholderWatch:
+    """Notices placeholders among the articles of clusters, in memory: of so many clusters, the latest."""
+
+    def __init__(self, *, max_clusters: int = 10_000) -> None:
+        self._max_clusters = max_clusters
+        # By root: the title that each site was the first to have; None once it was noticed.
+        self._titles: OrderedDict[str, dict[str, str] | None] = OrderedDict()
+        self.noticed = 0
+
+    def add(self, root: str, text: str, *, title: str, site: str) -> bool:
+        """Look at an article with a short text; return whether its cluster is noticed now, which is once."""
+        titles = self._titles.pop(root, {})
+        self._titles[root] = titles
+        if len(self._titles) > self._max_clusters:
+            self._titles.popitem(last=False)
+        site, title = site[:_LONGEST], title[:_LONGEST]
+        if titles is None or site in titles or title in titles.values():
+            return False
+        titles[site] = title
+        is_noticed = len(titles) >= _SITES and is_placeholder(text, list(titles.values()))
+        if is_noticed:
+            self._titles[root] = None
+            self.noticed += 1
+        elif len(titles) >= 2 * _SITES:
+            titles.pop(next(iter(titles)))
+        return is_noticed

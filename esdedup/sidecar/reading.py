@@ -23,8 +23,8 @@ from esdedup.sidecar.auth import RAW_CREDENTIALS
 from esdedup.sidecar.own_paths import API, PAGES, is_under
 from esdedup.times import zone_named
 from esdedup.web.api_app import create_api
+from esdedup.web.context import Context, FreshMarking
 from esdedup.web.errors import problem_of
-from esdedup.web.site import FreshMarking, Site
 
 # Where the scope of a request has the names of the indices that it asks for.
 _NAMED = "esdedup.indices"
@@ -53,7 +53,7 @@ class ReadingApi(BaseRoute):
         self._client = client
         self._index = index
         self._zone = zone_named(time_zone)
-        self._app = create_api(self._site_of, problem_of=_problem_of)
+        self._app = create_api(self._context_of, problem_of=_problem_of)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by the path."""
@@ -83,7 +83,7 @@ class ReadingApi(BaseRoute):
         schemas: dict[str, Any] = whole.setdefault("components", {}).setdefault("schemas", {})
         schemas |= own["components"]["schemas"]
 
-    def _site_of(self, request: Request) -> Site:
+    def _context_of(self, request: Request) -> Context:
         named = request.scope[_NAMED]
         if len(named) > 1:
             raise SettingError("index is given more than once; give it once")
@@ -96,7 +96,7 @@ class ReadingApi(BaseRoute):
             if name in RAW_CREDENTIALS
         }
         reader = self._reader.with_client(self._client.options(headers=own))
-        return Site(reader=reader, index=index, marking=FreshMarking(reader), zone=self._zone)
+        return Context(reader=reader, index=index, marking=FreshMarking(reader), zone=self._zone)
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:

@@ -12,9 +12,9 @@ from esdedup.reading.results import FullArticle, Page, Result, SimilarPage, Sour
 from esdedup.reading.versions import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
+from esdedup.web.context import ContextDep
 from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, SourceIncludes
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
-from esdedup.web.site import CurrentSite
 
 ROOT = "/api"
 """Errors under it are problem details."""
@@ -113,17 +113,13 @@ class Paged(BaseModel):
     after: Annotated[OptionalText, Field(description=AFTER)] = None
 
 
-class OfCluster(BaseModel):
-    """The parameters that name a cluster, or a text."""
+class Articles(Paged):
+    """The parameters of the articles of a cluster, or with a fingerprint."""
 
     root: Annotated[OptionalText, Field(description="The root of a cluster.")] = None
     fingerprint: Annotated[
         OptionalText, Field(description="A fingerprint: the articles with the same text.")
     ] = None
-
-
-class Articles(Paged, OfCluster):
-    """The parameters of the articles of a cluster, or with a fingerprint."""
 
 
 class OfArticle(BaseModel):
@@ -193,69 +189,71 @@ async def routes(request: Request) -> dict[str, Any]:
 
 
 @router.get("/list", summary="The list: one row for each cluster of near-duplicate articles")
-async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
+async def list_rows(context: ContextDep, form: Annotated[Form, Query()]) -> Page:
     """Each row has the numbers of similar articles and sources, and the first and last publication time."""
-    return bounded(await site.reader.list(site.index, **await form.options(site)))
+    return bounded(await context.reader.list(context.index, **await form.options(context)))
 
 
 @router.get(
     "/overview", summary="What a search finds as a whole: over time, by source, by language and the like"
 )
-async def overview(site: CurrentSite, form: Annotated[Form, Query()]) -> Overview:
+async def overview(context: ContextDep, form: Annotated[Form, Query()]) -> Overview:
     """Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing."""
-    return bounded(await site.reader.overview(site.index, **form.search(site), size=MAX_FACET_VALUES))
+    return bounded(
+        await context.reader.overview(context.index, **form.search(context), size=MAX_FACET_VALUES)
+    )
 
 
 @router.get("/source-names", summary="The names of sources, to choose one by a part of its name")
-async def source_names(site: CurrentSite, asked: Annotated[Names, Query()]) -> SourceNames:
+async def source_names(context: ContextDep, asked: Annotated[Names, Query()]) -> SourceNames:
     """Those with the most articles, whatever is searched for."""
-    return bounded(SourceNames(names=await site.reader.source_names(site.index, **asked.model_dump())))
+    return bounded(SourceNames(names=await context.reader.source_names(context.index, **asked.model_dump())))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)
-async def article(site: CurrentSite, asked: Annotated[OneArticle, Query()]) -> MarkedArticle:
+async def article(context: ContextDep, asked: Annotated[OneArticle, Query()]) -> MarkedArticle:
     """If several indices behind the served name have this id, the article that arrived last."""
-    found = await site.reader.article(site.index, **asked.model_dump())
-    left_out = await site.marking.left_out(found.text, site=found.site)
+    found = await context.reader.article(context.index, **asked.model_dump())
+    left_out = await context.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
 
 
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
-async def similar(site: CurrentSite, asked: Annotated[Similar, Query()]) -> SimilarPage:
+async def similar(context: ContextDep, asked: Annotated[Similar, Query()]) -> SimilarPage:
     """The other articles of its cluster, newest first, each with how similar it is."""
-    return bounded(await site.reader.similar(site.index, **asked.model_dump()))
+    return bounded(await context.reader.similar(context.index, **asked.model_dump()))
 
 
 @router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
-async def versions(site: CurrentSite, asked: Annotated[Versions, Query()]) -> VersionsPage:
+async def versions(context: ContextDep, asked: Annotated[Versions, Query()]) -> VersionsPage:
     """Who was first with each text, and who copied it."""
-    return bounded(await site.reader.versions(site.index, **asked.model_dump()))
+    return bounded(await context.reader.versions(context.index, **asked.model_dump()))
 
 
 @router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
-async def sources(site: CurrentSite, asked: Annotated[Sources, Query()]) -> SourcesPage:
+async def sources(context: ContextDep, asked: Annotated[Sources, Query()]) -> SourcesPage:
     """The sources with the most articles first, each with its earliest article."""
-    return bounded(await site.reader.sources(site.index, **asked.model_dump()))
+    return bounded(await context.reader.sources(context.index, **asked.model_dump()))
 
 
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
-async def articles(site: CurrentSite, asked: Annotated[Articles, Query()]) -> SimilarPage:
+async def articles(context: ContextDep, asked: Annotated[Articles, Query()]) -> SimilarPage:
     """The newest first; give either a root or a fingerprint, as an article has them."""
-    root, fingerprint, reader = asked.root, asked.fingerprint, site.reader
+    root, fingerprint, reader = asked.root, asked.fingerprint, context.reader
     paging = asked.model_dump(exclude={"root", "fingerprint"})
     if root is not None and fingerprint is None:
-        return bounded(await reader.cluster(site.index, root, **paging))
+        return bounded(await reader.cluster(context.index, root, **paging))
     if fingerprint is not None and root is None:
-        return bounded(await reader.with_fingerprint(site.index, fingerprint, **paging))
+        return bounded(await reader.with_fingerprint(context.index, fingerprint, **paging))
     raise SettingError("give either a root or a fingerprint")
 
 
 @router.get("/timeline", summary="The timeline of an article's cluster", responses=NOT_FOUND)
-async def timeline(site: CurrentSite, asked: Annotated[OfArticle, Query()]) -> Timeline:
+async def timeline(context: ContextDep, asked: Annotated[OfArticle, Query()]) -> Timeline:
     """How many articles of the cluster were published in each interval."""
-    found = await site.reader.article(site.index, **asked.model_dump())
-    return bounded(await site.reader.timeline(site.index, found.root or ""))
+    found = await context.reader.article(context.index, **asked.model_dump())
+    return bounded(await context.reader.timeline(context.index, found.root or ""))
 
 
 def check_is_json(request: Request) -> None:
@@ -269,10 +267,10 @@ def check_is_json(request: Request) -> None:
 
 
 @router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(check_is_json)])
-async def similar_to_text(site: CurrentSite, body: Text, asked: Annotated[Paged, Query()]) -> SimilarPage:
+async def similar_to_text(context: ContextDep, body: Text, asked: Annotated[Paged, Query()]) -> SimilarPage:
     """The articles of the cluster that the text would join if it arrived now. Nothing is written.
 
     What arrived within the last second may be missed.
     """
     options = asked.model_dump()
-    return bounded(await site.reader.similar_to_text(site.index, body.text, site=body.site, **options))
+    return bounded(await context.reader.similar_to_text(context.index, body.text, site=body.site, **options))

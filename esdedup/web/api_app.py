@@ -13,10 +13,10 @@ from starlette.middleware.gzip import GZipMiddleware
 from esdedup.errors import SettingError
 from esdedup.serving.problems import PROBLEM_TYPE, Problem, ProblemDetails, handle_errors
 from esdedup.web import api
+from esdedup.web.context import Context
 from esdedup.web.errors import error_answer, problem_of
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import answering_head, limited, tagged
-from esdedup.web.site import Site
 
 # A smaller answer fits into one packet.
 _MIN_PACKED_BYTES = 1_400
@@ -37,13 +37,13 @@ _FROM_THE_FIRST = "/export."
 
 
 def create_api(
-    site_of: Callable[[Request], Site],
+    context_of: Callable[[Request], Context],
     *,
     problem_of: Callable[[Request, Exception], Problem] = problem_of,
 ) -> FastAPI:
-    """Return an application of the JSON API alone; an `EsdedupError` that `site_of` raises is answered."""
+    """Return an application of the JSON API alone; an `EsdedupError` that `context_of` raises is answered."""
     app = with_routes([api.router])
-    app.state.site_of = site_of
+    app.state.context_of = context_of
     add_layers(app, problem_of=problem_of)
     return app
 

@@ -24,9 +24,9 @@ from esdedup.serving.limits import Guard
 from esdedup.times import zone_named
 from esdedup.web import api, article_page, comparison, downloads, editing, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
+from esdedup.web.context import Context, Editing, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
-from esdedup.web.site import Editing, Marking, Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
@@ -78,9 +78,9 @@ def create_app(
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
-        site.marking.begin()
+        context.marking.begin()
         yield
-        await site.marking.end()
+        await context.marking.end()
         await client.close()
 
     app = with_routes(_ROUTERS, lifespan=closing)
@@ -97,7 +97,7 @@ def create_app(
     at_work = None
     if editor_header is not None:
         at_work = Editing(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
-    site = Site(
+    context = Context(
         reader=reader,
         index=index,
         marking=Marking(reader),
@@ -105,7 +105,7 @@ def create_app(
         thumbnail_field=thumbnail_field,
         zone=zone_named(time_zone),
     )
-    app.state.site_of = lambda _: site
+    app.state.context_of = lambda _: context
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     add_layers(app)

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.web.bar_charts import draw
+from esdedup.web.context import ContextDep
 from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.site import CurrentSite
 
 View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""
@@ -26,7 +26,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 @router.get("/article")
 async def article_page(
     request: Request,
-    site: CurrentSite,
+    context: ContextDep,
     id: Annotated[str, Query(min_length=1)],  # noqa: A002
     index: str | None = None,
     view: View = "oldest",
@@ -35,28 +35,28 @@ async def article_page(
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
     """Show an article. The query of the list that led here, `listed`, leads back to it."""
-    article = await site.article(id, in_index=index)
-    timeline = await site.reader.timeline(site.index, article.root or "")
-    has_sources = await site.reader.source_field(site.index) is not None
+    article = await context.article(id, in_index=index)
+    timeline = await context.reader.timeline(context.index, article.root or "")
+    has_sources = await context.reader.source_field(context.index) is not None
     options: dict[str, Any] = {"in_index": article.index, "other_sources": other_sources, "page": page}
     if view == "source" and has_sources:
-        sources = await site.reader.sources(site.index, article.id, size=_SOURCES_ON_A_PAGE, **options)
+        sources = await context.reader.sources(context.index, article.id, size=_SOURCES_ON_A_PAGE, **options)
         versions, similar = None, sources.total
     else:
         options |= {"sort": "newest" if view == "newest" else "oldest", "size": _VERSIONS_ON_A_PAGE}
-        versions = await site.reader.versions(site.index, article.id, **options)
+        versions = await context.reader.versions(context.index, article.id, **options)
         sources, similar = None, versions.total - (not other_sources)
     return render(
         "article.html",
         request,
-        site,
+        context,
         article=article,
-        shown=await shown_text(site, article),
+        shown=await shown_text(context, article),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         similar=similar,
         timeline=timeline,
-        drawing=draw(timeline, language_of(request, site)),
+        drawing=draw(timeline, language_of(request, context)),
         versions=versions,
         sources=sources,
         story=sources or versions,

@@ -14,12 +14,12 @@ from esdedup.reading.results import FullArticle, Result, example
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, facts, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex, OptionalText
 from esdedup.web.article_page import LONGEST_LISTED
+from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import MAX_TOKENS, shown_text
-from esdedup.web.site import CurrentSite, Site
 
 _MOST_PASSAGES = 6
 _LONGEST_PASSAGE = 200
@@ -86,7 +86,7 @@ class ExplanationForReaders(ExplanationInWords, frozen=True):
 async def explanation(
     request: Request,
     response: Response,
-    site: CurrentSite,
+    context: ContextDep,
     id: Id,  # noqa: A002
     other: Annotated[
         str, Query(min_length=1, description="The id of the other article.", examples=["en-17-4"])
@@ -97,8 +97,8 @@ async def explanation(
     ] = None,
 ) -> ExplanationInWords:
     """In the language that the header `Accept-Language` wishes for: English or Chinese."""
-    language = language_of(request, site)
-    found = await site.reader.explain(site.index, id, other, in_index=index, other_in_index=other_index)
+    language = language_of(request, context)
+    found = await context.reader.explain(context.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
     # Only the fields of the annotated model are answered.
     return bounded(explained(found, language))
@@ -107,42 +107,41 @@ async def explanation(
 @router.get("/compare")
 async def comparison_page(
     request: Request,
-    site: CurrentSite,
+    context: ContextDep,
     one: Place,
     other: Place,
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
     """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
-    first, second = await article_at(site, one), await article_at(site, other)
+    first, second = await article_at(context, one), await article_at(context, other)
     is_one_article = (first.index, first.id) == (second.index, second.id)
+    language = language_of(request, context)
     return render(
         "comparison.html",
         request,
-        site,
+        context,
         articles={"A": first, "B": second},
         is_one_article=is_one_article,
-        shown=None if is_one_article else await shown_text(site, first, second),
+        shown=None if is_one_article else await shown_text(context, first, second),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         max_words=MAX_TOKENS,
-        explained=None
-        if is_one_article
-        else await _explained(site, first, second, language_of(request, site)),
+        explained=None if is_one_article else await _explained(context, first, second, language),
         form=PageForm.of_address(listed),
         listed=listed,
     )
 
 
-async def article_at(site: Site, place: str) -> FullArticle:
+async def article_at(context: Context, place: str) -> FullArticle:
     """Return the article that `read_place` finds in a value of a form."""
     index, article_id = read_place(place)
     if index is not None or article_id != place:
         try:
-            return await site.article(article_id, in_index=index)
+            return await context.article(article_id, in_index=index)
         except (ArticleNotFound, SettingError):
             # An id may have slashes too, or be an address.
             pass
-    return await site.article(place)
+    return await context.article(place)
 
 
 def read_place(text: str) -> tuple[str | None, str]:
@@ -157,12 +156,12 @@ def read_place(text: str) -> tuple[str | None, str]:
 
 
 async def _explained(
-    site: Site, one: FullArticle, other: FullArticle, language: Language
+    context: Context, one: FullArticle, other: FullArticle, language: Language
 ) -> ExplanationForReaders | str:
     """Explain two articles in words, or return why that is impossible, such as a missing text."""
     try:
-        found = await site.reader.explain(
-            site.index, one.id, other.id, in_index=one.index, other_in_index=other.index
+        found = await context.reader.explain(
+            context.index, one.id, other.id, in_index=one.index, other_in_index=other.index
         )
     except ServerUnavailable:
         # Its message may contain addresses.

@@ -27,11 +27,11 @@ from esdedup.reading.results import Page, Row
 from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
 from esdedup.times import iso, time_ms
+from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm
 from esdedup.web.formats import article_address, bounded, joined, link, shortened, source_names
 from esdedup.web.guards import UNKEPT
 from esdedup.web.languages import calendar_time
-from esdedup.web.site import CurrentSite, Site
 
 MAX_EXPORTED = MAX_HITS
 """Rows of an export: as many as numbered pages reach. It is answered whole, and takes some seconds."""
@@ -61,6 +61,7 @@ class ExportForm(PageForm):
     size: Annotated[int, Field(ge=1, le=MAX_EXPORTED, description="Rows at most.")] = MAX_EXPORTED
 
 
+_Exported = Annotated[ExportForm, Query()]
 router = APIRouter(
     responses=described(s400="A parameter is invalid.", s409="The index is missing, or lacks the fields.")
 )
@@ -77,14 +78,14 @@ def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
     response_class=Response,
     responses=_file_of(_FEED_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
 )
-async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> Response:
+async def feed(request: Request, context: ContextDep, form: Annotated[PageForm, Query()]) -> Response:
     """An item for each row, the newest first unless another sort is asked for.
 
     A cluster is one item for feed readers, however it grows.
     """
-    options = await form.options(site) | {"details": True, "sort": form.sort or "newest"}
-    page = bounded(await site.reader.list(site.index, **options))
-    return Response(rss(page, form, request, index=site.index), media_type=f"{_FEED_TYPE}; charset=utf-8")
+    options = await form.options(context) | {"details": True, "sort": form.sort or "newest"}
+    page = bounded(await context.reader.list(context.index, **options))
+    return Response(rss(page, form, request, index=context.index), media_type=f"{_FEED_TYPE}; charset=utf-8")
 
 
 @router.get(
@@ -93,7 +94,7 @@ async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Qu
     response_class=Response,
     responses=_file_of("text/csv", ",".join(_COLUMNS)),
 )
-async def export_csv(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
+async def export_csv(request: Request, context: ContextDep, form: _Exported) -> Response:
     """The first rows of the list, with a header; times are ISO 8601.
 
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
@@ -103,8 +104,8 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     # CSV has no details, and Excel expects UTF-8 only after a byte order mark.
     form, included = form.model_copy(update={"details": False}), form.source_includes
     header = "\ufeff" + _csv_line([*_COLUMNS, *included])
-    write = functools.partial(_csv_row, included=included, zone=site.zone)
-    return await _export(request, site, form, write=write, header=header, media_type="text/csv")
+    write = functools.partial(_csv_row, included=included, zone=context.zone)
+    return await _export(request, context, form, write=write, header=header, media_type="text/csv")
 
 
 @router.get(
@@ -113,19 +114,19 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     response_class=Response,
     responses=_file_of("application/jsonl", '{"id": "en-17-3", "index": "news", "root": "122c0d63…", …}'),
 )
-async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
+async def export_jsonl(request: Request, context: ContextDep, form: _Exported) -> Response:
     """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
 
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
     the header `Link` has the address of the rest.
     """
-    write = functools.partial(_json_row, zone=site.zone)
-    return await _export(request, site, form, write=write, media_type="application/jsonl")
+    write = functools.partial(_json_row, zone=context.zone)
+    return await _export(request, context, form, write=write, media_type="application/jsonl")
 
 
 async def _export(
     request: Request,
-    site: Site,
+    context: Context,
     form: ExportForm,
     *,
     write: Callable[[Row], str],
@@ -133,25 +134,25 @@ async def _export(
     header: str = "",
 ) -> Response:
     """Read the rows, some at a time, and answer with a file of them."""
-    if site.exports.locked():
+    if context.exports.locked():
         busy = "as many exports as may be are being made; try again"
         raise Refused(busy, status=503, kind="requests")
-    async with site.exports:
-        options = await form.options(site) | {"page": 1}
+    async with context.exports:
+        options = await form.options(context) | {"page": 1}
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
         # Details of a row are about as large as ten further fields.
         at_once = max(1, _READ_AT_ONCE // (1 + len(form.source_includes) + 10 * form.details))
         while True:
             size = min(form.size - count, at_once)
-            found = await site.reader.list(site.index, **options | {"size": size})
+            found = await context.reader.list(context.index, **options | {"size": size})
             body += "".join(map(write, bounded(found).rows)).encode("utf-8", "replace")
             count += len(found.rows)
             if found.next is None or count >= form.size or len(body) >= _MAX_EXPORTED_BYTES:
                 break
             options["after"] = found.next
     # The served name may have a star or a comma.
-    what = re.sub("[^A-Za-z0-9]+", "-", site.index).strip("-") or "articles"
+    what = re.sub("[^A-Za-z0-9]+", "-", context.index).strip("-") or "articles"
     about = "" if found.total_rows_exact else "about-"
     name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}

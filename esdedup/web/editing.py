@@ -14,10 +14,10 @@ from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at, read_place
+from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import sent_form
 from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
-from esdedup.web.site import CurrentSite, Site
 
 _MOST_SHOWN = 200
 
@@ -33,9 +33,9 @@ class _Editing(NamedTuple):
     by: str
 
 
-async def _editing(request: Request, site: CurrentSite) -> _Editing:
+async def _editing(request: Request, context: ContextDep) -> _Editing:
     """Return who edits; refuse those whom no proxy names."""
-    if site.editing is None or site.editor is None:
+    if context.editing is None or context.editor is None:
         raise Refused(
             translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
             status=403,
@@ -44,16 +44,16 @@ async def _editing(request: Request, site: CurrentSite) -> _Editing:
     # Also those of origins that may read: an editor's browser would send its log-in with their forms.
     if is_foreign(request.method, request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
-    return _Editing(editor=site.editing.editor, by=site.editor)
+    return _Editing(editor=context.editing.editor, by=context.editor)
 
 
 Editing = Annotated[_Editing, Depends(_editing)]
 
 
 @api_router.get("/edits", summary="What editors said of the stories")
-async def edits(site: CurrentSite, editing: Editing) -> EditHistory:
+async def edits(context: ContextDep, editing: Editing) -> EditHistory:
     """The first one first, also those that were undone."""
-    return await editing.editor.history(site.index)
+    return await editing.editor.history(context.index)
 
 
 @api_router.post(
@@ -62,26 +62,26 @@ async def edits(site: CurrentSite, editing: Editing) -> EditHistory:
     responses=NOT_FOUND,
     dependencies=[Depends(check_is_json)],
 )
-async def edit(site: CurrentSite, editing: Editing, body: EditRequest) -> EditResult:
+async def edit(context: ContextDep, editing: Editing, body: EditRequest) -> EditResult:
     """Only for editors, whom a proxy names, and in indices that were set up for it.
 
     An article is named by its id, or by its index and id if several indices have that id.
     """
-    return await editing.editor.edit(site.index, body, by=editing.by)
+    return await editing.editor.edit(context.index, body, by=editing.by)
 
 
 @router.get("/edits", response_class=HTMLResponse)
-async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> HTMLResponse:
+async def edits_page(request: Request, context: ContextDep, editing: Editing) -> HTMLResponse:
     """Show what editors said, the latest first, with a button to undo each."""
-    history = await editing.editor.history(site.index)
+    history = await editing.editor.history(context.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
     names = list({each.into for each in latest if each.into})
-    named = {"terms": {(await site.reader.fields(site.index)).cluster: names}}
-    rows = (await site.reader.list(site.index, query=named, sort="newest", size=_MOST_SHOWN)).rows
+    named = {"terms": {(await context.reader.fields(context.index)).cluster: names}}
+    rows = (await context.reader.list(context.index, query=named, sort="newest", size=_MOST_SHOWN)).rows
     return render(
         "edits.html",
         request,
-        site,
+        context,
         edits=latest,
         undone=history.undone,
         total=len(history.edits),
@@ -91,7 +91,7 @@ async def edits_page(request: Request, site: CurrentSite, editing: Editing) -> H
 
 
 @router.post("/edit")
-async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) -> RedirectResponse:
+async def edit_by_form(request: Request, context: ContextDep, editing: Editing) -> RedirectResponse:
     """Do what a form says, and lead back to the article or the list, or to what editors said."""
     sent = await sent_form(request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
@@ -106,18 +106,20 @@ async def edit_by_form(request: Request, site: CurrentSite, editing: Editing) ->
         wanted["to"], *wanted["ids"] = places
         back = f"/?{given.get('listed', '')}"
     else:
-        article = await site.article(given["id"], in_index=given.get("index") or None)
-        wanted["to"] = await _other(site, given.get("to", "").strip()) if wanted["kind"] != "split" else None
+        article = await context.article(given["id"], in_index=given.get("index") or None)
+        wanted["to"] = (
+            await _other(context, given.get("to", "").strip()) if wanted["kind"] != "split" else None
+        )
         wanted["ids"] = [_place(article)]
-        back = f"{article_address(site.index, article, listed=given.get('listed', ''))}#similar"
-    await editing.editor.edit(site.index, EditRequest(**wanted), by=editing.by)
-    return RedirectResponse(f"{site.prefix}{back}", status_code=303)
+        back = f"{article_address(context.index, article, listed=given.get('listed', ''))}#similar"
+    await editing.editor.edit(context.index, EditRequest(**wanted), by=editing.by)
+    return RedirectResponse(f"{context.prefix}{back}", status_code=303)
 
 
-async def _other(site: Site, place: str) -> ArticlePlace:
+async def _other(context: Context, place: str) -> ArticlePlace:
     if not place:
         raise SettingError("name an article of the other story, by its id or the address of its page")
-    return _place(await article_at(site, place))
+    return _place(await article_at(context, place))
 
 
 def _place(article: FullArticle) -> ArticlePlace:

@@ -14,7 +14,7 @@ from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import MOST_SOURCES, SORTS_BY_COUNT, Head, Sort
 from esdedup.reading.search_form import values_by_field
 from esdedup.times import zone_named
-from esdedup.web.site import Site
+from esdedup.web.context import Context
 
 MAX_SIZE = 100
 """The most rows, articles or sources on one page."""
@@ -158,16 +158,16 @@ class Form(BaseModel):
         """Whether anything but words is asked for."""
         return bool(self.parameters.keys() - {"q", "page", "after"})
 
-    def search(self, site: Site) -> dict[str, Any]:
+    def search(self, context: Context) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
-        given = {"words": self.q, "where": values_by_field(self.where), "time_zone": site.zone.key}
+        given = {"words": self.q, "where": values_by_field(self.where), "time_zone": context.zone.key}
         return self.model_dump(include=_OF_SEARCH) | given
 
-    async def options(self, site: Site) -> dict[str, Any]:
+    async def options(self, context: Context) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`."""
         query = None
         if self.q or self.since or self.until or self.source or self.where:
-            query = await site.reader.search_query(site.index, **self.search(site))
+            query = await context.reader.search_query(context.index, **self.search(context))
         given = self.model_dump(exclude={"q", "time_zone", *_OF_PAGES, *_OF_SEARCH})
         return given | {"query": query, "arrived_since": self.arrived_since or None}
 

@@ -21,11 +21,11 @@ from esdedup.reading.overview import Facet, Overview
 from esdedup.reading.results import Page
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
+from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm, Parameters, SentForm
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie
 from esdedup.web.rendering import language_of, render
-from esdedup.web.site import CurrentSite, Site
 
 SORT_NAMES = {
     "relevance": translatable("best match"),
@@ -74,21 +74,21 @@ class Visits:
 
 
 @router.get("/")
-async def list_page(request: Request, site: CurrentSite, sent: Annotated[SentForm, Query()]) -> HTMLResponse:
+async def list_page(request: Request, context: ContextDep, raw: Annotated[SentForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    form = sent.at_times(datetime.now(site.zone).date())
+    form = raw.at_times(datetime.now(context.zone).date())
     visits = Visits.of(request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
-    options = await form.options(site) | {"details": True}
+    options = await form.options(context) | {"details": True}
     if visits.before is not None:
         options["arrived_since"] = visits.before.isoformat()
-    if site.thumbnail_field is not None:
-        options["source_includes"] = [site.thumbnail_field]
-    page, overview = await _read(site, form, options)
-    language = language_of(request, site)
+    if context.thumbnail_field is not None:
+        options["source_includes"] = [context.thumbnail_field]
+    page, overview = await _read(context, form, options)
+    language = language_of(request, context)
     answer = render(
         "list.html",
         request,
-        site,
+        context,
         form=form,
         page=page,
         sorts=SORT_NAMES,
@@ -106,13 +106,13 @@ async def list_page(request: Request, site: CurrentSite, sent: Annotated[SentFor
     return answer
 
 
-async def _read(site: Site, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:
+async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:
     """Read the rows and the overview side by side; if one fails, the other ends."""
     try:
         async with asyncio.TaskGroup() as tasks:
-            page = tasks.create_task(site.reader.list(site.index, **options))
+            page = tasks.create_task(context.reader.list(context.index, **options))
             overview = tasks.create_task(
-                site.reader.overview(site.index, **form.search(site), size=_VALUES_OF_A_FACET)
+                context.reader.overview(context.index, **form.search(context), size=_VALUES_OF_A_FACET)
             )
     except* EsdedupError as failed:
         error = failed.exceptions[0]

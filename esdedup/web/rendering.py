@@ -12,23 +12,23 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.reading.results import Article
 from esdedup.web import formats, languages
+from esdedup.web.context import Context, context_of
 from esdedup.web.languages import Language
-from esdedup.web.site import Site, site_asked
 
 
-def language_of(request: Request, site: Site) -> Language:
+def language_of(request: Request, context: Context) -> Language:
     """Return the language in which a visitor reads the interface, with the time zone."""
     language = languages.language(languages.chosen(request.headers, request.cookies))
-    return dataclasses.replace(language, zone=site.zone)
+    return dataclasses.replace(language, zone=context.zone)
 
 
 def render(
-    name: str, request: Request, site: Site, *, status_code: int = 200, **values: object
+    name: str, request: Request, context: Context, *, status_code: int = 200, **values: object
 ) -> HTMLResponse:
     """Answer with a page, made by the template of that name, in the visitor's language."""
-    language = language_of(request, site)
-    template = _environment(language.code, site.zone).get_template(name)
-    html = template.render(site=site, own=_own(request, site.prefix), **values)
+    language = language_of(request, context)
+    template = _environment(language.code, context.zone).get_template(name)
+    html = template.render(context=context, own=_own(request, context.prefix), **values)
     return HTMLResponse(
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),
@@ -39,9 +39,9 @@ def render(
 
 def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
     """Answer with an error page: a translated message, and one in English for programmers."""
-    site, detail = site_asked(request), "" if detail == message else detail
-    message = language_of(request, site).gettext(message)
-    return render("error.html", request, site, status_code=status, message=message, detail=detail)
+    context, detail = context_of(request), "" if detail == message else detail
+    message = language_of(request, context).gettext(message)
+    return render("error.html", request, context, status_code=status, message=message, detail=detail)
 
 
 def _own(request: Request, prefix: str) -> str:
@@ -51,12 +51,12 @@ def _own(request: Request, prefix: str) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _page_of(site: Site, article: Article, **parameters: object) -> str:
-    return site.prefix + formats.article_address(site.index, article, **parameters)
+def _page_of(context: Context, article: Article, **parameters: object) -> str:
+    return context.prefix + formats.article_address(context.index, article, **parameters)
 
 
-def _comparison_of(site: Site, one: Article, other: Article, **parameters: object) -> str:
-    return site.prefix + formats.comparison_address(one, other, **parameters)
+def _comparison_of(context: Context, one: Article, other: Article, **parameters: object) -> str:
+    return context.prefix + formats.comparison_address(one, other, **parameters)
 
 
 # Readers of one desk are in few zones; templates take some milliseconds to compile for another.

@@ -14,8 +14,8 @@ from rapidfuzz.distance import Indel
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.normalise import visible_beginning
+from esdedup.web.context import Context
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, language, own_language
-from esdedup.web.site import Site
 
 # A word, a run of white space, or any other character, such as a Chinese one.
 _TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
@@ -56,10 +56,10 @@ class ShownText:
     is_marked_in_part: bool
 
 
-async def shown_text(site: Site, article: FullArticle, other: FullArticle | None = None) -> ShownText:
+async def shown_text(context: Context, article: FullArticle, other: FullArticle | None = None) -> ShownText:
     """Show an article's text, compared with that of another one if that is given."""
-    mine, ours = await _marked_text(site, article)
-    others, theirs = (None, None) if other is None else await _marked_text(site, other)
+    mine, ours = await _marked_text(context, article)
+    others, theirs = (None, None) if other is None else await _marked_text(context, other)
 
     def shown() -> ShownText:
         text, compared = mine[:MAX_SHOWN_TEXT], others and others[:MAX_SHOWN_TEXT]
@@ -79,12 +79,12 @@ async def shown_text(site: Site, article: FullArticle, other: FullArticle | None
     return await asyncio.to_thread(shown)
 
 
-async def _marked_text(site: Site, article: FullArticle) -> tuple[str, LeftOut | str]:
+async def _marked_text(context: Context, article: FullArticle) -> tuple[str, LeftOut | str]:
     """Return the visible text (of a long one a beginning), and its boilerplate or why it is unknown."""
     visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
     # Markup may take seconds to read, so it is read once.
     raw = html.escape(visible, quote=False)
-    return visible, await site.marking.left_out(raw, site=article.site)
+    return visible, await context.marking.left_out(raw, site=article.site)
 
 
 def _spans(left_out: LeftOut | str | None) -> Sequence[Span]:

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from esdedup.errors import SettingError
 from esdedup.reading.results import SimilarPage
 from esdedup.web import api
+from esdedup.web.context import ContextDep
 from esdedup.web.form import sent_form
 from esdedup.web.rendering import render
-from esdedup.web.site import CurrentSite
 
 PATH = f"{api.PREFIX}/docs"
 
@@ -23,15 +23,15 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get(PATH)
-async def try_out(request: Request, site: CurrentSite) -> HTMLResponse:
+async def try_out(request: Request, context: ContextDep) -> HTMLResponse:
     """Show a form for each operation."""
     description = request.app.openapi()
     about = prose_of(description["info"]["description"])
-    return render("try_out.html", request, site, operations=operations_of(description), about=about)
+    return render("try_out.html", request, context, operations=operations_of(description), about=about)
 
 
 @router.post(f"{PATH}/similar")
-async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
+async def similar_to_text(request: Request, context: ContextDep) -> SimilarPage:
     """Answer the form for a text as the API does: forms cannot send JSON."""
     given = dict(await sent_form(request))
     try:
@@ -42,7 +42,7 @@ async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
         )
     except ValidationError as error:
         raise SettingError(f"the form cannot be read: {error}") from error
-    return await api.similar_to_text(site, text, asked)
+    return await api.similar_to_text(context, text, asked)
 
 
 def operations_of(description: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,9 +14,9 @@ from esdedup.errors import ForestMissing
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
-from esdedup.web import shown_text, site
+from esdedup.web import context, shown_text
+from esdedup.web.context import Context, Marking
 from esdedup.web.shown_text import Piece
-from esdedup.web.site import Marking, Site
 
 FOUND = LeftOut(passages=0, letters=0, of_passages=1, of_letters=8, spans=())
 
@@ -40,7 +40,7 @@ class Reader:
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "_LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(context, "_LONGEST_WAIT_S", 0.01)
 
 
 @pytest.mark.usefixtures("short_waits")
@@ -62,7 +62,7 @@ def test_visitors_do_not_wait_for_a_loading_forest() -> None:
 
 @pytest.mark.usefixtures("short_waits")
 def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "_UPDATE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(context, "_UPDATE_INTERVAL_S", 0.0)
 
     async def visits() -> None:
         reader = Reader()
@@ -137,7 +137,7 @@ def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyP
 
         monkeypatch.setattr(shown_text, "differences", compare)
         await shown_text.shown_text(
-            Site(reader=_READER, index="news", marking=_Marking(_READER)), ARTICLE, ARTICLE
+            Context(reader=_READER, index="news", marking=_Marking(_READER)), ARTICLE, ARTICLE
         )
         return seen == [True]
 

@@ -27,7 +27,6 @@ _LONGEST_WAIT_S = 1.0
 _UPDATE_INTERVAL_S = 1.0
 # Concurrent exports; more are refused.
 _MOST_EXPORTS = 2
-_UTC = zone_named("UTC")
 ZONE_COOKIE = "esdedup_time_zone"
 _IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
 
@@ -72,10 +71,9 @@ class Marking:
     async def _update_copy(self) -> None:
         try:
             await self._reader.left_out("")
+            self._unknown = None
         except EsdedupError as error:
             self._unknown = _reason(error)
-        else:
-            self._unknown = None
 
 
 class FreshMarking(Marking):
@@ -103,8 +101,8 @@ class Editing:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Site:
-    """The index that is served, and who asks for it."""
+class Context:
+    """What a request is answered with: the served index, its reader, and what the request says."""
 
     reader: AsyncReader
     index: str
@@ -116,7 +114,7 @@ class Site:
     # The field with the address of an article's picture; None: the list has no pictures.
     thumbnail_field: str | None = None
     # Of days, and of times that name none: the application's, or the one that a request names.
-    zone: ZoneInfo = _UTC
+    zone: ZoneInfo = ZoneInfo("UTC")  # noqa: RUF009 - immutable
     # Of a request: what stands before the paths of all pages, and the name of the editor, if it is one.
     prefix: str = ""
     editor: str | None = None
@@ -128,13 +126,13 @@ class Site:
         )
 
 
-def site_asked(request: Request) -> Site:
+def context_of(request: Request) -> Context:
     """Return the context of a request: the served index, the time zone, the prefix and the editor."""
-    site: Site = request.app.state.site_of(request)
-    named = "" if site.editing is None else request.headers.get(site.editing.header, "")
+    context: Context = request.app.state.context_of(request)
+    named = "" if context.editing is None else request.headers.get(context.editing.header, "")
     return dataclasses.replace(
-        site,
-        zone=_zone_named_by(request) or site.zone,
+        context,
+        zone=_zone_named_by(request) or context.zone,
         prefix=request.scope.get("root_path", ""),
         # Headers are read as Latin-1, and proxies write UTF-8.
         editor=named.encode("latin-1").decode("utf-8", "replace").strip() or None,
@@ -150,9 +148,9 @@ def _zone_named_by(request: Request) -> ZoneInfo | None:
     return None
 
 
-async def _current(request: Request) -> Site:
+async def _current(request: Request) -> Context:
     # FastAPI would call a function that is not async in a thread.
-    return site_asked(request)
+    return context_of(request)
 
 
-CurrentSite = Annotated[Site, Depends(_current)]
+ContextDep = Annotated[Context, Depends(_current)]

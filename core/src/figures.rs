@@ -28,6 +28,8 @@ const BESIDE: [&str; 16] = [
 ];
 // The first ones are words of the news, too: a number follows them with a colon.
 const NEWS_WORDS: usize = 2;
+// Their last characters: most numbers follow another.
+const LAST_SIGNS: [char; 13] = ['s', '©', 'd', 'o', 'e', '间', '读', '览', '击', '论', '赞', '发', '放'];
 // Signs between such a word and its number: `阅读量：17`, `17次阅读`.
 const BETWEEN: [char; 5] = [':', '(', '量', '数', '次'];
 
@@ -91,14 +93,11 @@ fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> b
     let is_between = |each: &&Point| each.has(SPACE) || BETWEEN.contains(&each.character());
     let mut signs = before.iter().rev().filter(|each| !is_between(each)).map(|each| each.character());
     let last = signs.next();
-    let last_byte = last.map(|each| each as u8 & 63);
+    let may_follow = last.is_some_and(|last| LAST_SIGNS.contains(&last));
     let is_labelled = || before.iter().rev().find(|each| !each.has(SPACE)).is_some_and(|each| each.is(':'));
-    let follows = |word: &str| {
+    let follows = |(at, word): (usize, &&str)| {
         let (mut own, mut rest) = (word.chars().rev(), signs.clone());
-        // The last bytes first: that is quick.
-        word.bytes().next_back().map(|each| each & 63) == last_byte
-            && own.next() == last
-            && own.all(|each| rest.next() == Some(each))
+        own.next() == last && own.all(|each| rest.next() == Some(each)) && (at >= NEWS_WORDS || is_labelled())
     };
     let precedes = |word: &&str| {
         let mut rest = after.iter().skip_while(is_between);
@@ -112,7 +111,7 @@ fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> b
     // `cemetery.078844`
     let is_glued = || start > 1 && points[start - 1].has(FULL_STOP) && points[start - 2].has(ALNUM);
     is_time(own, after)
-        || BESIDE.iter().enumerate().any(|(at, word)| follows(word) && (at >= NEWS_WORDS || is_labelled()))
+        || may_follow && BESIDE.iter().enumerate().any(follows)
         || (is_first || is_last) && BESIDE.iter().any(precedes)
         || is_last && is_glued()
         || opening().is_some_and(|each| each.is('[')) && closing().is_some_and(|each| each.is(']'))
@@ -120,8 +119,14 @@ fn is_beside(points: &[Point], token: Token, is_first: bool, is_last: bool) -> b
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::parsed::{ParseRules, Parser};
     use crate::tokens::CharacterHash;
+
+    #[test]
+    fn the_last_characters_are_those_of_the_words() {
+        assert!(BESIDE.iter().all(|word| word.ends_with(LAST_SIGNS)));
+    }
 
     #[test]
     fn numbers_beside_a_text_are_no_figures() {

@@ -68,7 +68,7 @@ class Agreement:
     # ... and a part from less of both on, if it has so many units.
     part_contained: float = 0.88
     part_share: float = 0.3
-    part_units: int = 200
+    part_units: int = 80
     # At most this many nodes made within the retention are indexed under one representative.
     max_postings: int = 64
 

@@ -77,9 +77,9 @@ def test_the_threshold_is_inclusive(units: int) -> None:
         (92, 500, 469, False, True, True),
         (104, 500, 420, False, True, True),
         (104, 500, 419, False, False, True),
-        (125, 200, 300, False, False, True),
-        (125, 199, 300, False, False, False),
-        (125, 200, 299, False, False, False),
+        (125, 80, 300, False, False, True),
+        (125, 79, 300, False, False, False),
+        (125, 80, 299, False, False, False),
     ],
 )
 def test_an_excerpt_of_half_a_text_agrees_with_it(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from esdedup.ingest.actions import ArticleAction, ArticleDecision, addition_to
 from esdedup.ingest.dates import UNDERSTOOD
 
-from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, without_placeholders
 from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
 from esdedup.elastic.forest.stored import page_name
 from esdedup.errors import TextFailed
@@ -52,7 +52,7 @@ def arrive(
     of_texts = list(itertools.islice(sites, len(texts)))
     passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
-    fingerprints = overrides.without_placeholders(fingerprints, texts, of_texts)
+    fingerprints = without_placeholders(overrides, fingerprints, texts, of_texts)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return fingerprints, decide(store, arrivals, now_ms=now_ms)
 
@@ -116,7 +116,7 @@ class Assigner:
         passage_filter = begin(store, overrides=self._overrides, sites=[site])
         try:
             fingerprints = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
-            fingerprints = self._overrides.without_placeholders(fingerprints, [text], [site])
+            fingerprints = without_placeholders(self._overrides, fingerprints, [text], [site])
             arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
             nodes = store.nodes(arrivals, now_ms=now_ms)
             return nodes.assign(arrivals, store.state, now_ms=now_ms).assignments[0]

@@ -79,15 +79,8 @@ class Overrides:
             ]
         )
 
-    def without_placeholders(
-        self, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
-    ) -> Fingerprints:
-        """Return fingerprints of raw texts, but none of a text that is nothing but declared boilerplate."""
-        are_empty = (found.alphanumerics == 0) & (found.boilerplate_letters > 0)
-        places = np.flatnonzero(are_empty).tolist()
-        return found.without([at for at in places if self._are_all_declared(texts[at], sites[at])])
-
-    def _are_all_declared(self, text: str, site: str | None) -> bool:
+    def declare_all(self, text: str, site: str | None) -> bool:
+        """Return whether a raw text of a site is nothing but declared boilerplate."""
         declared = self._with_shipped
         return all(
             declared.get((passage, site), declared.get((passage, None), False))
@@ -165,6 +158,14 @@ class Overrides:
 
 
 NO_OVERRIDES = Overrides({})
+
+
+def without_placeholders(
+    overrides: Overrides, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
+) -> Fingerprints:
+    """Return fingerprints of raw texts, but none of a text that is nothing but declared boilerplate."""
+    places = np.flatnonzero((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).tolist()
+    return found.without([at for at in places if overrides.declare_all(texts[at], sites[at])])
 
 
 def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:

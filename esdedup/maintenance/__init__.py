@@ -5,7 +5,16 @@ from esdedup.forest.stories import Edit
 from esdedup.maintenance.editor import EditHistory, EditResult
 from esdedup.maintenance.maintenance import Maintenance
 from esdedup.maintenance.shared_representatives import SharedRepresentative
-from esdedup.maintenance.stats import Cluster, Day, ForestNode, ImplausibleCluster, Key, LearnedStats, Stats
+from esdedup.maintenance.stats import (
+    Cluster,
+    Day,
+    ForestNode,
+    ImplausibleCluster,
+    Key,
+    LearnedStats,
+    Placeholder,
+    Stats,
+)
 from esdedup.maintenance.stored_texts import BoilerplateBySite, LearnedPassage, SiteBoilerplate
 from esdedup.maintenance.violations import Violation, ViolationKind
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Neighbour, Outcome, RootComparison
@@ -28,6 +37,7 @@ __all__ = [
     "Maintenance",
     "Neighbour",
     "Outcome",
+    "Placeholder",
     "RootComparison",
     "SharedRepresentative",
     "SiteBoilerplate",

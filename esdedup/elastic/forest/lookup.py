@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, without_placeholders
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
@@ -122,7 +122,7 @@ def look_up(
             return decided, True
     passage_filter = learned.filter_on(overrides)(site)
     fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
-    fingerprints = overrides.without_placeholders(fingerprints, [text], [site])
+    fingerprints = without_placeholders(overrides, fingerprints, [text], [site])
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     state, aging = status.state, status.aging
     search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)

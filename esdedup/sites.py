@@ -9,7 +9,8 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+from zlib import crc32
 
 from esdedup.fields import Fields, term_of, text_of
 
@@ -34,6 +35,8 @@ _PLACE = re.compile(r"#[^/]*$")
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
+# Digits in an article's address, or words at its end: sections have hardly ever so many.
+_FEWEST = 4
 # What domain names can have.
 _MOST_CHARACTERS = 253
 
@@ -78,6 +81,32 @@ def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     return _PLACE.sub("", path) or None
 
 
+def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None) -> int:
+    """Return what tells versions of an article, in 64 bits: 26 of its address, 26 of its id, and zeros.
+
+    The address is the host of its link with the path and the query. 0 stands for none, and for a page that is
+    no article: a front page or a section, by the name of its address.
+    """
+    link = (term_of(article, fields.link) or "").strip()
+    of_link = of_id = 0
+    if located := _located(link):
+        path = unquote(located[1].partition("#")[0]).strip("/")
+        if not _names_article(path):
+            return 0
+        of_link = crc32(f"{located[0]}/{path}".encode(errors="replace"))
+    if article_id is not None:
+        of_id = crc32(article_id.encode(errors="replace"))
+    return of_link >> 6 << 38 | of_id >> 6 << 12
+
+
+def _names_article(path: str) -> bool:
+    """Return whether a path has a date or a number of four digits, or ends in as many words."""
+    last = path.partition("?")[0].rpartition("/")[2]
+    # Two characters are a word where words are not parted.
+    words = (1 if word.isascii() else (len(word) + 1) // 2 for word in re.split(r"[-_+ .]+", last) if word)
+    return sum(map(str.isdigit, path)) >= _FEWEST or sum(words) >= _FEWEST
+
+
 def site_fields(fields: Fields) -> list[str]:
     """Return the fields that `site_of` and `path_of` read."""
     return [fields.link, fields.site or fields.source]
@@ -100,9 +129,16 @@ def _name_in(article: Mapping[str, Any], field: str) -> str | None:
 
 
 def _host(address: str) -> str | None:
+    located = _located(address)
+    return located and located[0]
+
+
+def _located(address: str) -> tuple[str, str] | None:
+    """Return the host in an address, and what comes after it and its port; None without a host."""
     for pattern in _ADDRESSES:
         if found := pattern.match(address):
-            return _host_in(found[1])
+            host = _host_in(found[1])
+            return (host, address[found.end() :]) if host else None
     return None
 
 

@@ -26,7 +26,7 @@ from esdedup.fields import (
 )
 from esdedup.forest.model import NO_TIME, Assignment
 from esdedup.forest.stories import NO_STORIES, Stories
-from esdedup.sites import path_of, site_of
+from esdedup.sites import origin_of, path_of, site_of
 from esdedup.times import time_reader
 
 BulkAction = dict[str, Any] | str | bytes
@@ -64,6 +64,7 @@ class ArticleAction:
     # Likewise.
     site: str | None = None
     path: str | None = None
+    origin: int = 0
     # Of its index: the names of the articles' fields, of all our objects, its own name, and whether it is
     # routed by root.
     fields: Fields = dataclasses.field(default_factory=Fields)
@@ -203,6 +204,7 @@ def article_in(
         raise ArticleRejected(name, two)
     dates = [_dated(each, fields, action.get(KNOWN_MS)) for each in articles]
     dated_ms, wrong_date = next((each for each in dates if each[0] is not None), dates[0])
+    article_id = action.get("_id") and f"{action.get('_index')}/{action['_id']}"
     return ArticleAction(
         action=action,
         name=name,
@@ -211,6 +213,7 @@ def article_in(
         wrong_date=wrong_date,
         site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
         path=next((path for each in articles if (path := path_of(each, fields)) is not None), None),
+        origin=max(origin_of(each, fields, article_id) for each in articles),
         fields=fields,
         objects=index.objects,
         index_name=index.name,

@@ -43,17 +43,18 @@ def arrive(
     overrides: Overrides = NO_OVERRIDES,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
+    origins: Iterable[int] = (),
 ) -> tuple[Fingerprints, Decision]:
     """Return the fingerprints and assignments of raw texts, in their order; see `decide`.
 
-    The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites and the articles'
-    names there come one per text; None if not known.
+    The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites, the articles'
+    names there and origins come one per text; None if not known.
     """
     of_texts = list(itertools.islice(sites, len(texts)))
     passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
     fingerprints = without_placeholders(overrides, fingerprints, texts, of_texts)
-    arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
+    arrivals = Arrivals.of(fingerprints, times_ms=times_ms, origins=origins)
     return fingerprints, decide(store, arrivals, now_ms=now_ms)
 
 
@@ -139,6 +140,7 @@ class Assigner:
             overrides=self._overrides,
             sites=[article.site for article in articles],
             articles=[article.path or article.id for article in articles],
+            origins=[article.origin for article in articles],
         )
         _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=store.aging)
         for root, leaves in self._growth.add(assignments):

@@ -19,7 +19,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.sites import RawPage, path_of, site_of
+from esdedup.sites import RawPage, origin_of, path_of, site_of
 from esdedup.times import time_reader
 
 
@@ -97,6 +97,7 @@ class Clustering:
             overrides=self._overrides,
             sites=(site_of(article.article, self._fields) for article, _ in batch),
             articles=(path_of(article.article, self._fields) or article.id for article, _ in batch),
+            origins=(origin_of(article.article, self._fields, article.id) for article, _ in batch),
         )
         results = zip(
             batch,

@@ -1,5 +1,5 @@
 //! The signature of `verified`: the longest sentence of each half, keys of the wording, and two sketches of the whole
-//! text, in 160 bytes as `esdedup/fingerprint/signature.py` names them.
+//! text, in 168 bytes as `esdedup/fingerprint/signature.py` names them.
 //!
 //! From a sketch of 64 bytes, the resemblance of two texts is estimated. One-permutation MinHash (Li, Owen, Zhang, NIPS
 //! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
@@ -22,7 +22,9 @@ use crate::tokens::{Token, units};
 /// wording, which are odd; a text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
 /// The bytes of a signature.
-pub const SIZE: usize = (REPRESENTATIVES + WORDS + 2) * 8 + 8;
+pub const SIZE: usize = (REPRESENTATIVES + WORDS + 2) * 8 + LAST;
+// Numbers, and the origin, which is no part of a text.
+const LAST: usize = 16;
 const MINHASH: u64 = 1;
 
 /// What of a profile decides a signature.
@@ -54,7 +56,7 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
     let numbers = [units, sketch.runs, figures[0].len(), 0].map(Count::of);
     let mut signature = [0; SIZE];
-    let (first, last) = signature.split_at_mut(SIZE - 8);
+    let (first, last) = signature.split_at_mut(SIZE - LAST);
     for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain(odd)) {
         place.copy_from_slice(&word.to_le_bytes());
     }

@@ -26,6 +26,7 @@ _NODE_STATES: dict[NodeState, str] = {
 _WAYS: dict[Way, str] = {
     "root": "joined through it, and the root resembles it enough",
     "member": "joined through it, to which it is all but equal, while the root still resembles it",
+    "address": "joined as a later version of the same article, most of which it has",
 }
 
 

@@ -38,6 +38,11 @@ class Agreement:
     # chain of members leads to another story.
     member_resemblance: float = 0.95
     member_slack: float = 0.1
+    # A later version of an article joins its cluster, whatever its figures, if it has these shares of the
+    # version before and of the root (inclusive), and resembles the former by more than chance does.
+    version_share: float = 0.5
+    version_root: float = 0.3
+    version_resemblance: float = 0.12
     # Texts made from one template differ in their figures. Of those of the text that has fewer, so many may
     # be others (inclusive): one for so many units of the shorter text, or this share rounded to the nearest
     # number, whichever is more.

@@ -35,9 +35,12 @@ SIGNATURE = np.dtype(
         ("figures", "<u2"),
         # For a node: one bit for each representative it is indexed under, the lowest for the first.
         ("indexed", "<u2"),
+        # For a node: where its article came from, as `esdedup.sites.origin_of` has it; for a root, in the
+        # lowest bits, in which period of the retention it was made.
+        ("origin", "<u8"),
     ]
 )
-"""160 bytes, little-endian."""
+"""168 bytes, little-endian."""
 
 MINHASH = np.uint64(1)
 """The lowest bit of a representative: 1 in a minhash, 0 in the simhash of a sentence."""

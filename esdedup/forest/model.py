@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -51,10 +51,19 @@ class Arrivals:
     times_ms: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None]) -> "Arrivals":
-        """Make a batch of fingerprints in the order of arrival, each with its time, None if not known."""
+    def of(
+        cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None], origins: Iterable[int] = ()
+    ) -> "Arrivals":
+        """Make a batch of fingerprints in the order of arrival, each with its time, None if not known.
+
+        `origins` are those of the articles, for a profile that compares them.
+        """
+        signatures = fingerprints.signatures
+        if signatures.dtype.names and (known := list(origins)):
+            signatures = signatures.copy()
+            signatures["origin"] = known
         return cls(
-            signatures=fingerprints.signatures,
+            signatures=signatures,
             exist=fingerprints.exists,
             pages=fingerprints.pages,
             times_ms=np.array([NO_TIME if each is None else each for each in times_ms], np.int64),

@@ -11,6 +11,7 @@ from esdedup.elastic.forest.stored import (
     Stored,
     StoredNode,
     StoredPage,
+    genuine,
     is_node_id,
     is_page_id,
     recreate_root,
@@ -224,9 +225,11 @@ class ArticleAudit:
             if node_id != own.id:
                 own = recreate_root(node_id, own, self.index.relation)
             return own._replace(part_of=record.part_of or "") if own.is_root else own
+        # A root recreated from a leaf's article gets its own signature back from its own article; others have
+        # that of the article that made them, which says where it came from.
+        is_lost = node_id == record.fingerprint and not genuine([node], self.index.relation)
         return node._replace(
-            # A root recreated from a leaf's article gets its own signature back from its own article.
-            signature=record.signature if node_id == record.fingerprint else node.signature,
+            signature=record.signature if is_lost else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
             # Kept unless too early: it may have been rounded with another granularity.

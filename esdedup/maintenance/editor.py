@@ -85,7 +85,7 @@ _EXAMPLE = {
     "by": "A. Chen",
     "at_ms": 1_788_849_041_000,
     "why": "one fire",
-    "into": "79c5eb46",
+    "into": "249274ac",
     "stories": ["ac7378e4"],
     "texts": [],
     "undoes": None,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
 from esdedup.elastic.forest.documents import Hit
@@ -10,7 +10,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
 from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.status import read_ordered_since
-from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
+from esdedup.elastic.forest.stored import StoredNode, genuine, recreate_root, signatures_of
 from esdedup.elastic.requests import chunks
 from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
@@ -120,21 +120,21 @@ class ForestAudit:
 
     def _nothing_near(self, tree: Tree) -> Iterator[Violation]:
         leaves = [node for node in tree.nodes if not node.is_root and node.seq > self._ordered_since]
+        relation = self._index.relation
         # A recreated root has lost its signature; its neighbours cannot be checked.
-        root = self._genuine([node for node in tree.nodes if node.is_root])
+        root = genuine([node for node in tree.nodes if node.is_root], relation)
         if not leaves or not root:
             return
-        relation = self._index.relation
         cache = NodeCache(tree.nodes, relation)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
             found = cache.find_pairs(signatures_of(chunk, relation))
             near = [(chunk[at], node) for at, node in found if _is_earlier(node, chunk[at])]
-            # Near or not, the root may be joined.
-            pairs = near + [(leaf, *root) for leaf in chunk]
+            with_neighbour = {leaf.id for leaf, _ in near}
+            # One without may have been near anything, as it is itself.
+            pairs = near + [(leaf, leaf) for leaf in chunk if leaf.id not in with_neighbour]
             texts, members = (signatures_of(each, relation) for each in zip(*pairs, strict=True))
             ways, _ = relation.joining(texts, members, signatures_of(root * len(pairs), relation))
             may_join = {leaf.id for (leaf, _), way in zip(pairs, ways, strict=True) if way}
-            with_neighbour = {leaf.id for leaf, _ in near}
             for leaf in chunk:
                 if leaf.id not in may_join:
                     detail = f"its text does not resemble that of its root {tree.root} enough"
@@ -144,13 +144,14 @@ class ForestAudit:
                     yield Violation(kind=ViolationKind.NOTHING_NEAR, subject=leaf.id, detail=detail)
 
     def _near_roots(self, trees: list[Tree]) -> Iterator[Violation]:
-        roots = self._genuine([root for tree in trees if (root := tree.root_node)])
+        relation = self._index.relation
+        roots = genuine([root for tree in trees if (root := tree.root_node)], relation)
         if not roots:
             return
-        signatures = signatures_of(roots, self._index.relation)
+        signatures = signatures_of(roots, relation)
         near_them = self._index.nodes.candidates(signatures, live_since_ms=self._live_since_ms)
         candidates = [each for each in self._index.run(near_them) if isinstance(each, StoredNode)]
-        cache = NodeCache(self._genuine(candidates), self._index.relation)
+        cache = NodeCache(genuine(candidates, relation), relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
         # By root: its neighbour in the tree whose root it resembles most, the oldest; what is least first.
         earlier: dict[str, tuple[float, int, StoredNode]] = {}
@@ -171,15 +172,15 @@ class ForestAudit:
         """Yield texts, neighbours whose tree they may join, and how much they resemble its root."""
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
-        others = self._index.run(self._index.nodes.by_id(missing))
-        roots |= {node.id: node for node in self._genuine(list(others))}
+        others, relation = self._index.run(self._index.nodes.by_id(missing)), self._index.relation
+        roots |= {node.id: node for node in genuine(others, relation)}
         pairs = [(text, node) for text, node in near if node.root in roots]
-        relation = self._index.relation
         texts = signatures_of((text for text, _ in pairs), relation)
         members = signatures_of((node for _, node in pairs), relation)
         their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
         for pair, way, resemblance in zip(pairs, *relation.joining(texts, members, their_roots), strict=True):
-            if way is not None:
+            # Whether a version may join depends on others that may have expired.
+            if way in {"root", "member"}:
                 yield *pair, float(resemblance)
 
     def _stray_pages(self) -> Iterator[Violation]:
@@ -206,12 +207,6 @@ class ForestAudit:
             )
             remedy = Remedy(forgotten=EVERY_DOCUMENT)
             yield repairable(ViolationKind.LEARNED_DAMAGED, error.document, detail, remedy)
-
-    def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
-        """Return the nodes with their own signature: a recreated root may have that of a leaf."""
-        relation = self._index.relation
-        names = relation.ids(signatures_of(nodes, relation))
-        return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
 
 
 def _unfindable(node: StoredNode) -> Violation:

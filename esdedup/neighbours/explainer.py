@@ -125,9 +125,10 @@ class Explainer:
         compared = _ComparedText(
             text=text, site=site, signature=todays, passage_filter=passage_filter, is_todays=True
         )
-        if decided is None or self._are_equal(decided.signature, todays):
+        if decided is None:
             return compared
-        return dataclasses.replace(compared, signature=decided.signature, is_todays=False)
+        is_todays = self._are_equal(decided.signature, todays)
+        return dataclasses.replace(compared, signature=decided.signature, is_todays=is_todays)
 
     def _signature(self, text: str, passage_filter: PassageFilter | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
@@ -135,10 +136,10 @@ class Explainer:
         return found.signatures if found.exists[0] else None
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
-        """Return whether two signatures are the same; under which keys their nodes are indexed may differ."""
+        """Return whether two signatures are of one text; what else is known of their nodes may differ."""
         if one is None or other is None:
             return one is other
-        return self._relation.ids(one) == self._relation.ids(other)
+        return self._relation.are_equal(one, other)
 
     def _compare_whole_texts(self, one: _ComparedText, other: _ComparedText) -> WholeTextComparison | None:
         rules = self.profile.agreement

@@ -18,9 +18,10 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Representatives = npt.NDArray[np.uint64]
 
-Way = Literal["root", "member"]
-"""How a text joins a tree through a member that it is near, in the order of the crate's bits: it may join the
-root, whatever the member; or it is all but equal to the member, and still resembles the root."""
+Way = Literal["root", "member", "address"]
+"""How a text joins a tree through a member, in the order of the crate's bits: it may join the root, whatever
+the member that it is near; it is all but equal to the member, and still resembles the root; or it is a later
+version of the member's article."""
 
 
 class Relation:
@@ -55,6 +56,13 @@ class Relation:
         The simhash in hex; of `verified` a 128-bit MurmurHash3 of everything but `indexed`.
         """
         return self.written_ids(self.core.ids(signatures.tobytes()))
+
+    def are_equal(self, one: Signatures, other: Signatures) -> bool:
+        """Return whether all that is compared is equal."""
+        if self._agreement is None:
+            return bool((one == other).all())
+        names = [name for name in SIGNATURE.names or () if name not in {"indexed", "origin"}]
+        return all(bool((one[name] == other[name]).all()) for name in names)
 
     def written_ids(self, ids: bytes) -> list[str]:
         """Return the node ids of a column of the crate in hex."""

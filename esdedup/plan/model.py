@@ -139,7 +139,7 @@ class CapacityPlan:
             return "decisions a second"
         if self.memory_each.peak > workload.owner_bytes:
             return "memory of an owner"
-        if load.nodes > _MOST_ROWS // (1 if self.profile.agreement is None else REPRESENTATIVES):
+        if load.nodes > _MOST_ROWS // (1 if self.profile.agreement is None else REPRESENTATIVES + 1):
             return "rows in memory"
         return None
 

@@ -54,7 +54,19 @@ def _signatures(draw: st.DrawFn) -> bytes:
     made["runs"] = draw(st.sampled_from([100, 150, 300]))
     made["figures"] = draw(st.sampled_from([0, 20]))
     made["figure_sketch"] = draw(st.sampled_from([0, 1, 2**40 - 1]))
+    made["origin"] = draw(st.sampled_from([0, 1, 2])) << 38 | draw(st.sampled_from([0, 0, 1])) << 12
     return made.tobytes()
+
+
+def _addresses(signature: np.ndarray) -> frozenset[int]:
+    link, of_id = (int(signature["origin"][0]) >> shift & 2**26 - 1 for shift in (38, 12))
+    return frozenset({-link, -of_id << 32} - {0})
+
+
+def _at_one_address(signature: np.ndarray, period: int = 0) -> np.ndarray:
+    moved = signature.copy()
+    moved["origin"] = 1 << 38 | period
+    return moved
 
 
 Drawn = tuple[bytes, int | None, int]
@@ -81,6 +93,7 @@ def _assert_verified_follows(
         lambda text, member, root: bool(
             compare(by_id[text], by_id[member], rules).by_member[0]
             & compare(by_id[text], by_id[root], rules).to_root[0]
+            & 3
         ),
         lambda text, whole: (
             bool(compare(by_id[text], by_id[whole], rules).is_part[0])
@@ -90,9 +103,17 @@ def _assert_verified_follows(
         lambda text: by_id[text]["representatives"][0].tolist(),
         lambda one, other: one == other or (not (one | other) & 1 and (one ^ other).bit_count() <= 3),
         max_postings,
+        lambda text, before: bool(
+            compare(_at_one_address(by_id[text]), _at_one_address(by_id[before]), rules).by_member[0] & 4
+        ),
+        lambda text, root: bool(compare(by_id[text], by_id[root], rules).to_root[0] & 4),
+        lambda text, period: relation.ids(_at_one_address(by_id[text], period % 4096))[0],
     )
     store = open_store(profile)
-    arriving = [Arrival(name, time, page) for name, (_, page, time) in zip(ids, drawn, strict=True)]
+    arriving = [
+        Arrival(name, time, page, _addresses(signature))
+        for name, signature, (_, page, time) in zip(ids, signatures[:, None], drawn, strict=True)
+    ]
     for batch in batches(list(zip(arriving, signatures, strict=True)), sizes):
         each_signature = np.array([signature for _, signature in batch], SIGNATURE)
         arrived = [arrival for arrival, _ in batch]

@@ -77,7 +77,7 @@ def leaf_before_root(es: Elasticsearch, index: str, forest: str, tree: Tree) -> 
 
 def wrong_keys(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     # The keys of two nodes exchanged, as a slip by one would.
-    for node, wrong in ((tree.leaf, tree.other), (tree.other, tree.leaf)):
+    for node, wrong in ((tree.leaf, tree.root), (tree.root, tree.leaf)):
         keys = document(es, forest, wrong)["keys"]
         es.index(index=forest, id=node.id, document=document(es, forest, node) | {"keys": keys}, refresh=True)
 

@@ -227,10 +227,13 @@ def test_dates_are_read_by_the_format_of_the_mapping(
 
 
 def test_adoption_takes_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
-    """One story, with an article a day, each in an index of another format; and dates that nobody has set."""
+    """One story, with an article a day, each in an index of another format; and dates that nobody has set.
+
+    All within the retention after the first date.
+    """
     indices = []
     for days, (time_format, how) in enumerate(FORMATS.items(), 1):
-        texts = ((f"a{days}", TEXT, 30 - days), (f"b{days}", f"{days} of {TEXT[::-1]}", 60 + days))
+        texts = ((f"a{days}", TEXT, 30 - days), (f"b{days}", f"{days} of {TEXT[::-1]}", 30 + days))
         articles = [
             {"_id": each, "text": text, "published_at": written(ago, how)} for each, text, ago in texts
         ]

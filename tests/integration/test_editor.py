@@ -236,6 +236,8 @@ def test_an_article_that_arrives_later_belongs_to_the_story(newsroom: Newsroom) 
     assert one in {row.id for row in similar.rows}
 
 
+# A text that came again after its story had expired would be another story.
+@pytest.mark.parametrize("newsroom", [3_650], indirect=True)
 def test_a_sidecar_knows_what_was_said_without_being_told(newsroom: Newsroom, elasticsearch_url: str) -> None:
     one, other, _ = three_stories(newsroom)
     late = {name: each for name, each in newsroom.documents().items() if name in (one, other)}

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import threading
+import time
 import urllib.error
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from esdedup import Dedup
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.neighbours.relation import relation_of
+from esdedup.times import DAY_MS
 from tests import sample
 from tests.support.exploring import EFFORT
 from tests.support.forests import feed, nodes, roots
@@ -225,7 +227,7 @@ def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str
 
     def place(id_: str) -> tuple[int, bool]:
         node = dedups[id_].get("fingerprint")
-        return first.get(node, dedups[id_]["seq"]), own[id_] != node
+        return first.get(node, dedups[id_]["seq"]), node not in own[id_]
 
     order = sorted(dedups, key=place)
     index = index_name("replayed")
@@ -235,6 +237,10 @@ def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str
     return roots(es, index)
 
 
-def _own_nodes(texts: list[str]) -> Sequence[str]:
-    """Return the ids of the nodes that texts make if their pages are new."""
-    return relation_of(PROFILE).ids(Fingerprinter(PROFILE).fingerprint(texts).signatures)
+def _own_nodes(texts: list[str]) -> Sequence[tuple[str, str]]:
+    """Return the ids of the leaves and of the roots that texts make now if their pages are new."""
+    leaves = Fingerprinter(PROFILE).fingerprint(texts).signatures
+    trees = leaves.copy()
+    trees["origin"] = int(time.time() * 1000) // (30 * DAY_MS)
+    ids = relation_of(PROFILE).ids
+    return list(zip(ids(leaves), ids(trees), strict=True))

@@ -23,6 +23,7 @@ class Arrival:
     time: int
     # None: each id has its own content hash.
     page: int | None = None
+    addresses: frozenset[int] = frozenset()
 
     @property
     def page_id(self) -> int:
@@ -92,4 +93,4 @@ def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | No
 
 
 def assigned_by(model: Model, arrival: Arrival) -> tuple[str, str | None, str | None, str | None, int, int]:
-    return model.assign(arrival.id, arrival.page_id, arrival.time, now=NOW_MS)
+    return model.assign(arrival.id, arrival.page_id, arrival.time, now=NOW_MS, addresses=arrival.addresses)

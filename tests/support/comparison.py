@@ -59,6 +59,14 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         return agreed
 
     is_close = agree(0) & (similarity >= rules.member_resemblance)
+    shared = similarity * (smaller + larger) / (1 + similarity)
+    of_other = np.minimum(shared / smaller, 1) * smaller / np.maximum(_counts(other["runs"]), 1)
+    shares = [(one["origin"] >> shift) % 2**26 for shift in (38, 12)]
+    others = [(other["origin"] >> shift) % 2**26 for shift in (38, 12)]
+    same = np.any(
+        [(ours != 0) & (ours == theirs) for ours, theirs in zip(shares, others, strict=True)], axis=0
+    )
+    goes_on = same & (similarity >= rules.version_resemblance) & (of_other >= rules.version_share)
     has_root = have_figures & (similarity >= rules.resemblance - rules.member_slack)
     return Comparison(
         resemblance=similarity,
@@ -73,9 +81,16 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         & (contained >= rules.part_contained)
         & (share >= rules.part_share)
         & (shorter >= rules.part_units),
-        by_member=np.uint8(1) + 2 * is_close.astype(np.uint8),
-        to_root=agree(rules.root_slack) + 2 * has_root.astype(np.uint8),
+        by_member=_ways(agree(0), is_close, goes_on),
+        to_root=_ways(agree(rules.root_slack), has_root, of_other >= rules.version_root),
     )
+
+
+def _ways(*ways: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    bits: npt.NDArray[np.uint8] = np.zeros(len(ways[0]), np.uint8)
+    for at, way in enumerate(ways):
+        bits |= way.astype(np.uint8) << at
+    return bits
 
 
 def _counts(packed: npt.NDArray[np.uint16]) -> Floats:

@@ -1,6 +1,7 @@
 """Reference model of the laws of the forest: plain and exhaustive, one arrival at a time."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 from esdedup.forest import NO_TIME, Aging
@@ -13,7 +14,9 @@ Pairwise = Callable[[str, str], bool]
 
 @dataclasses.dataclass
 class ModelNode:
+    # A root is named by its id and the period in which it was made.
     id: str
+    name: str
     root: str
     seq: int
     seen: int
@@ -21,6 +24,8 @@ class ModelNode:
     # Of a root: the root that it is a part of.
     part_of: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
+    # Its link and the id of its article, as negative numbers.
+    addresses: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass
@@ -41,6 +46,9 @@ class Model:
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
         in_common: Callable[[int, int], bool] = lambda one, other: (one ^ other).bit_count() <= 3,
         max_postings: int = 2**31,
+        goes_on: Pairwise = lambda text, before: False,
+        has_root: Pairwise = lambda text, root: False,
+        name: Callable[[str, int], str] = lambda text, period: text,
     ) -> None:
         self.aging = aging
         self.near = near
@@ -51,6 +59,9 @@ class Model:
         self.representatives = representatives
         self.in_common = in_common
         self.max_postings = max_postings
+        self.goes_on = goes_on
+        self.has_root = has_root
+        self.name = name
         self.nodes: dict[str, ModelNode] = {}
         self.pages: dict[int, ModelPage] = {}
         self.seq = 0
@@ -58,7 +69,7 @@ class Model:
         self.origin = NO_TIME
 
     def assign(
-        self, node_id: str | None, page: int, time: int, *, now: int
+        self, node_id: str | None, page: int, time: int, *, now: int, addresses: frozenset[int] = frozenset()
     ) -> tuple[str, str | None, str | None, str | None, int, int]:
         """Return kind, node, root, what that is a part of, seq and the forest's time."""
         self.seq += 1
@@ -82,26 +93,49 @@ class Model:
             found = [
                 other
                 for other in self.nodes.values()
-                if self.lives(other) and self.is_indexed_near(other, node_id)
+                if self.lives(other) and self.is_indexed_near(other, node_id, addresses)
             ]
+            new = ModelNode(node_id, node_id, node_id, self.seq, NO_TIME, self.rounded(), addresses=addresses)
             near = [other for other in found if self.near(other.id, node_id)]
             wholes = [other for other in found if other in near or self.is_part(node_id, other.id)]
             root = self.best(
-                node_id, {other.root for other in near if self.may_join(node_id, other.id, other.root)}
+                node_id,
+                self.roots_of_versions(new, found)
+                or {other.root for other in near if self.may_join(node_id, other.id, other.root)},
             )
-            kind, whole = "joined", None
+            self.mark_indexed(new)
+            kind = "joined"
             if root is None:
                 kind, root = "new_root", node_id
                 whole = self.best(
                     node_id, {other.root for other in wholes if self.is_part(node_id, other.root)}
                 )
-            node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded(), whole)
-            self.mark_indexed(node)
-            self.nodes[node_id] = node
+                new.part_of = whole and self.nodes[whole].name
+                if self.time != NO_TIME and new.indexed:
+                    new.name = self.name(node_id, self.time // self.aging.retention_ms)
+            new.root = root
+            node = self.nodes[node_id] = new
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
         self.remember(page, node)
-        return kind, node.id, node.root, self.nodes[node.root].part_of, self.seq, self.time
+        root_node = self.nodes[node.root]
+        return kind, node.name, root_node.name, root_node.part_of, self.seq, self.time
+
+    def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
+        """Return the roots of versions before, if all that are found go on up to this one."""
+
+        def is_next(later: ModelNode, before: ModelNode) -> bool:
+            return bool(later.addresses & before.addresses) and self.goes_on(later.id, before.id)
+
+        versions = sorted(
+            (each for each in found if each.addresses & new.addresses), key=lambda each: each.seq
+        )
+        first = versions[: self.max_postings]
+        if not all(is_next(later, before) for before, later in itertools.pairwise(first)):
+            return set()
+        if not versions or not is_next(new, versions[-1]):
+            return set()
+        return {each.root for each in versions if is_next(new, each) and self.has_root(new.id, each.root)}
 
     def best(self, text: str, roots: set[str]) -> str | None:
         """Return the root with the best claim to a text, the oldest of several; None if there is none."""
@@ -127,11 +161,16 @@ class Model:
             if self.lasts(each.seen)
         }
 
-    def is_indexed_near(self, node: ModelNode, text: str) -> bool:
-        return any(self.in_common(one, other) for one in node.indexed for other in self.representatives(text))
+    def is_indexed_near(self, node: ModelNode, text: str, addresses: frozenset[int]) -> bool:
+        by_wording = (
+            self.in_common(one, other)
+            for one in node.indexed - node.addresses
+            for other in self.representatives(text)
+        )
+        return bool(node.indexed & own_key(addresses)) or any(by_wording)
 
     def mark_indexed(self, node: ModelNode) -> None:
-        for value in set(self.representatives(node.id)):
+        for value in {*self.representatives(node.id), *own_key(node.addresses)}:
             postings = [
                 other for other in self.nodes.values() if value in other.indexed and self.lasts(other.made)
             ]
@@ -157,3 +196,8 @@ class Model:
 
 def distance(one: str, other: str) -> int:
     return (int(one, 16) ^ int(other, 16)).bit_count()
+
+
+def own_key(addresses: frozenset[int]) -> set[int]:
+    """Return the one address that is a key, none if there is none: the greatest, which is a link."""
+    return {max(addresses)} if addresses else set()

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import random
 import re
+import time
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -71,12 +72,14 @@ def fed(
     if learns_first:
         texts = [RawPage(article["text"], None, article["id"]) for article in each]
         learn(texts, fingerprinter=Fingerprinter(profile), open_store=lambda: contextlib.nullcontext(store))
+    # The ids of roots depend on the period of the retention.
+    now_ms = int(time.time() * 1000)
     _, decided = arrive(
         [article["text"] for article in each],
-        times_ms=[0] * len(each),
+        times_ms=[now_ms] * len(each),
         fingerprinter=Fingerprinter(profile),
         store=store,
-        now_ms=0,
+        now_ms=now_ms,
         articles=[article["id"] for article in each],
     )
     answers = decided.assignments

@@ -190,8 +190,8 @@ def test_forms_of_others_differ_and_corrected_ones_agree(language: str) -> None:
 
 
 signatures = st.builds(
-    lambda codes, units, runs, figures, odd, pairs: np.array(
-        [((0,) * 9, codes, odd, pairs, units, runs, figures, 0)], SIGNATURE
+    lambda codes, units, runs, figures, odd, pairs, link, article: np.array(
+        [((0,) * 9, codes, odd, pairs, units, runs, figures, 0, link << 38 | article << 12)], SIGNATURE
     ),
     st.lists(
         st.sampled_from([0, 1, 0x5555_5555_5555_5555, 2**64 - 1, 0xF0F0]), min_size=WORDS, max_size=WORDS
@@ -200,11 +200,12 @@ signatures = st.builds(
     st.integers(0, 65_535),
     st.sampled_from([0, 1, 13, 500, 65_535]),
     *[st.integers(0, 2**64 - 1) | st.integers(0, 64).map(lambda bits: (1 << bits) - 1)] * 2,
+    *[st.integers(0, 1)] * 2,
 )
 
 
 def damaged(runs: int) -> np.ndarray:
-    return np.array([((0,) * 9, (0,) * WORDS, 0, 0, 0, runs, 0, 0)], SIGNATURE)
+    return np.array([((0,) * 9, (0,) * WORDS, 0, 0, 0, runs, 0, 0, 0)], SIGNATURE)
 
 
 # No text has numbers from 32,768 to 33,791: they stand for smaller ones than those before them.
@@ -219,7 +220,9 @@ def test_comparison_is_symmetric_and_as_the_model_has_it(
     plain = comparison.compare(one, other, rules)
     for field in dataclasses.fields(Comparison):
         found = getattr(there, field.name)
-        assert found.tobytes() == getattr(back, field.name).tobytes()
+        # Which of two versions is the later one makes a difference.
+        is_symmetric = field.name not in {"by_member", "to_root"}
+        assert not is_symmetric or found.tobytes() == getattr(back, field.name).tobytes()
         assert found.tobytes() == getattr(plain, field.name).tobytes(), field.name
     assert there.agree <= there.may_join
     for each in (there.resemblance, there.needed, there.contained, there.share):

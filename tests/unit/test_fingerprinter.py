@@ -121,7 +121,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "5e95342dada882ff8375eb4c1f778ca5"
+    assert mmh3.hash_bytes(sketched).hex() == "f66af7e04c4f4a899ac9eb8ca2eae5f8"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

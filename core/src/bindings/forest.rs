@@ -286,8 +286,10 @@ impl NeighbourIndex {
             whichever!(index, index => {
                 for (at, signature) in (0_i64..).zip(signatures.chunks_exact(R::SIZE)) {
                     index.search(&R::read(signature), &mut found);
-                    positions.extend(found.near.iter().map(|_| at));
-                    rows.extend(found.near.iter().map(|row| i64::from(*row)));
+                    let others = found.versions.iter().filter(|row| found.near.binary_search(row).is_err());
+                    let near: Vec<_> = found.near.iter().chain(others).collect();
+                    positions.extend(near.iter().map(|_| at));
+                    rows.extend(near.into_iter().map(|row| i64::from(*row)));
                 }
             });
             (column(positions), column(rows))

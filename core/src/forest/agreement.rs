@@ -5,7 +5,7 @@
 
 use bytemuck::{Pod, Zeroable, bytes_of};
 
-use super::relation::{BY_MEMBER, BY_ROOT, Id, Relation};
+use super::relation::{BY_ADDRESS, BY_MEMBER, BY_ROOT, Id, Relation};
 use crate::hashing::murmur128;
 use crate::signature::{Count, REPRESENTATIVES, WORDS};
 
@@ -19,6 +19,9 @@ pub struct Agreement {
     pub root_slack: f64,
     pub member_resemblance: f64,
     pub member_slack: f64,
+    pub version_resemblance: f64,
+    pub version_share: f64,
+    pub version_root: f64,
     pub units_a_figure: f64,
     pub figure_share: f64,
     pub few_figures: f64,
@@ -50,6 +53,20 @@ pub struct Text {
     pub runs: Count,
     pub figures: Count,
     pub indexed: u16,
+    /// Where it came from, and of a root in which period: bits of its link, its article's id, and that.
+    pub origin: u64,
+}
+
+const ADDRESSES: usize = 2;
+const ADDRESS_BITS: u32 = 26;
+const PERIOD: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
+
+impl Text {
+    /// Returns the bits of the link, or of the id, the highest; 0 if there is none.
+    fn address(&self, place: usize) -> u64 {
+        let bits = self.origin << (ADDRESS_BITS * place as u32);
+        bits >> (u64::BITS - ADDRESS_BITS) << (u64::BITS - ADDRESS_BITS)
+    }
 }
 
 /// The comparison of two texts.
@@ -132,7 +149,7 @@ const UNSHARED: [f64; 65] = {
 const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
-    /// Compares two texts.
+    /// Compares two texts; only as versions of an article and as a root, the order of them makes a difference.
     #[inline]
     pub fn compare(&self, one: &Text, other: &Text) -> Comparison {
         let resemblance = resemblance(&one.sketch, &other.sketch);
@@ -188,6 +205,11 @@ impl Agreement {
         let (agrees, may_join) = (agree(0.0), agree(self.root_slack));
         let is_close = agrees && resemblance >= self.member_resemblance;
         let has_root = have_figures && resemblance >= self.resemblance - self.member_slack;
+        let of_other = contained * smaller / f64::from(other.runs.number()).max(1.0);
+        let goes_on = ByAgreement::share_address(one, other)
+            && resemblance >= self.version_resemblance
+            && of_other >= self.version_share;
+        let way = |is_open: bool, way: u8| if is_open { way } else { 0 };
         Comparison {
             resemblance,
             needed,
@@ -198,8 +220,10 @@ impl Agreement {
             agree: agrees,
             may_join,
             is_part: have_figures && is_part && shorter >= self.part_units,
-            by_member: BY_ROOT | if is_close { BY_MEMBER } else { 0 },
-            to_root: if may_join { BY_ROOT } else { 0 } | if has_root { BY_MEMBER } else { 0 },
+            by_member: way(agrees, BY_ROOT) | way(is_close, BY_MEMBER) | way(goes_on, BY_ADDRESS),
+            to_root: way(may_join, BY_ROOT)
+                | way(has_root, BY_MEMBER)
+                | way(of_other >= self.version_root, BY_ADDRESS),
         }
     }
 }
@@ -216,10 +240,13 @@ pub struct ByAgreement {
 impl Relation for ByAgreement {
     type Signature = Text;
     const ID_BYTES: usize = 16;
-    const PLACES: usize = REPRESENTATIVES;
+    const PLACES: usize = REPRESENTATIVES + 1;
 
     fn id(text: &Text) -> Id {
-        Id::from_be_bytes(murmur128(bytes_of(&Text { indexed: 0, ..*text })))
+        let origin = text.origin & PERIOD;
+        let named = Text { indexed: 0, origin, ..*text };
+        let period_bytes = if origin == 0 { 0 } else { size_of::<u64>() };
+        Id::from_be_bytes(murmur128(&bytes_of(&named)[..Self::SIZE - size_of::<u64>() + period_bytes]))
     }
 
     fn are_equal(one: &Text, other: &Text) -> bool {
@@ -229,8 +256,25 @@ impl Relation for ByAgreement {
             && (one.units, one.runs, one.figures) == (other.units, other.runs, other.figures)
     }
 
-    fn representatives(text: &Text) -> &[u64] {
-        &text.representatives
+    fn representative(text: &Text, place: usize) -> u64 {
+        if place < REPRESENTATIVES {
+            return text.representatives[place];
+        }
+        // The link's, or without one the id's: an exact key, whose first bits are its term. The first representative
+        // again stands for none.
+        let kind = usize::from(text.address(0) == 0);
+        match text.address(kind) {
+            0 => text.representatives[0],
+            address => address | (kind as u64) << (u64::BITS - ADDRESS_BITS - 1) | 1,
+        }
+    }
+
+    fn with_period(text: Text, period: u64) -> Text {
+        Text { origin: text.origin & !PERIOD | period & PERIOD, ..text }
+    }
+
+    fn share_address(one: &Text, other: &Text) -> bool {
+        (0..ADDRESSES).any(|place| one.address(place) != 0 && one.address(place) == other.address(place))
     }
 
     fn indexed(text: &Text) -> u16 {

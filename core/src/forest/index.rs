@@ -17,6 +17,8 @@ pub struct Matches {
     pub near: Vec<u32>,
     /// Others with a representative in common of which it is a part, likewise.
     pub wholes: Vec<u32>,
+    /// Those of its address, near it or not, but for equal ones.
+    pub versions: Vec<u32>,
     /// Places of the signature's representatives, and rows indexed under just these; no pair twice.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
@@ -78,7 +80,7 @@ impl<R: Relation> Index<R> {
         self.signatures[row as usize] = signature;
         let signatures = &self.signatures;
         let of = |number: u32| {
-            R::representatives(&signatures[number as usize / R::PLACES])[number as usize % R::PLACES]
+            R::representative(&signatures[number as usize / R::PLACES], number as usize % R::PLACES)
         };
         for (place, key) in R::keys(&signature) {
             let number = row * R::PLACES as u32 + place as u32;
@@ -107,10 +109,11 @@ impl<R: Relation> Index<R> {
 
     /// Finds the rows that agree with a signature and have a representative in common with it, or are equal to it.
     pub fn search(&self, signature: &R::Signature, found: &mut Matches) {
-        let Matches { equal, near, wholes, postings, numbers } = found;
+        let Matches { equal, near, wholes, versions, postings, numbers } = found;
         equal.clear();
         near.clear();
         wholes.clear();
+        versions.clear();
         postings.clear();
         self.touch(signature);
         for (place, key) in R::distinct(signature) {
@@ -125,7 +128,7 @@ impl<R: Relation> Index<R> {
             }
             for number in numbers.iter().map(|number| *number as usize) {
                 let row = number / R::PLACES;
-                let other = R::representatives(&self.signatures[row])[number % R::PLACES];
+                let other = R::representative(&self.signatures[row], number % R::PLACES);
                 if key == other {
                     postings.push((place, row as u32));
                 }
@@ -141,6 +144,9 @@ impl<R: Relation> Index<R> {
             if R::are_equal(signature, other) {
                 equal.push(*row);
                 return true;
+            }
+            if R::share_address(signature, other) {
+                versions.push(*row);
             }
             let (agrees, is_part) = self.relation.compare(signature, other);
             if is_part && !agrees {

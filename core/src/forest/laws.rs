@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::index::{Index, Matches};
 use super::nodes::{Node, Nodes};
 use super::pages::PageState;
-use super::relation::{BY_ROOT, Id, Relation};
+use super::relation::{BY_ADDRESS, BY_ROOT, Id, Relation};
 use super::table::NONE;
 
 /// An article on its way into the forest.
@@ -124,7 +124,10 @@ impl<R: Relation> Nodes<R> {
     /// Makes a node of the arrival, and a leaf or root of the node: laws 2, 3, 4 and 6.
     fn make(&mut self, signature: R::Signature, page: u64, now: &Moment, found: &Matches) -> (Kind, u32) {
         let indexed = self.indexed(&signature, now, found);
-        let roots = self.roots_to_join(&signature, now, found);
+        let mut roots = self.roots_of_versions(&signature, now, found);
+        if roots.is_empty() {
+            roots = self.roots_to_join(&signature, now, found);
+        }
         if R::COUNTS_LEAVES && roots.len() > 1 {
             self.contest(&roots);
         }
@@ -139,9 +142,36 @@ impl<R: Relation> Nodes<R> {
         };
         let part_of = if root.is_none() { self.whole_of(&signature, now, found) } else { None };
         let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
-        let row = self.add(R::with_indexed(signature, indexed), node);
+        let mut signature = R::with_indexed(signature, indexed);
+        // What is found by its id alone keeps that.
+        if root.is_none() && indexed != 0 {
+            signature = R::with_period(signature, self.aging.period(now.time_ms));
+        }
+        let row = self.add(signature, node);
         self.set_part_of(row, part_of);
         (kind, row)
+    }
+
+    /// Returns the roots of earlier versions of the signature's article with which it goes on; none if it does not go
+    /// on with the latest, or if an unrelated text has come under its address.
+    fn roots_of_versions(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
+        let Index { relation, .. } = &self.index;
+        let text = |row: u32| self.index.signature(row);
+        let goes_on = |later, row| relation.ways_by(later, text(row)) & BY_ADDRESS != 0;
+        let mut versions = found.versions.clone();
+        versions.retain(|row| self.node(*row).seen_ms >= now.live_since_ms);
+        versions.sort_unstable_by_key(|row| self.node(*row).seq);
+        // Beyond these, the address is a frequent key, and not all are found.
+        let first = &versions[..versions.len().min(relation.max_postings())];
+        if versions.last().is_none_or(|last| !goes_on(signature, *last))
+            || !first.windows(2).all(|pair| goes_on(text(pair[1]), pair[0]))
+        {
+            return Vec::new();
+        }
+        versions.retain(|row| goes_on(signature, *row));
+        let mut roots = self.live_roots(&versions, now);
+        roots.retain(|root| relation.ways_to(signature, text(*root)) & BY_ADDRESS != 0);
+        roots
     }
 
     /// Returns the roots that the signature may join of live nodes near it.
@@ -151,7 +181,7 @@ impl<R: Relation> Nodes<R> {
         let mut members: Vec<(u32, u32)> = live.map(|row| (self.node(*row).root, *row)).collect();
         members.sort_unstable();
         let may_join = |tree: &&[(u32, u32)]| {
-            let ways = relation.ways_to(signature, self.index.signature(tree[0].0));
+            let ways = relation.ways_to(signature, self.index.signature(tree[0].0)) & !BY_ADDRESS;
             let allows = |row: u32| ways & relation.ways_by(signature, self.index.signature(row)) != 0;
             // Every member allows the first way, so none is looked at.
             ways & BY_ROOT != 0 || ways != 0 && tree.iter().any(|(_, row)| allows(*row))
@@ -244,6 +274,11 @@ pub struct Aging {
 }
 
 impl Aging {
+    /// Returns the number of the retention's period in which a time is: two roots of one text never have the same.
+    pub fn period(&self, time_ms: i64) -> u64 {
+        if time_ms == NO_TIME { 0 } else { time_ms.div_euclid(self.retention_ms) as u64 }
+    }
+
     /// Rounds a time up to the granularity.
     pub fn round_up(&self, time_ms: i64) -> i64 {
         if time_ms == NO_TIME {

@@ -9,6 +9,8 @@ pub type Id = u128;
 pub const BY_ROOT: u8 = 1;
 /// It is all but equal to a member, and resembles the root enough still.
 pub const BY_MEMBER: u8 = 2;
+/// It is a later version of a member's article, and has some of the root still.
+pub const BY_ADDRESS: u8 = 4;
 
 /// How a profile compares, names and indexes signatures.
 pub trait Relation: Send + 'static {
@@ -18,7 +20,7 @@ pub trait Relation: Send + 'static {
     const SIZE: usize = size_of::<Self::Signature>();
     /// The bytes of an id.
     const ID_BYTES: usize;
-    /// How many representatives a signature has, some of which may be equal.
+    /// How many representatives and addresses a signature has, some of which may be equal.
     const PLACES: usize;
     /// Whether of several roots the one with most live leaves is joined, not the one that is resembled most.
     const COUNTS_LEAVES: bool = false;
@@ -27,7 +29,7 @@ pub trait Relation: Send + 'static {
     fn read(bytes: &[u8]) -> Self::Signature {
         pod_read_unaligned(bytes)
     }
-    /// Returns the id: equal exactly if all that is compared is equal.
+    /// Returns the id: equal exactly if all that is compared is equal, and the period.
     fn id(signature: &Self::Signature) -> Id;
     /// Returns the signature with an id, if that says it.
     fn signature_of(_: Id) -> Option<Self::Signature> {
@@ -35,12 +37,20 @@ pub trait Relation: Send + 'static {
     }
     /// Returns whether all that is compared is equal.
     fn are_equal(one: &Self::Signature, other: &Self::Signature) -> bool;
-    /// Returns the representatives, `PLACES` of them.
-    fn representatives(signature: &Self::Signature) -> &[u64];
+    /// Returns a representative, or an address as one, by its place below `PLACES`.
+    fn representative(signature: &Self::Signature, place: usize) -> u64;
     /// Returns a bit for each representative that a node is indexed under, the lowest for the first.
     fn indexed(signature: &Self::Signature) -> u16;
     /// Returns the signature of a node that is indexed under these representatives.
     fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;
+    /// Returns the signature of a root that was made in some period of the retention, whose id depends on it.
+    fn with_period(signature: Self::Signature, _period: u64) -> Self::Signature {
+        signature
+    }
+    /// Returns whether two texts come from one address, or under one id.
+    fn share_address(_one: &Self::Signature, _other: &Self::Signature) -> bool {
+        false
+    }
     /// Returns whether a representative is near equal ones only.
     fn is_exact(representative: u64) -> bool;
 
@@ -53,7 +63,7 @@ pub trait Relation: Send + 'static {
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, bool) {
         (true, false)
     }
-    /// Returns the ways by which a text may join a tree through a member that it is near, ...
+    /// Returns the ways by which a text may join a tree through a member with a key in common, ...
     fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {
         BY_ROOT
     }
@@ -75,16 +85,16 @@ pub trait Relation: Send + 'static {
 
     /// Returns the representatives of which no earlier one is equal, with their places.
     fn distinct(signature: &Self::Signature) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let all = Self::representatives(signature);
-        let places = all.iter().copied().enumerate();
-        places.filter(|(place, representative)| !all[..*place].contains(representative))
+        let all = move |place| Self::representative(signature, place);
+        let is_first = move |place: &usize| (0..*place).all(|earlier| all(earlier) != all(*place));
+        (0..Self::PLACES).filter(is_first).map(move |place| (place, all(place)))
     }
 
     /// Returns the representatives that a node is indexed under, with their places.
     fn keys(signature: &Self::Signature) -> impl Iterator<Item = (usize, u64)> + '_ {
         let indexed = Self::indexed(signature);
-        let places = Self::representatives(signature).iter().copied().enumerate();
-        places.filter(move |(place, _)| indexed >> place & 1 == 1)
+        let places = (0..Self::PLACES).filter(move |place| indexed >> place & 1 == 1);
+        places.map(|place| (place, Self::representative(signature, place)))
     }
 }
 
@@ -113,8 +123,8 @@ impl Relation for ByDistance {
         one == other
     }
 
-    fn representatives(signature: &u64) -> &[u64] {
-        std::slice::from_ref(signature)
+    fn representative(signature: &u64, _: usize) -> u64 {
+        *signature
     }
 
     fn indexed(_: &u64) -> u16 {

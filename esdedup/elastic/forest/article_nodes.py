@@ -45,6 +45,8 @@ class ArticleNodes:
             keys = list(
                 itertools.chain.from_iterable(self.relation.terms_of(representatives, ARTICLES, asked=True))
             )
+            # Those of addresses too.
+            keys += self.relation.terms(signatures[at : at + 1].tobytes(), ARTICLES, are_indexed=False)[0]
             # Articles are ranked by the keys that they have in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}

@@ -43,7 +43,8 @@ class _Targets:
     simhashes: list[int]
     # The keys that are asked for each simhash.
     keys: list[list[str]]
-    # The keys of minhashes. None is ever frequent: its nodes are bounded (`Agreement.max_postings`).
+    # The keys of minhashes and addresses. None is ever frequent: its nodes are bounded
+    # (`Agreement.max_postings`).
     exact_keys: list[str]
     # A node that is indexed under nothing is found by its id alone.
     ids: list[str]
@@ -79,10 +80,13 @@ class CandidateSearch:
         representatives = np.unique(self._relation.representatives(signatures))
         are_exact = self._relation.are_exact(representatives)
         simhashes = representatives[~are_exact]
+        keys = NODES.terms(simhashes)
+        terms = self._relation.terms(signatures.tobytes(), NODES, are_indexed=False)
+        exact_keys = {*itertools.chain.from_iterable(terms)}.difference(*keys)
         targets = _Targets(
             simhashes=simhashes.tolist(),
-            keys=NODES.terms(simhashes),
-            exact_keys=NODES.exact_terms(representatives[are_exact]),
+            keys=keys,
+            exact_keys=sorted(exact_keys),
             ids=self._relation.ids(signatures),
             pages=pages,
         )

@@ -4,7 +4,7 @@ import contextlib
 import enum
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -118,6 +118,12 @@ def is_page_id(name: object) -> bool:
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
     """Return the signatures as an array in the relation's dtype."""
     return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
+
+
+def genuine(nodes: Sequence[StoredNode], relation: Relation) -> list[StoredNode]:
+    """Return the nodes with their own signature: a recreated root may have that of a leaf."""
+    names = relation.ids(signatures_of(nodes, relation))
+    return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
 
 
 def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:

@@ -36,7 +36,7 @@ NOTICE = "All rights reserved. No part of this article may be copied without the
 ARTICLES = [
     {"id": "notice", "url": "https://news.example/3", "text": NOTICE},
     {"id": "ferry", "url": "https://news.example/1", "text": f"The ferry sails again. {NOTICE}"},
-    {"id": "goats", "url": "https://news.example/2", "text": f"Three goats found. {NOTICE}"},
+    {"id": "goats", "url": "https://goats.example/2", "text": f"Three goats found. {NOTICE}"},
     # Not the same page, which would be a copy of the one that came first.
     {"id": "law", "url": "https://www.law.example/4", "text": f"{NOTICE} Ltd."},
 ]

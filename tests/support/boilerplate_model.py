@@ -9,7 +9,7 @@ AMPLE_LETTERS = 200
 LEAST_SHARE = 0.4
 LEAST_ROWS, TABLE_SHARE = 2, 0.5
 OWN, TOGETHER, MOSTLY_NEW, SCATTERED = 0.1, 0.5, 0.6, 0.15
-FEW, YOUNG = 3, 64
+FEW, YOUNG, LONGEST_NOTICE = 3, 64, 700
 HASHES = 2**64
 
 
@@ -150,7 +150,7 @@ class BoilerplateModel:
         shared = sum(each.letters for each, is_out, _, known in of if known == "shared" and not is_out)
         own = sum(each.letters for each, _, is_out, _ in of if not is_out)
         new = sum(each.letters for each, _, is_out, known in of if known == "new" and not is_out)
-        if 0 < own < shared and (not new or new >= MOSTLY_NEW * own):
+        if 0 < own < shared <= max(LONGEST_NOTICE, 2 * own) and (not new or new >= MOSTLY_NEW * own):
             left_out, marks = without, own_marks
         hashes = [each.hash for each in passages]
         last = next((each for each in reversed(hashes) if not self.is_learned(each)), None)

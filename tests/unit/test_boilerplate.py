@@ -370,7 +370,10 @@ def test_pages_of_young_sites_count_by_their_own() -> None:
     for at in range(4):
         article[at] = prose(400 + at, 100)
         stream.append((20 + at, list(article), "b.example", str(at)))
-    expected = [whole, whole, own, own, whole, own, *[[False] * 6] * 4]
+    # Versions that share more than a notice has, each with a new passage.
+    article = [prose(number, 100) for number in range(310, 318)]
+    stream += [(30 + at, [*article, prose(500 + at, 100)], "c.example", str(at)) for at in range(4)]
+    expected = [whole, whole, own, own, whole, own, *[[False] * 6] * 4, *[[False] * 9] * 4]
     learning = filter_of(Boilerplate(block_pages=64), stream, {})
     assert [filtered(learning, [page]) for page in stream] == expected
 

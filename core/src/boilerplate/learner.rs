@@ -41,6 +41,9 @@ pub struct Arrival<'a> {
 
 // A site with fewer pages is young: they are judged by those that have not been learned from as well.
 const YOUNG_PAGES: u32 = 64;
+// What pages share is a notice if it has no more letters, or the rest has half as many: versions of an article, whose
+// addresses are not known, share more.
+const LONGEST_NOTICE: f64 = 700.0;
 
 /// What pages have taught, and those that have not taught anything yet.
 pub struct Learner {
@@ -126,7 +129,8 @@ impl Learner {
             };
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
             let new = letters(&|at| !own[at] && are_shared[at].is_none());
-            if 0.0 < rest && rest < shared && (new == 0.0 || new >= MOSTLY_NEW * rest) {
+            let is_notice = rest < shared && shared <= f64::max(LONGEST_NOTICE, 2.0 * rest);
+            if 0.0 < rest && is_notice && (new == 0.0 || new >= MOSTLY_NEW * rest) {
                 omitted.copy_from_slice(&own);
                 marks = own_marks;
             }

@@ -32,6 +32,8 @@ _MOST_CACHED = 16_384
 _HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
 # In a page.
 _PLACE = re.compile(r"#[^/]*$")
+# What says how a reader came to a page, not which page it is.
+_TRACKING = re.compile(r"(?:[?&](?:utm_[a-z]+|fbclid|gclid|msclkid|yclid)=[^&#]*)+(&?)", re.IGNORECASE)
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
@@ -74,9 +76,9 @@ def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
 def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     """Return what follows the host in an article's link; None if nothing does, as in that of a front page.
 
-    What follows `#` is a place in the article, unless it is a path.
+    What follows `#` is a place in the article, unless it is a path. Tracking parameters are left out.
     """
-    link = (term_of(article, fields.link) or "").strip()
+    link = _link_of(article, fields)
     _, _, path = (link.partition("//")[2] or link).partition("/")
     return _PLACE.sub("", path) or None
 
@@ -84,10 +86,10 @@ def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
 def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None) -> int:
     """Return what tells versions of an article, in 64 bits: 26 of its address, 26 of its id, and zeros.
 
-    The address is the host of its link with the path and the query. 0 stands for none, and for a page that is
-    no article: a front page or a section, by the name of its address.
+    The address is the host, path and query of its link. 0 stands for none, and for a front page or a section,
+    by the name of its address.
     """
-    link = (term_of(article, fields.link) or "").strip()
+    link = _link_of(article, fields)
     of_link = of_id = 0
     if located := _located(link):
         path = unquote(located[1].partition("#")[0]).strip("/")
@@ -97,6 +99,11 @@ def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None
     if article_id is not None:
         of_id = crc32(article_id.encode(errors="replace"))
     return of_link >> 6 << 38 | of_id >> 6 << 12
+
+
+def _link_of(article: Mapping[str, Any], fields: Fields) -> str:
+    link = term_of(article, fields.link) or ""
+    return _TRACKING.sub(lambda found: found[1] and found[0][0], link.strip())
 
 
 def _names_article(path: str) -> bool:

@@ -241,7 +241,6 @@ class _IndexExplainer:
         return signatures_of([signed], self._relation)
 
     def _text_is_same(self, article: StoredText) -> bool:
-        """Return whether an article has the text that it had when it arrived."""
         # Its fingerprint is its node's, which the same text need not have now.
         return page_name(self._explainer.page(article.text)) == (article.page or "")
 

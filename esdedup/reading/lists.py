@@ -207,7 +207,6 @@ def _counted(
 
 
 def _counts_of_each(request: ListRequest, roots: Sequence[str]) -> list[Query]:
-    """Return the searches that count the articles of each root; none if there are no roots."""
     return [count_clusters(request, each) for each in chunks(roots, ROOTS_IN_A_SEARCH)]
 
 

@@ -176,7 +176,6 @@ class _Ranking:
         return self.required is None or bool(bucket["required"]["doc_count"])
 
     def _of(self, roots: Sequence[str]) -> Query:
-        """Return the query for the counted articles of `roots`."""
         return {"bool": {"must": [self.counted], "filter": [bodies.with_roots(roots, self.request.fields)]}}
 
     def _search(

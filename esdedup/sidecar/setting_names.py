@@ -217,7 +217,6 @@ def checked_token(token: SecretStr | None) -> SecretStr | None:
 
 
 def _split(given: object) -> object:
-    """Take the names in an environment variable apart."""
     return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
 
 

@@ -185,7 +185,6 @@ def _period(form: PageForm, language: Language) -> str:
 
 
 def _heading_of(field: str, language: Language) -> str:
-    """Return what a field is called: `Language`, or its own name."""
     return language.gettext("Language") if is_language(field) else field
 
 

@@ -157,6 +157,8 @@ def test_articles_may_name_their_site_themselves() -> None:
     [
         ("https://news.example/a/b?id=7#live-3", "a/b?id=7"),
         ("http://news.example/#/article/7", "#/article/7"),
+        ("https://news.example/a?utm_source=b&utm_medium=c&id=7&fbclid=d#e", "a?id=7"),
+        ("https://news.example/a?utm_source=b", "a"),
         ("news.example/a", "a"),
         ("https://news.example/", None),
         ("https://news.example/#top", None),

@@ -13,7 +13,7 @@ from tests.acceptance.conftest import Run
 @pytest.mark.parametrize(
     ("name", "profile", "precision", "recall", "f1"),
     [
-        ("zh_news", "verified", 0.99, 0.99, 0.99),
+        ("zh_news", "verified", 0.99, 0.985, 0.99),
         ("zh_short", "verified", 0.93, 0.93, 0.93),
         ("en_wire", "verified", 0.96, 0.97, 0.965),
         # Others change only with their fingerprints, which golden vectors hold.

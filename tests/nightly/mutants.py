@@ -104,8 +104,8 @@ MUTANTS = [
     Mutant(
         "a silent owner is waited for as long as the next one's own lease lasts, not as long as his",
         "esdedup/elastic/forest/lease.py",
-        "silent_s(before.token, version) > before.ttl_s",
-        "silent_s(before.token, version) > self._ttl_s",
+        "_unchanged_s(before.token, version) > before.ttl_s",
+        "_unchanged_s(before.token, version) > self._ttl_s",
         ("integration/test_lease.py",),
     ),
     Mutant(
@@ -169,8 +169,8 @@ MUTANTS = [
     Mutant(
         "the API counts an article's own source among the sources though it is to be left out",
         "esdedup/web/api.py",
-        "reader.sources(site.index, **asked.model_dump())",
-        'reader.sources(site.index, **asked.model_dump() | {"other_sources": False})',
+        "reader.sources(context.index, **asked.model_dump())",
+        'reader.sources(context.index, **asked.model_dump() | {"other_sources": False})',
         ("integration/test_pages_options.py",),
     ),
     Mutant(

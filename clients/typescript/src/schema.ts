@@ -1239,7 +1239,7 @@ export interface components {
         };
         /**
          * Span
-         * @description A passage, or several next to each other, in the text as readers see it: without its markup.
+         * @description One passage or several adjacent ones, in the visible text.
          */
         Span: {
             /**

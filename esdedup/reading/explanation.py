@@ -240,9 +240,12 @@ class _IndexExplainer:
     def _signature(self, signed: StoredText | StoredNode) -> Signatures:
         return signatures_of([signed], self._relation)
 
-    def _text_is_same(self, article: StoredText) -> bool:
+    def _text_is_same(self, article: StoredText) -> bool | None:
         # Its fingerprint is its node's, which the same text need not have now.
-        return page_name(self._explainer.page(article.text)) == (article.page or "")
+        page = page_name(self._explainer.page(article.text))
+        if page and not article.page and article.fingerprint is None:
+            return None  # A placeholder, whose page is not kept.
+        return page == (article.page or "")
 
     def _stays_without(self, article: StoredText) -> Requests[bool | None]:
         """Return whether the content hash of an article without a fingerprint is remembered as such."""

@@ -71,7 +71,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     # The number of its arrival, and the forest's time then, ISO 8601.
     seq: int | None
     seen: str | None
-    # Whether it has the text with which it arrived; None if it was indexed with another profile.
+    # Whether it has the text with which it arrived; None if it came with another profile or as a placeholder.
     text_is_same: bool | None
     # Whether the forest remembers its page as one without a fingerprint; None without a forest, or if the
     # article has one.

@@ -283,11 +283,11 @@ def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain:
 def test_an_article_that_stays_without_a_fingerprint(
     run: Run, elasticsearch_url: str, feed: Any, explain: Any
 ) -> None:
-    """Its only sentence was declared boilerplate when it came, and is not now."""
+    """All of it but a word was declared boilerplate when it came, and is not now."""
     notice = "No part of this article may be copied without the consent of its publisher."
-    # `verified` would have its content hash.
+    # `verified` would have its content hash, and nothing but what is declared would not be remembered.
     index, forest = feed(
-        {"notice": notice, "a": FIRST},
+        {"notice": f"{notice}\n\nPhoto", "only": notice, "a": FIRST},
         profile=CLASSIC,
         overrides=Overrides.of([Override(boilerplate=notice)]),
     )
@@ -296,6 +296,7 @@ def test_an_article_that_stays_without_a_fingerprint(
     assert [found[name]["text_is_same"] for name in ("one", "other")] == [True, True]
     assert [found[name]["stays_without"] for name in ("one", "other")] == [True, None]
     assert [found["comparison"][name]["is_todays"] for name in ("one", "other")] == [False, True]
+    assert explain("only", "a", index, forest)["one"]["text_is_same"] is None
     people = run("explain", "notice", "a", "--index", index, "--forest", forest, url=elasticsearch_url)
     assert people.code == 0
     words = " ".join(people.out.split())

@@ -204,7 +204,7 @@ def article_in(
         raise ArticleRejected(name, two)
     dates = [_dated(each, fields, action.get(KNOWN_MS)) for each in articles]
     dated_ms, wrong_date = next((each for each in dates if each[0] is not None), dates[0])
-    article_id = action.get("_id") and f"{action.get('_index')}/{action['_id']}"
+    article_id = action.get("_id") and f"{index.name}/{action['_id']}"
     return ArticleAction(
         action=action,
         name=name,

@@ -54,9 +54,10 @@ def test_a_batch_needs_one_request_and_no_search(elasticsearch_url: str, index_n
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_memory_and_search_make_the_same_forest(es: Elasticsearch, index_name: Names, profile: Any) -> None:
     """Fed in two parts, so that the second one finds what was loaded."""
-    found = []
+    # An index of one name, which signatures have.
+    found, index = [], index_name("articles")
     for how in LOOKUPS.values():
-        index, forest = index_name("articles"), index_name("forest")
+        forest = index_name("forest")
         for part in (ARTICLES[:150], ARTICLES[150:], ARTICLES[100:200]):
             with Dedup(es, forest=forest, profile=profile, batch_size=70, **how) as dedup:
                 dedup.setup(index)
@@ -64,6 +65,7 @@ def test_memory_and_search_make_the_same_forest(es: Elasticsearch, index_name: N
         each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
         found.append((roots(es, index), [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
         assert list(Maintenance(es, forest=forest).verify([index])) == []
+        es.indices.delete(index=index)
     assert found[0] == found[1] == found[2]
 
 
@@ -221,9 +223,9 @@ def test_batches_go_on_while_nodes_are_loaded(
     """Known texts, reprints and pages, some of which are written while the others are loaded."""
     monkeypatch.setattr(loading, "_LEFT", left)
     batches = [ARTICLES[:120], ARTICLES[60:180], ARTICLES[150:], ARTICLES[:250], ARTICLES[40:]]
-    found = []
+    found, index = [], index_name("articles")
     for how in (LOOKUPS["searched"], LOOKUPS["both"]):
-        index, forest = index_name("articles"), index_name("forest")
+        forest = index_name("forest")
         answers = []
         with Dedup(es, forest=forest, profile=profile, **how) as dedup:
             dedup.setup(index)
@@ -241,6 +243,7 @@ def test_batches_go_on_while_nodes_are_loaded(
         each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
         found.append((answers, [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
         monkeypatch.undo()
+        es.indices.delete(index=index)
     assert found[0] == found[1]
 
 

@@ -334,6 +334,14 @@ def test_lone_roots_are_stable_and_distinct() -> None:
     assert len({*roots, lone_root("news", None, nonce="b")}) == len(roots) + 1
 
 
+def test_aliases_make_no_other_origin() -> None:
+    def origin(given: str, own: str) -> int:
+        action = {"_index": given, "_id": "1", "text": "x"}
+        return article_action(action, dataclasses.replace(INDEX, name=own)).origin
+
+    assert origin("news", "news-1") == origin("news-1", "news-1") != origin("news", "news-2")
+
+
 def test_other_field_names() -> None:
     fields = Fields(text="body.plain", time="meta.date", dedup="near")
     read = article_action(

@@ -119,7 +119,7 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
         # Nothing is forgotten: what was learned first is learned from the beginning again.
         # And the last pages do not fill a block.
         pace = dataclasses.replace(pace, period_records=100_000, part_bytes=1_500)
-        count = count // 2 - 1
+        count = count * 3 // 4 - 1
 
     def new_job() -> Job:
         return Job(

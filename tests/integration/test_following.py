@@ -39,7 +39,7 @@ from tests.support.learned import Pace, contents, learned
 from tests.support.model import Model
 from tests.support.names import Names
 from tests.support.pages import pages
-from tests.support.sidecar_process import START_S, SidecarProcess, running, until
+from tests.support.sidecar_process import START_S, STOP_S, SidecarProcess, running, until
 
 PLENTY = 2**30
 TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* by ([\d,]+) documents .*: ([\d,]+) had been")
@@ -312,13 +312,14 @@ def test_a_sidecar_takes_over_what_it_has_followed(
         standby = SidecarProcess(elasticsearch_url, *options)
         try:
             until(lambda: "follows the forest" in standby.log, START_S, standby)
-            send(owner, ARTICLES[200:250])
+            # No more than the rest of the last document and another one.
+            send(owner, ARTICLES[200:225])
             owner.process.send_signal(signal.SIGKILL)
             until(standby.owns, START_S, standby)
-            ((_, read, followed),) = TOOK_OVER.findall(standby.log)
+            ((_, read, followed),) = until(lambda: TOOK_OVER.findall(standby.log), STOP_S, standby)
             assert 0 <= int(read) <= 2
             assert int(followed) > 5
-            send(standby, ARTICLES[250:])
+            send(standby, ARTICLES[225:])
         finally:
             standby.end()
     assert roots(es, index) == roots(es, unchanged[0])

@@ -62,7 +62,7 @@ def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
     page.wait_for_load_state()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
-    assert not wrong
+    assert not wrong, wrong
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,7 @@ class RawPage(NamedTuple):
 
     text: str
     site: str | None = None
-    # The name of its article there: the path of its address, or its id.
+    # The name of its article there: the path of its address, or the id; a section is another one each time.
     article: str | None = None
 
     @classmethod
@@ -74,13 +74,14 @@ def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
 
 
 def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
-    """Return what follows the host in an article's link; None if nothing does, as in that of a front page.
+    """Return what follows the host in an article's link; None for a front page or a section, by its name.
 
     What follows `#` is a place in the article, unless it is a path. Tracking parameters are left out.
     """
     link = _link_of(article, fields)
     _, _, path = (link.partition("//")[2] or link).partition("/")
-    return _PLACE.sub("", path) or None
+    path = _PLACE.sub("", path)
+    return path if _names_article(path) else None
 
 
 def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None) -> int:

@@ -99,8 +99,8 @@ class BoilerplateModel:
         self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
-        # By passage: the last page of a site that began or ended with it.
-        self.openings: dict[int | None, int] = {}
+        # By passage: the last page of a site that began with it, with its article, or ended with it.
+        self.openings: dict[int | None, tuple[int, int]] = {}
         self.closings: dict[int | None, int] = {}
         # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
         self.values: dict[int, int] = {}
@@ -138,7 +138,8 @@ class BoilerplateModel:
             for each, hash_at_site, override in zip(passages, local, overridden, strict=True)
         ]
         left_out, marks = self.judged(passages, learned)
-        kinds = self.kinds(local, site, article_of(article, page_id))
+        own_article = article_of(article, page_id)
+        kinds = self.kinds(local, site, own_article)
         without, own_marks = self.judged(
             passages,
             [
@@ -155,14 +156,15 @@ class BoilerplateModel:
         hashes = [each.hash for each in passages]
         last = next((each for each in reversed(hashes) if not self.is_learned(each)), None)
         if site is not None:
-            for at in range(self.older_items_from(hashes, left_out, last), len(passages)):
+            for at in range(self.older_items_from(hashes, left_out, last, own_article), len(passages)):
                 left_out[at] |= overridden[at] is not False
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
             if site is not None:
                 first = next((each for each, out in zip(hashes, left_out, strict=True) if not out), None)
-                self.openings[first] = self.closings[last] = self.last_number
+                self.openings[first] = self.last_number, own_article
+                self.closings[last] = self.last_number
             taught = [
                 (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
                 for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
@@ -171,7 +173,6 @@ class BoilerplateModel:
             ]
             if len(hashes) > 2 * self.end_passages:
                 hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
-            own_article = article_of(article, page_id)
             self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
             if len(self.block) == self.block_pages:
                 self.learn()
@@ -248,15 +249,18 @@ class BoilerplateModel:
             found.append("shared" if is_shared else "seen")
         return found
 
-    def older_items_from(self, hashes: list[int], left_out: list[bool], last: int | None) -> int:
-        """Return where a page goes on as an earlier one of its site began, without the end of that one."""
+    def older_items_from(
+        self, hashes: list[int], left_out: list[bool], last: int | None, article: int
+    ) -> int:
+        """Return where a page goes on as another article of its site began, without the end of that."""
         waiting = {passage for page in self.block for passage, _, _ in page.taught}
         kept = [at for at, out in enumerate(left_out) if not out]
-        begun = [at for at in kept if self.lasts(self.openings.get(hashes[at], 0))]
-        if last is None or self.lasts(self.closings.get(last, 0)) or not begun or kept[0] in begun:
+        begun = [at for at in kept if self.lasts(self.openings.get(hashes[at], (0, 0))[0])]
+        older = [at for at in begun if self.openings[hashes[at]][1] != article]
+        if last is None or self.lasts(self.closings.get(last, 0)) or not older or kept[0] in begun:
             return len(hashes)
-        are_seen = all(self.is_seen(each) or each in waiting for each in (last, *hashes[begun[0] :]))
-        return begun[0] if are_seen else len(hashes)
+        are_seen = all(self.is_seen(each) or each in waiting for each in (last, *hashes[older[0] :]))
+        return older[0] if are_seen else len(hashes)
 
     def learn(self) -> None:
         block, self.block = self.block, []

@@ -317,20 +317,27 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
 
 @pytest.mark.parametrize("block_pages", [1, 64])
 @pytest.mark.parametrize(
-    ("site", "last_of_first", "expected"),
+    ("site", "articles", "last_of_first", "expected"),
     [
-        ("a.example", 5, [False, True, True, True]),
+        ("a.example", (None, None), 5, [False, True, True, True]),
+        ("a.example", ("b", "c"), 5, [False, True, True, True]),
+        # A new version of a live blog.
+        ("a.example", ("b", "b"), 5, [False] * 4),
         # No item has gone: it is a text with a new beginning.
-        ("a.example", 4, [False] * 4),
-        (None, 5, [False] * 4),
+        ("a.example", (None, None), 4, [False] * 4),
+        (None, (None, None), 5, [False] * 4),
     ],
 )
 def test_older_items_of_a_moving_list_are_filtered(
-    block_pages: int, site: str | None, last_of_first: int, expected: list[bool]
+    block_pages: int,
+    site: str | None,
+    articles: tuple[str | None, str | None],
+    last_of_first: int,
+    expected: list[bool],
 ) -> None:
     first = [prose(number, 80) for number in range(2, last_of_first + 1)]
     second = [prose(number, 80) for number in range(1, 5)]
-    stream: list[Page] = [(1, first, site, None), (2, second, site, None)]
+    stream: list[Page] = [(1, first, site, articles[0]), (2, second, site, articles[1])]
     overridden: ModelOverrides = {(second[2].hash, None): False}
     for overrides, left_out in (({}, expected), (overridden, [*expected[:2], False, expected[3]])):
         learning = filter_of(Boilerplate(block_pages=block_pages), stream, overrides)

@@ -155,11 +155,13 @@ def test_articles_may_name_their_site_themselves() -> None:
 @pytest.mark.parametrize(
     ("link", "path"),
     [
-        ("https://news.example/a/b?id=7#live-3", "a/b?id=7"),
-        ("http://news.example/#/article/7", "#/article/7"),
-        ("https://news.example/a?utm_source=b&utm_medium=c&id=7&fbclid=d#e", "a?id=7"),
-        ("https://news.example/a?utm_source=b", "a"),
-        ("news.example/a", "a"),
+        ("https://news.example/a/b?id=7001#live-3", "a/b?id=7001"),
+        ("http://news.example/#/article/7001", "#/article/7001"),
+        ("https://news.example/a?utm_source=b&utm_medium=c&id=7001&fbclid=d#e", "a?id=7001"),
+        ("https://news.example/a-b-c-d?utm_source=b", "a-b-c-d"),
+        ("news.example/a-b-c-d", "a-b-c-d"),
+        ("https://news.example/politics", None),
+        ("https://news.example/politics?utm_source=2026", None),
         ("https://news.example/", None),
         ("https://news.example/#top", None),
         ("https://news.example", None),

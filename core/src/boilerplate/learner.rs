@@ -135,7 +135,7 @@ impl Learner {
                 marks = own_marks;
             }
         }
-        if let Some(from) = self.older_items(page.origin.site, known, omitted) {
+        if let Some(from) = self.older_items(&page.origin, known, omitted) {
             for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
                 // What is declared text stays.
                 let mut passage = Passage { is_learned: true, ..*passage };
@@ -198,9 +198,10 @@ impl Learner {
     }
 
     /// Returns where a list of articles goes on as an earlier page of its site began: behind what is new, with nothing
-    /// else that is new, and without the end of that page. A text that only got a new beginning still has its end.
-    fn older_items(&self, site: u32, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
-        let (last, value) = last_unlearned(known).filter(|_| site > 0)?;
+    /// else that is new, and without the end of that page. A text that only got a new beginning still has its end, and a
+    /// page of the same article is a version.
+    fn older_items(&self, origin: &Origin, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
+        let (last, value) = last_unlearned(known).filter(|_| origin.site > 0)?;
         let waiting = self.block.passages.iter().map(|passage| passage.hash);
         if !(value > 0 || waiting.clone().any(|hash| hash == last))
             || self.memory.is_seen(mixed(last ^ CLOSING))
@@ -208,12 +209,20 @@ impl Learner {
             return None;
         }
         let mut kept = (0..known.len()).filter(|at| !omitted[*at]);
-        let has_begun = |at: &usize| self.memory.is_seen(mixed(known[*at].0 ^ OPENING));
-        kept.next().filter(|first| !has_begun(first))?;
-        let from = kept.find(has_begun)?;
+        let begun = |at: usize| self.memory.number_of(mixed(known[at].0 ^ OPENING));
+        kept.next().filter(|first| begun(*first).is_none())?;
+        let is_older =
+            |at: &usize| begun(*at).is_some_and(|page| !self.page(page).origin.is_same_article(origin));
+        let from = kept.find(is_older)?;
         let waiting: HashSet<u64> = waiting.collect();
         let is_seen = |(hash, value): &(u64, u32)| *value > 0 || waiting.contains(hash);
         known[from..].iter().all(is_seen).then_some(from)
+    }
+
+    /// Returns what is kept of a page, learned from or not.
+    fn page(&self, number: u32) -> Page {
+        let waiting = number.checked_sub(self.memory.last_learned + 1);
+        waiting.map_or_else(|| self.memory.page(number), |place| self.block.pages[place as usize])
     }
 
     /// Keeps a new page, to be learned from.

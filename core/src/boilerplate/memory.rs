@@ -84,7 +84,12 @@ impl Memory {
 
     /// Returns whether a page was seen before, by its id.
     pub fn is_seen(&self, id: u64) -> bool {
-        self.numbers.get(id).is_some_and(|[page]| self.window.has(page))
+        self.number_of(id).is_some()
+    }
+
+    /// Returns the number of a page that was seen before.
+    pub fn number_of(&self, id: u64) -> Option<u32> {
+        self.numbers.get(id).map(|[page]| page).filter(|page| self.window.has(*page))
     }
 
     /// Returns how many pages of a site were learned from.

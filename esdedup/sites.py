@@ -103,10 +103,13 @@ def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None
 
 
 def _link_of(article: Mapping[str, Any], fields: Fields) -> str:
-    link = term_of(article, fields.link) or ""
-    return _TRACKING.sub(lambda found: found[1] and found[0][0], link.strip())
+    link = (term_of(article, fields.link) or "").strip()
+    # Most links have no parameters, and a search for them takes longer than this.
+    return _TRACKING.sub(lambda found: found[1] and found[0][0], link) if "=" in link else link
 
 
+# The learner and the forest both ask it of an article's path.
+@functools.lru_cache(_MOST_CACHED)
 def _names_article(path: str) -> bool:
     """Return whether a path has a date or a number of four digits, or ends in as many words."""
     last = path.partition("?")[0].rpartition("/")[2]

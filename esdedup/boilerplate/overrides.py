@@ -72,12 +72,7 @@ class Overrides:
     @functools.cached_property
     def core(self) -> _core.OverrideTable:
         """These and those that ship, for the crate."""
-        return _core.OverrideTable(
-            [
-                (passage, site, is_boilerplate)
-                for (passage, site), is_boilerplate in self._with_shipped.items()
-            ]
-        )
+        return _core.OverrideTable([(*place, declared) for place, declared in self._with_shipped.items()])
 
     def declare_all(self, text: str, site: str | None) -> bool:
         """Return whether a raw text of a site is nothing but declared boilerplate."""

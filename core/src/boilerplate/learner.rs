@@ -181,8 +181,11 @@ impl Learner {
     fn are_shared(&self, page: &Arrival, known: &[(u64, u32)]) -> Option<Vec<Option<bool>>> {
         let site = page.origin.site;
         let learned = self.memory.pages_of_site(site);
+        if site == 0 || learned >= YOUNG_PAGES {
+            return None;
+        }
         let waiting = self.block.pages.iter().filter(|page| page.origin.site == site).count() as u32;
-        if site == 0 || learned >= YOUNG_PAGES || learned + waiting < FEW - 1 {
+        if learned + waiting < FEW - 1 {
             return None;
         }
         let hashes = known.iter().map(|(hash, _)| *hash);

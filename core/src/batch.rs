@@ -6,7 +6,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// A mistake in the crate: where it panicked, as `FILE:LINE`. What a panic says may quote the text, so it is dropped.
+/// A mistake in the crate: where it panicked, as `FILE:LINE`. The panic's message may quote the text, so it is dropped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(pub String);
 
@@ -15,7 +15,7 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns what `work` returns, or where it panics, of which nothing is printed.
+/// Returns the result of `work`, or where it panics; prints nothing.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -28,15 +28,14 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
         }));
     });
     PLACE.set(Some(String::new()));
-    // What the work keeps is memory that it clears first, or behind a lock, which is poisoned.
+    // Unwind safe: the work clears the memory that it reuses, and a panic poisons its locks.
     let result = catch_unwind(AssertUnwindSafe(work));
     let place = PLACE.take().filter(|place| !place.is_empty());
     result.map_err(|_| Fault(place.unwrap_or_else(|| "an unknown place".to_owned())))
 }
 
-/// Returns what `work` makes of each item, in their order.
-///
-/// The work is shared by `threads`, or as many as the system gives. `memory` makes what one of them keeps between items.
+/// Returns the results of `work` for the items, in order. It takes `threads` threads, or as many as the system allows;
+/// `memory` makes the state that a thread keeps between items.
 pub fn each<I: Sync, T: Send, M>(
     items: &[I],
     threads: usize,

@@ -146,7 +146,7 @@ impl Parsed {
 }
 
 impl Parsed {
-    /// Returns each text with what is left out of it: `omitted` has a byte for each passage, or none at all.
+    /// Returns each text with flags for its omitted passages: `omitted` has a byte for each passage, or is empty.
     fn with_omitted(&self, omitted: &[u8]) -> PyResult<Vec<(&ParsedText, Vec<bool>)>> {
         if !omitted.is_empty() && omitted.len() != self.passage_count() {
             let (given, count) = (omitted.len(), self.passage_count());
@@ -157,8 +157,8 @@ impl Parsed {
         Ok(texts.collect())
     }
 
-    /// Returns what `work` makes of each text and what is left out of it, with nothing in place of what failed; and
-    /// where each text failed, now or before.
+    /// Returns the results of `work` for each text and its omitted passages, with a default where it failed; and where
+    /// each text failed, now or before.
     fn of_each<T: Default + Send>(
         &self,
         py: Python<'_>,
@@ -175,7 +175,7 @@ impl Parsed {
         Ok(all.unzip())
     }
 
-    /// Returns a string for each text, of what is left of it.
+    /// Returns a string for each text, from its remaining passages.
     fn represented(
         &self,
         py: Python<'_>,
@@ -217,7 +217,7 @@ fn parse(
     Ok(Parsed { texts, faults, threads })
 }
 
-/// Parses one text, and says where its passages are in what readers see of it.
+/// Parses one text, and returns where its passages are in its visible text.
 #[pyfunction]
 fn locate<'py>(
     py: Python<'py>,
@@ -229,7 +229,7 @@ fn locate<'py>(
         ParseRules { max_length, are_visible: true, keep_points: false, hash: CharacterHash::default() };
     let (parsed, places) = one(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
-        // Each character has one point or more, or shares one.
+        // A character has one or more points, or shares one.
         let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
         let places = passage_places(&text[..end], &parsed);
         (parsed, places)
@@ -312,7 +312,7 @@ fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u
     Ok(column(found))
 }
 
-/// What `esdedup` imports as `_core`.
+/// The module `esdedup._core`.
 #[pymodule]
 #[pyo3(name = "_core")]
 mod module {
@@ -348,7 +348,7 @@ fn one<T: Send>(
     Ok(in_each(py, &texts, |text| work(text))?.remove(0))
 }
 
-/// Returns what `work` makes of each item, or raises the first fault.
+/// Returns the results of `work` for the items, or raises the first fault.
 fn in_each<I: Sync, T: Send>(
     py: Python<'_>,
     items: &[I],
@@ -359,7 +359,7 @@ fn in_each<I: Sync, T: Send>(
     found.map(|(position, result)| result.map_err(|fault| failed(py, position, fault))).collect()
 }
 
-/// Borrows strings in UTF-8. Those with lone surrogates take a slow copy.
+/// Borrows strings in UTF-8; copies those with lone surrogates, which is slow.
 fn utf8<'a>(texts: &'a [Bound<'_, PyString>]) -> PyResult<Vec<Cow<'a, str>>> {
     let borrowed = texts.iter().map(|text| match text.to_str() {
         Ok(plain) => Ok(Cow::Borrowed(plain)),
@@ -374,7 +374,7 @@ fn code_points(text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
     Ok(bytes.chunks_exact(4).map(|each| u32::from_le_bytes([each[0], each[1], each[2], each[3]])).collect())
 }
 
-/// What threads share: one waits for the other. A panic tears it, which fails this call and all after it.
+/// An object that threads share under a lock. After a panic, this call and all later ones fail.
 struct Shared<T> {
     held: Mutex<T>,
     // In messages.
@@ -392,8 +392,8 @@ impl<T: Send> Shared<T> {
         self.settled(py, py.detach(|| guarded(|| self.held.lock().ok().map(|mut held| work(&mut held)))))
     }
 
-    /// Does what takes a microsecond, and keeps the interpreter's lock meanwhile, if nobody else works on it: to get
-    /// that back from a busy thread may take thousands of them.
+    /// Does work of about a microsecond without releasing the interpreter's lock, if no other thread holds the object:
+    /// to get that lock back from a busy thread may take milliseconds.
     fn briefly<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
         match self.held.try_lock() {
             Ok(mut held) => self.settled(py, guarded(move || Some(work(&mut held)))),

@@ -1,7 +1,6 @@
-//! What is known of each code point: its class, its normal form, and what it is at the end of a sentence.
+//! The properties of each code point: its class, its normal form, and its role at the end of a sentence.
 //!
-//! The tables are those of Unicode 18.0, whatever Python runs this: `make_tables.py` has written them. They are
-//! unpacked on first use, in a millisecond.
+//! `make_tables.py` has generated the tables from Unicode 18.0. They are unpacked on first use, in a millisecond.
 
 use std::sync::LazyLock;
 
@@ -18,13 +17,13 @@ pub const SPACE: u8 = 1 << 3;
 /// A Latin letter or digit.
 pub const LATIN: u8 = 1 << 4;
 
-/// Roles of characters in tokens; 0 is none. A sign that belongs to a number if it is between two digits.
+/// Role in a token: a sign that belongs to a number if it is between two digits.
 pub const JOINER: u8 = 1;
-/// A decimal digit.
+/// Role in a token: a decimal digit.
 pub const NUMBER: u8 = 2;
-/// Another letter or digit, or a mark that belongs to one.
+/// Role in a token: another letter or digit, or a mark that belongs to one.
 pub const WORD: u8 = 3;
-/// A character that is a token alone, such as an East Asian one.
+/// Role in a token: a character that is a token alone, such as an East Asian one.
 pub const WIDE: u8 = 4;
 const TOKEN_SHIFT: u32 = 5;
 
@@ -35,15 +34,15 @@ pub const FIRST_WIDE: u32 = 0x2e80;
 /// All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16 private.
 pub const ASSIGNED: u32 = 0x40000;
 
-/// Traits of characters. May stand after the sign that ends a sentence: quotation marks, brackets, spaces, symbols.
+/// Trait: may follow the sign that ends a sentence, such as quotation marks, brackets, spaces, symbols.
 pub const TRAILING: u8 = 1;
-/// The end of a sentence in prose.
+/// Trait: ends a sentence of prose.
 pub const FINAL: u8 = 1 << 1;
-/// A combining mark, or its normal form begins with one.
+/// Trait: a combining mark, or a character whose normal form begins with one.
 pub const MARK: u8 = 1 << 2;
 const UNASSIGNED: u8 = 1 << 3;
 const INVISIBLE: u8 = 1 << 4;
-/// Looks like a space without being one.
+/// Trait: looks like a space without being one.
 pub const BLANK: u8 = 1 << 5;
 
 const CODE: u32 = 0xff_ffff;
@@ -57,7 +56,7 @@ pub struct Point(u32);
 impl Point {
     /// Ends each text.
     pub const END: Point = Point::new(SEPARATOR, HARD_END | SPACE | 5 << TOKEN_SHIFT);
-    // In the table of forms, instead of a form. No class has all bits set.
+    // Entries in the table of forms that are no forms. No class has all bits set.
     const CONTEXTUAL: Point = Point(u32::MAX);
     const DROPPED: Point = Point(u32::MAX - 1);
 
@@ -95,7 +94,7 @@ impl Point {
         matches!(self.role(), NUMBER | WORD | WIDE)
     }
 
-    /// As a character of Rust; a normal text has no other.
+    /// Returns it as a `char`, which each code point of a normal text is.
     pub fn character(self) -> char {
         char::from_u32(self.code()).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
@@ -103,28 +102,28 @@ impl Point {
 
 /// The normal form of a character.
 pub enum Form {
-    /// One character, whatever stands beside it.
+    /// One character, independent of adjacent ones.
     Single(Point),
     /// The character is removed.
     Dropped,
-    /// It has several characters, or depends on adjacent ones.
+    /// Several characters, or dependent on adjacent ones.
     Contextual,
 }
 
-/// The tables; see `tables`.
+/// The unpacked tables.
 pub struct Tables {
     forms: Vec<Point>,
     classes: Vec<u8>,
     traits: Vec<u8>,
     // How many characters a form has, at least 1.
     lengths: Vec<u8>,
-    // What case folding makes of characters in NFKC, where it is not their form: sorted, first the character.
+    // Case foldings that differ from the form: a character of NFKC, then its folding. Sorted.
     folded: Vec<Vec<u32>>,
     // The zeros of all scripts, ascending; each is followed by the other nine digits.
     zeros: Vec<u32>,
 }
 
-/// Returns the tables, unpacked.
+/// Returns the tables; the first call unpacks them.
 pub fn tables() -> &'static Tables {
     static TABLES: LazyLock<Tables> = LazyLock::new(Tables::unpacked);
     &TABLES
@@ -153,7 +152,7 @@ impl Tables {
         Point::new(code, self.classes.get(code as usize).copied().unwrap_or(0))
     }
 
-    /// Returns what remains of a character in NFKC after case folding, and after simplifying Chinese.
+    /// Returns the case folding of a character of NFKC, with Chinese simplified.
     pub fn folded(&self, code: u32) -> Folded<'_> {
         if let Ok(at) = self.folded.binary_search_by_key(&code, |each| each[0]) {
             return Folded::Several(&self.folded[at][1..]);
@@ -169,12 +168,12 @@ impl Tables {
         self.traits.get(code as usize).is_some_and(|each| each & traits != 0)
     }
 
-    /// Whether Unicode 18.0 has no such character; newer tables of normal forms may have one.
+    /// Whether Unicode 18.0 does not assign the code point; newer tables of normal forms may.
     pub fn is_unassigned(&self, code: u32) -> bool {
         code >= ASSIGNED || self.has(code, UNASSIGNED)
     }
 
-    /// Whether it is shown as nothing.
+    /// Whether the character is invisible when displayed.
     pub fn is_invisible(&self, code: u32) -> bool {
         is_hidden(code) || self.has(code, INVISIBLE)
     }
@@ -229,20 +228,20 @@ impl Tables {
     }
 }
 
-/// What case folding makes of a character.
+/// The case folding of a character.
 pub enum Folded<'a> {
     /// One character.
     Single(Point),
-    /// Their code points.
+    /// The code points of several characters.
     Several(&'a [u32]),
 }
 
-// Tags and selectors of variants, and what is reserved for them: shown as nothing.
+// Tags, variation selectors, and code points reserved for more of them: all invisible.
 const fn is_hidden(code: u32) -> bool {
     0xe0000 <= code && code < 0xe1000
 }
 
-// The file is part of the crate: what is wrong in it is found by the first test.
+// The file is compiled in: the first test that unpacks it finds a malformed number.
 fn hex(word: &str) -> u32 {
     u32::from_str_radix(word, 16).expect("a hexadecimal number in characters.txt")
 }
@@ -263,7 +262,7 @@ fn fill<'a>(table: &mut [u8], mut words: impl Iterator<Item = &'a str>) {
     table[range].fill(value);
 }
 
-/// Reads `first count step shift`: every `step`th character is so far from its form.
+/// Reads `first count step shift`: the form of every `step`th character is `shift` code points further.
 fn shift<'a>(targets: &mut [u32], mut words: impl Iterator<Item = &'a str>) {
     let first = words.next().map_or(0, hex);
     let (count, step): (u32, u32) = (decimal(words.next()), decimal(words.next()));

@@ -1,14 +1,12 @@
-//! Which elements are open, and whether readers see what is in them: as much of html.spec.whatwg.org, "Tree construction",
-//! as decides that.
-//!
-//! Where tags are nested wrongly, an element ends here at the same place as in a browser, or earlier: a browser opens
-//! formatting elements again, and leaves some of the elements open in which an element that ends has begun.
+//! Tracks which elements are open, and whether readers see their content: the necessary part of html.spec.whatwg.org,
+//! "Tree construction". Where tags are misnested, an element ends at the same place as in a browser, or earlier, since
+//! formatting elements are not reopened, and no element stays open after the one in which it began.
 
 use std::sync::LazyLock;
 
 use crate::tags::Tag;
 
-/// What is known of an element by its name.
+/// Properties of an element that follow from its name.
 type Traits = u16;
 /// It begins and ends a line.
 pub const BLOCK: Traits = 1;
@@ -27,7 +25,7 @@ const VOID: Traits = 64;
 const PREFORMATTED: Traits = 128;
 // It ends an open paragraph.
 const ENDS_PARAGRAPH: Traits = 256;
-// Tags in it close nothing outside of it; those of the parts of tables only if it is a table or a template.
+// Tags in it close nothing outside of it, except for tags of table parts; a `TABLE_SCOPE` stops these too.
 const SCOPE: Traits = 512;
 const TABLE_SCOPE: Traits = 1024;
 // An item in it ends no item outside of it.
@@ -72,7 +70,7 @@ fn key(name: &str) -> u128 {
     name.bytes().fold(0, |key, each| key.saturating_mul(256) | u128::from(each.to_ascii_lowercase()))
 }
 
-/// An element of a known name; all others count as one, with an empty name.
+/// An element with a known name; all unknown elements have an empty name.
 #[derive(Clone, Copy, Default)]
 pub struct Element {
     /// The name in small letters.
@@ -81,7 +79,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// Returns the element of that name.
+    /// Returns the element with a name.
     pub fn of(name: &str) -> Element {
         static KNOWN: LazyLock<Vec<(u128, Element)>> = LazyLock::new(|| {
             let named = |&(names, traits): &(&'static str, Traits)| {
@@ -95,7 +93,7 @@ impl Element {
         found.map_or(Element::default(), |at| KNOWN[at].1)
     }
 
-    /// Whether it has one of some traits.
+    /// Whether it has any of the given traits.
     pub fn has(self, traits: Traits) -> bool {
         self.traits & traits != 0
     }
@@ -120,7 +118,7 @@ impl Element {
 #[derive(Clone, Copy, Default)]
 struct Open {
     element: Element,
-    // The name of the graphic or formula of which it is a part.
+    // The graphic or formula that contains it, by name.
     root: &'static str,
     is_hidden: bool,
     is_preformatted: bool,
@@ -130,7 +128,7 @@ struct Open {
 #[derive(Default)]
 pub struct Elements {
     open: Vec<Open>,
-    // Whether the tag that closes the last form has not come: browsers ignore a form until then.
+    // Whether a form is open: browsers ignore further ones until its closing tag.
     has_form: bool,
 }
 
@@ -149,7 +147,7 @@ impl Elements {
         self.top().is_hidden && !self.are_before_table()
     }
 
-    // What stands in a table, but in no cell, belongs before the table.
+    // Browsers move text in a table, but outside of its cells, to before the table.
     fn are_before_table(&self) -> bool {
         self.top().element.has(ROW | GROUP | TABLE)
     }
@@ -204,7 +202,7 @@ impl Elements {
             self.open[start..].iter_mut().for_each(|each| each.is_hidden = false);
         }
         let top = self.top();
-        // What stands for scripts is markup where nothing is hidden.
+        // Where nothing is hidden, the content of `noscript` is markup.
         if !element.has(RAW) || (element.name == "noscript" && !may_hide) {
             let hides = may_hide && (element.has(HIDDEN) || (tag.hides && !is_foreign));
             element.traits = element.traits & !(HIDDEN | RAW) | if hides { HIDDEN } else { 0 };

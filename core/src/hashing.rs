@@ -49,7 +49,7 @@ pub fn murmur128(bytes: &[u8]) -> [u8; 16] {
 }
 
 const BITS: usize = 64;
-// Counters of 8 bits, of which a number of 64 bits has eight, are full after so many hashes.
+// After this many hashes, counters of 8 bits are full; a number of 64 bits holds eight of them.
 const MOST_IN_A_LANE: usize = 255;
 const LANES: u64 = 0x0101_0101_0101_0101;
 

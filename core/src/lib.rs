@@ -5,11 +5,11 @@
 //! `signature`. Every bit that comes out is decided here, by the tables in `data/` and the crate for normal forms, so it
 //! is the same on every machine.
 
-// What only Python calls. With it, the compiler finds what nobody does.
+// Without the feature `python`, functions that only Python calls are unused.
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
 #[cfg(target_endian = "big")]
-compile_error!("what is stored is little-endian, and read as it stands in memory");
+compile_error!("stored data is little-endian, and is read into memory unchanged");
 
 mod batch;
 mod boilerplate;

@@ -1,9 +1,8 @@
-//! What readers see of a raw text: the text without its markup.
+//! Removes the markup of a raw text, and hidden text, to leave what readers see.
 //!
-//! What a browser would show must not be lost here: an advertisement that only readers see would pass for the article
-//! around it. So the tokens of HTML are cut out where a browser cuts them, and what a browser does not show goes, unless it
-//! is most of the prose. A text without tags of blocks is taken for plain: its line breaks stay, and so does what only looks
-//! like a tag.
+//! No text that a browser would show may be lost: an advertisement around a copied article would pass for the article.
+//! So tags end where they end in a browser, and hidden text is removed, unless it is most of the prose. A text without
+//! tags of blocks counts as plain: its line breaks stay, and so does text that only looks like a tag.
 
 use std::borrow::Cow;
 
@@ -20,9 +19,8 @@ const CDATA: &str = "<![CDATA[";
 const PROSE_BYTES: usize = 64;
 const MOST_BYTES_A_CHARACTER: usize = 4;
 
-/// Returns what is visible of a raw text, or its beginning: if that is longer than `max_length` characters, so is
-/// the result. So nobody has to wait for the rest of a text of which only the beginning is wanted, unless something is
-/// hidden in that.
+/// Returns the visible text of a raw text, or its beginning of more than `max_length` characters: the rest of a long text
+/// is not read, unless something is hidden in that beginning.
 ///
 /// Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
@@ -45,7 +43,7 @@ pub fn may_have_markup(raw: &str) -> bool {
     memchr3(b'<', b'&', b'\r', raw.as_bytes()).is_some()
 }
 
-/// Returns so many characters of a text at most.
+/// Returns at most the first `most` characters of a text.
 fn beginning(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
@@ -56,19 +54,19 @@ fn beginning(text: &str, most: usize) -> &str {
 #[derive(Default)]
 struct Reader<'a> {
     raw: &'a str,
-    // So many bytes of `shown` are enough.
+    // Reading stops at this many bytes of `shown`.
     enough: usize,
     may_hide: bool,
-    // Whether blanks and line breaks are those of HTML.
+    // Whether white space is collapsed as in HTML.
     is_html: bool,
     has_overrides: bool,
     shown: String,
     elements: Elements,
-    // The bytes of prose that are shown, and of those that are not.
+    // The bytes of prose that are shown, and that are hidden.
     prose: usize,
     hidden_prose: usize,
     has_hidden: bool,
-    // What does not end in the rest of the text: elements without markup, and comments.
+    // Kinds of tokens that do not end in the rest of the text: raw elements, and comments.
     endless: Vec<&'static str>,
 }
 
@@ -88,7 +86,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads what is enough, and all if something is hidden in that: it may be most of the prose.
+    /// Reads until `shown` is long enough, or all of the text if something is hidden: it may be most of the prose.
     fn read(&mut self) {
         let mut at = 0;
         while at < self.raw.len() && (self.shown.len() < self.enough || self.has_hidden) {
@@ -102,7 +100,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the token that begins at a place, and returns where reading goes on.
+    /// Reads the token that begins at `start`, and returns where to continue.
     fn token(&mut self, start: usize) -> usize {
         let rest = &self.raw[start..];
         if let Some(content) = rest.strip_prefix(CDATA).filter(|_| self.elements.are_foreign()) {

@@ -1,6 +1,6 @@
-//! From visible text to normal text: Unicode NFKC (which also unifies full and half width), case folded, with
-//! traditional Chinese characters simplified, digits of all scripts as ASCII's, and without the marks and strokes that
-//! one spelling of a word has and another has not; and where in a visible text the points of its normal form come from.
+//! Normalises visible text: Unicode NFKC (which also unifies full and half width), case folded, with traditional Chinese
+//! characters simplified, digits of all scripts as ASCII digits, and without the marks and strokes in which spellings of
+//! a word differ. Also finds the places in the visible text from which the points of the normal form come.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -22,7 +22,7 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
     let tables = tables();
     let dot = tables.point('.'.into());
     let mut room = max_length;
-    // What a normal form depends on is in its line: where that begins, in the text and in `points`.
+    // A normal form depends only on its line: this is where the line begins, in the text and in `points`.
     let (mut start, mut first) = (0, points.len());
     let mut is_contextual = false;
     let mut end = visible.len();
@@ -76,7 +76,7 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
     end < visible.len()
 }
 
-/// Appends the normal form of a line, or of another part whose neighbours have no influence on it.
+/// Appends the normal form of a line, or of another part of a text that is independent of the rest.
 pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
     let tables = tables();
     let mut part = String::with_capacity(line.len());
@@ -88,7 +88,7 @@ pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
             continue;
         }
         if tables.is_unassigned(code) {
-            // The crate may know it by now, and what it combines with.
+            // A newer version of the crate may know the character, and combine it with others.
             append(&mut part, points);
             points.push(tables.point(code));
             marks = 0;
@@ -125,10 +125,9 @@ pub fn to_string(points: &[Point]) -> String {
     points.iter().map(|each| each.character()).collect()
 }
 
-/// Returns where the passages of a text start and end in what is visible of it, in characters.
+/// Returns where the passages of a text start and end in its visible text, in characters.
 ///
-/// What has a normal form only together with its neighbours (a letter and its accents), and what is not shown, has one
-/// place: that of the first character.
+/// Characters that are normalised together (a letter and its accents), or are not shown, all have the first one's place.
 pub fn passage_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
     let places = places_of_points(visible);
     let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);

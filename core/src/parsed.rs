@@ -107,7 +107,7 @@ impl ParsedText {
         Cow::Owned(kept.map(|(sentence, _)| *sentence).collect())
     }
 
-    /// Returns the tokens without those of some sentences, as if these were not in the text.
+    /// Returns the tokens of the text without the omitted sentences.
     pub fn remaining_tokens(&self, omitted: &[bool]) -> Cow<'_, [Token]> {
         if !omitted.contains(&true) {
             return Cow::Borrowed(&self.tokens);

@@ -9,10 +9,10 @@ use crate::normal_form::is_override;
 
 const DATA: &str = include_str!("../data/references.txt");
 const LONGEST_NAME: usize = 32;
-// Of those that need no semicolon, and so may have text after them without a space.
+// The longest name that needs no semicolon, so that text may follow without a space.
 const LONGEST_OPEN_NAME: usize = 6;
 const REPLACEMENT: char = '\u{fffd}';
-// What browsers show for numbers that are no characters in Unicode, but were in Windows: from 0x80 on.
+// From 0x80 on: browsers read these numbers as code points of Windows-1252.
 const WINDOWS: [char; 32] = [
     '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}',
     '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}',
@@ -20,7 +20,7 @@ const WINDOWS: [char; 32] = [
     '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
 ];
 
-/// Returns a text with what its references stand for, but for signs that reverse the order of characters.
+/// Replaces the character references of a text, except for characters that reverse the order of others.
 pub fn unescaped(mut text: &str) -> Cow<'_, str> {
     let mut decoded = String::new();
     while let Some(length) = memchr(b'&', text.as_bytes()) {
@@ -30,9 +30,8 @@ pub fn unescaped(mut text: &str) -> Cow<'_, str> {
     if decoded.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(decoded + text) }
 }
 
-/// Appends what the reference stands for that begins with the `&` at the beginning of `text`.
-///
-/// Returns the number of bytes read; what is no reference stays as it is.
+/// Appends the characters of the reference at the beginning of `text`, or the `&` if there is none; returns the number
+/// of bytes read.
 fn unescape(text: &str, shown: &mut String) -> usize {
     let rest = &text[1..];
     let read = match rest.strip_prefix('#') {

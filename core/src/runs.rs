@@ -1,5 +1,5 @@
-//! Runs of tokens: what texts are compared by. A run takes as many tokens as fill its units. Here too is the exact
-//! overlap of two texts, which sketches only estimate.
+//! Runs of tokens, by which texts are compared: as many tokens as fill a number of units. Also computes the exact overlap
+//! of two texts, which sketches only estimate.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use crate::tokens::Token;
 pub const TEXT_UNITS: u8 = 4;
 /// The units of runs in a sentence: short ones survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
-/// The units of a long run, of which few unrelated texts have the same.
+/// The units of a long run: unrelated texts hardly ever share one.
 const LONG_UNITS: u8 = 16;
 
 // A run has a token for each unit at most. Fixed factors are multiplied at once, not one after the other.
 const POWERS: [u64; TEXT_UNITS as usize] = powers();
-// And one more while it moves on.
+// A moving window holds one more token for a moment.
 pub const LONG_POWERS: [u64; LONG_UNITS as usize + 1] = powers();
 
 const fn powers<const COUNT: usize>() -> [u64; COUNT] {
@@ -30,8 +30,8 @@ const fn powers<const COUNT: usize>() -> [u64; COUNT] {
 
 /// Yields the hashes of the runs of some tokens: equal for runs of the same tokens in the same order.
 ///
-/// A run starts at each token. Those that would go on beyond the last are left out; too few tokens for any run are a run
-/// as a whole. `units` is `TEXT_UNITS` at most.
+/// A run starts at each token, unless too few tokens follow; if all tokens together are too few, they are one run.
+/// `units` is at most `TEXT_UNITS`.
 #[inline]
 pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     (0..tokens.len()).map_while(move |start| {
@@ -44,14 +44,14 @@ pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
                 return Some(mixed(sum));
             }
         }
-        // Those after it have no more room.
+        // From here on, too few tokens are left for a run.
         (start == 0).then(|| mixed(sum))
     })
 }
 
 /// Yields the hashes of the long runs of some tokens; none if the tokens do not fill one.
 pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
-    // Horner's rule over a window that moves (Karp, Rabin 1987): what leaves it is subtracted with its power.
+    // Rolling hash (Karp, Rabin 1987): a token that leaves the window is subtracted with its power.
     let (mut first, mut sum, mut filled) = (0, 0u64, 0);
     tokens.iter().enumerate().filter_map(move |(last, token)| {
         sum = sum.wrapping_mul(BASE).wrapping_add(token.hash);
@@ -66,8 +66,8 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Returns the hashes of a text's figures; and of pairs of those that follow one another, with one for the first and one
-/// for the last. Of what comes several times, each time has another hash.
+/// Returns the hashes of a text's figures, and of pairs of consecutive figures, with one pair for the first figure alone
+/// and one for the last. Repetitions of the same value have different hashes.
 pub fn figures(tokens: &[Token]) -> [Vec<u64>; 2] {
     let figures = tokens.iter().filter(|token| token.is_number);
     let figures: Vec<u64> = figures.map(|token| token.hash).collect();

@@ -27,16 +27,16 @@ pub const SIZE: usize = (REPRESENTATIVES + WORDS + 2) * 8 + LAST;
 const LAST: usize = 16;
 const MINHASH: u64 = 1;
 
-/// What of a profile decides a signature.
+/// The settings of a profile that signatures depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureRules {
     /// A text with fewer letters and digits has none.
     pub min_letters: usize,
-    /// A sentence is cut after so many tokens.
+    /// A sentence is cut after this many tokens.
     pub max_sentence_length: usize,
 }
 
-/// Returns the signature of a text without some of its passages, if it has one, and its letters and digits.
+/// Returns the signature of a text without its omitted passages, if it has one, and the number of letters and digits.
 pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> (Option<[u8; SIZE]>, usize) {
     let sentences = text.remaining_sentences(omitted);
     let letters = sentences.iter().map(|each| each.sentence.letters).sum();
@@ -119,7 +119,7 @@ fn representatives(
     found
 }
 
-/// Returns the least of some hashes, at most so many, each once.
+/// Returns the `most` least distinct hashes.
 fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
     let mut least: Vec<u64> = Vec::with_capacity(most + 1);
     if most == 0 {
@@ -139,7 +139,7 @@ fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
     least
 }
 
-// Long runs are what an excerpt is found by. In short texts few of them survive an edit; longer ones have more.
+// Excerpts are found by long runs. Few of them survive an edit of a short text, so longer texts have more.
 const UNITS_A_LONG_RUN: usize = 50;
 const MOST_LONG_RUNS: usize = 5;
 
@@ -147,11 +147,11 @@ const BIN_BITS: u32 = 8;
 const BINS: usize = 1 << BIN_BITS;
 /// 64-bit words of a sketch.
 pub const WORDS: usize = BINS * 2 / 64;
-/// Minhashes of a text: one more than represent it beside two sentences.
+/// Minhashes of a text: one more than are representatives next to two sentences.
 pub const MINHASHES: usize = 8;
 
-// Each minhash takes so many groups of bins, and the run with the least hash of each. Two runs would find a little more,
-// but many unrelated texts have two common runs of words the same.
+// A minhash combines the run with the least hash of each of this many groups of bins. Two runs would find a little more,
+// but many unrelated texts share two frequent runs of words.
 const RUNS: usize = 3;
 const BINS_OF_GROUP: usize = BINS / (MINHASHES * RUNS);
 const CODES: u32 = 3;

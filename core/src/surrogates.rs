@@ -1,4 +1,4 @@
-//! Lone surrogates, which strings of Python may have, and those of Rust may not.
+//! Lone surrogates, which strings may have in Python, but not in Rust.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,20 +15,20 @@ pub fn comparable(codes: &[u32]) -> String {
     codes.iter().map(|&code| char::from_u32(code).unwrap_or(ALIKE)).collect()
 }
 
-/// Characters that stand for surrogates while a text is made visible, so that readers get these back as they came.
+/// Characters that replace surrogates while markup is removed, so that the surrogates can be put back afterwards.
 pub struct StandIns {
     first: u32,
 }
 
 impl StandIns {
-    /// Chooses unassigned characters that are not in the text. One of a third of a million could use them all.
+    /// Chooses unassigned characters that are not in the text; only a text of a third of a million could use them all.
     pub fn of(codes: &[u32]) -> StandIns {
         let used: HashSet<u32> = codes.iter().map(|code| code / COUNT).collect();
         let mut rows = (ASSIGNED / COUNT..).take_while(|row| *row < 0xe0000 / COUNT);
         StandIns { first: rows.find(|row| !used.contains(row)).map_or(ASSIGNED, |row| row * COUNT) }
     }
 
-    /// Returns the text with them in the place of surrogates.
+    /// Returns the text with its surrogates replaced.
     pub fn put_into(&self, codes: &[u32]) -> String {
         let replaced = codes.iter().map(|&code| {
             if SURROGATES.contains(&code) { code - SURROGATES.start + self.first } else { code }
@@ -36,7 +36,7 @@ impl StandIns {
         replaced.filter_map(char::from_u32).collect()
     }
 
-    /// Returns the code points of what has become of that text, with the surrogates again.
+    /// Returns the code points of a text with the surrogates put back.
     pub fn taken_out(&self, text: &str) -> Vec<u32> {
         let own = self.first..self.first + COUNT;
         let codes = text.chars().map(u32::from);

@@ -1,16 +1,14 @@
-//! Where the tokens of HTML begin and end (html.spec.whatwg.org, "Tokenization"), and which tags of a plain text read as
-//! text: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`).
-//!
-//! Everything is found by ASCII signs, so places are those of bytes.
+//! Finds tags and comments of HTML (html.spec.whatwg.org, "Tokenization"), and tells markup from text that looks like it:
+//! a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`). Positions are those of bytes.
 
 use memchr::{memchr, memchr_iter, memchr2_iter};
 
 use crate::elements::Element;
 use crate::references::unescaped;
 
-/// A tag.
+/// An opening or closing tag.
 pub struct Tag {
-    /// What it opens or closes.
+    /// The element that it opens or closes.
     pub element: Element,
     /// Whether its attributes hide the element.
     pub hides: bool,
@@ -18,20 +16,20 @@ pub struct Tag {
     pub is_closed: bool,
 }
 
-/// What begins with `<`.
+/// A token that begins with `<`.
 pub enum Token {
     /// A tag that opens an element.
     Opening(Tag),
-    /// A tag that closes one.
+    /// A tag that closes an element.
     Closing(Tag),
     /// A comment, or what browsers treat as one.
     Comment,
-    /// This sign alone.
+    /// A `<` that is plain text.
     Text,
 }
 
 impl Token {
-    /// Reads the token that begins here, and returns its length; None if it does not end.
+    /// Returns the token at the start of `text`, and its length; None if it does not end.
     pub fn of(text: &str) -> Option<(Token, usize)> {
         let bytes = text.as_bytes();
         match bytes[1..] {
@@ -63,7 +61,7 @@ fn tag(text: &str, start: usize) -> Option<(Tag, usize)> {
     Some((Tag { element, hides, is_closed: text[..end].ends_with("/>") }, end))
 }
 
-/// Whether a style hides its element by its last `display`, None if it has none; and whether it makes it invisible.
+/// Returns whether the last `display` of a style hides the element, None without one; and whether `visibility` does.
 fn hiding(style: &str) -> (Option<bool>, bool) {
     let style = format!("*/{}", unescaped(style)).to_ascii_lowercase();
     let without_comments = style.split("/*").filter_map(|each| each.split_once("*/"));
@@ -75,7 +73,7 @@ fn hiding(style: &str) -> (Option<bool>, bool) {
     (value("display:").map(|each| each == "none"), is_invisible)
 }
 
-/// Returns where the content of an element without markup ends, and where its closing tag does.
+/// Finds the tag that closes an element whose content is no markup, such as a script; returns its start and end.
 pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let is_name = |rest: &[u8]| {
@@ -83,7 +81,7 @@ pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
             && rest[..name.len()].eq_ignore_ascii_case(name.as_bytes())
             && (is_gap(rest[name.len()]) || rest[name.len()] == b'>')
     };
-    // Within a comment of a script, scripts may be nested.
+    // Inside a comment, scripts may be nested.
     let (mut in_comment, mut is_nested) = (false, false);
     for at in memchr2_iter(b'<', b'>', bytes) {
         let rest = &bytes[at + 1..];
@@ -103,15 +101,15 @@ pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// Returns where a tag ends: after the first `>` outside quoted values. `at` is the end of its name; `attribute` gets the
-/// names and values of the attributes.
+/// Returns where a tag ends: after the first `>` outside quoted values. `at` is the end of its name; `attribute` is
+/// called with the name and value of each attribute.
 fn end_of_tag(text: &str, mut at: usize, mut attribute: impl FnMut(&str, &str)) -> Option<usize> {
     let bytes = text.as_bytes();
     loop {
         let start = skip(bytes, at, is_gap);
         match bytes.get(start)? {
             b'>' => return Some(start + 1),
-            // Here it begins a name.
+            // Where a name is expected, `=` is its first character.
             b'=' => at = start + 1,
             _ => at = start,
         }
@@ -143,7 +141,7 @@ fn end_of_comment(bytes: &[u8]) -> Option<usize> {
     Some(ends.find(|&at| is_end(at))? + 1)
 }
 
-/// Whether a token of a plain text does not read as text: in tags, nothing follows the name, or an attribute with a value.
+/// Whether a token is certainly markup: a tag is if nothing follows its name, or an attribute with a value does.
 pub fn is_plainly_markup(token: &str) -> bool {
     let bytes = token.as_bytes();
     let start = 1 + usize::from(bytes[1] == b'/');
@@ -160,12 +158,12 @@ pub fn is_plainly_markup(token: &str) -> bool {
     }
 }
 
-/// Returns where the name ends that begins at a place.
+/// Returns where the name that begins at `from` ends.
 pub fn end_of_name(bytes: &[u8], from: usize) -> usize {
     skip(bytes, from, |each| !is_gap(each) && each != b'>')
 }
 
-/// What HTML takes for a space.
+/// Whether HTML counts a byte as white space.
 pub const fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
@@ -174,7 +172,7 @@ const fn is_gap(byte: u8) -> bool {
     is_space(byte) || byte == b'/'
 }
 
-/// Returns the place after those bytes from a place on that are skipped.
+/// Returns the first position, `from` or later, of a byte that is not skipped.
 fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
     from + bytes[from..].iter().take_while(|&&each| is_skipped(each)).count()
 }

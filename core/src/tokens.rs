@@ -1,14 +1,12 @@
 //! The tokens of a normal text: East Asian characters, runs of other letters, and numbers with the signs inside them;
-//! the hash of all of them, by which a text is known; and its words as Unicode has them.
-//!
-//! No dictionary is needed. A token is a hash and its units; two texts are compared by runs of them.
+//! the content hash over all of them; and the words of a text by the rules of Unicode. No dictionary is needed.
 
 use sha2::{Digest, Sha256};
 
 use crate::characters::{ASSIGNED, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
 use crate::hashing::{BASE, mixed};
 
-/// What a word or number counts: it carries about as much meaning as two Chinese characters.
+/// The units of a word or number: it carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
 // A power of two.
 const FACTORS: usize = 64;
@@ -49,7 +47,7 @@ pub fn units(tokens: &[Token]) -> usize {
 pub struct CharacterHash {
     /// Odd.
     pub factor: u64,
-    /// What is added.
+    /// Added to the product.
     pub offset: u64,
 }
 
@@ -67,19 +65,19 @@ impl CharacterHash {
     }
 }
 
-/// A text that is cut into tokens.
+/// A text cut into tokens.
 #[derive(Default)]
 pub struct Cut {
     /// The tokens, in their order.
     pub tokens: Vec<Token>,
-    /// The text in UTF-16 without all that is in no token, with a space where two tokens would be one without it, and the
-    /// end at its end: what `content_hash` is made from.
+    /// The tokens in UTF-16, separated by a space only where they would otherwise become one, and `Point::END`:
+    /// `content_hash` hashes this.
     pub letters: Vec<u16>,
-    /// The places of all that may end a sentence, none of which is in a token.
+    /// The places of characters that may end a sentence, outside of tokens.
     pub stops: Vec<usize>,
 }
 
-/// Cuts a normal text that ends with `Point::END`. What was in `cut` goes; its memory stays.
+/// Cuts a normal text that ends with `Point::END`. Replaces the contents of `cut`, and reuses its memory.
 pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
     let Cut { tokens, letters, stops } = cut;
     tokens.clear();

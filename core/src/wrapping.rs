@@ -1,4 +1,4 @@
-//! Which line breaks are there only because a line was full: those of wrapped text.
+//! Finds the line breaks of wrapped text, which are there only because a line was full.
 //!
 //! Mail, electronic papers and recognised print break all lines at the same width. A full line is one to which the first
 //! word of the next could not be added. Most lines of a wrapped paragraph are full, except for those that end with a
@@ -84,14 +84,14 @@ fn may_be_prose(lines: &[Line]) -> bool {
     COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
 }
 
-/// Returns which lines of a paragraph are full by a measure; and of those that tell something, how many more are not full
-/// than are, None if there are none.
+/// Returns which lines of a paragraph are full by a measure; and, of the lines that are evidence, how many more are not
+/// full than are: None if no line is evidence.
 fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> (Vec<bool>, Option<i64>) {
     let longest = lines.iter().map(measure).max().unwrap_or(0);
     let first_longest = lines.iter().position(|line| measure(line) == longest);
     let room = longest - longest / SLACK;
     let is_full = |(at, line): (usize, &Line)| {
-        // So many characters the next line's first word has at least if it had no room.
+        // The line is full if the next line's first word has at least this many characters.
         let missing = room.saturating_sub(measure(line));
         line.goes_on
             && !line.breaks_off
@@ -151,7 +151,7 @@ fn line(points: &[Point], start: usize, end: usize, stops: usize) -> Line {
 
 fn extra_columns(characters: &[Point]) -> usize {
     let is_wide = |point: &Point| point.code() >= FIRST_WIDE;
-    // Normalising makes these narrow; beside East Asian text they were wide.
+    // Normalising makes these narrow; next to East Asian text they were wide.
     let was_wide = |point: Point| WERE_WIDE.iter().fold(false, |found, &each| found | point.is(each));
     match characters.iter().filter(|each| is_wide(each)).count() {
         0 => 0,

@@ -31,7 +31,7 @@ enum Either<D, A> {
     Agreement(A),
 }
 
-/// Does the same whatever the relation, whose type is `R`.
+/// Does the same for each relation, with `R` as its type.
 macro_rules! whichever {
     ($either:expr, $each:pat => $work:expr) => {
         match $either {

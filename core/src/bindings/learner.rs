@@ -29,7 +29,7 @@ impl OverrideTable {
     }
 }
 
-/// Changes by what pages teach. Threads may share it: one waits for the other.
+/// Learns boilerplate from pages. Threads may share it, one at a time.
 #[pyclass(frozen, subclass, module = "esdedup._core")]
 pub struct Learner(Shared<Core>);
 
@@ -168,7 +168,7 @@ impl Learner {
     }
 }
 
-/// What a step has changed.
+/// The changes of a step.
 #[pyclass(frozen, module = "esdedup._core")]
 pub struct Changes(CoreChanges);
 
@@ -214,7 +214,7 @@ fn refused(Refusal(reason): Refusal) -> PyErr {
     PyValueError::new_err(reason)
 }
 
-/// Returns the UTF-8 of a name; that of a lone surrogate as if there were one.
+/// Returns the UTF-8 of a name, in which lone surrogates are encoded like other characters.
 fn utf8_of(name: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
     match name.to_str() {
         Ok(plain) => Ok(plain.as_bytes().to_vec()),

@@ -62,7 +62,7 @@ const ADDRESS_BITS: u32 = 26;
 const PERIOD: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
 
 impl Text {
-    /// Returns the bits of the link, or of the id, the highest; 0 if there is none.
+    /// Returns the link's bits, or the id's, as the highest bits; 0 if there is none.
     fn address(&self, place: usize) -> u64 {
         let bits = self.origin << (ADDRESS_BITS * place as u32);
         bits >> (u64::BITS - ADDRESS_BITS) << (u64::BITS - ADDRESS_BITS)
@@ -90,9 +90,9 @@ pub struct Comparison {
     pub may_join: bool,
     /// Whether the smaller one is a part of the other.
     pub is_part: bool,
-    /// The ways by which one may join a tree, as far as the other allows them as a member that is near.
+    /// The ways in which one may join a tree, by the test against the other as a near member.
     pub by_member: u8,
-    /// The same, as far as the other allows them as the root.
+    /// The ways in which one may join a tree, by the test against the other as its root.
     pub to_root: u8,
 }
 
@@ -121,10 +121,10 @@ fn filled(word: u64) -> u64 {
     (word | word >> 1) & 0x5555_5555_5555_5555
 }
 
-/// How many figures two texts do not share at least, by the bits in which their odd sketches differ.
+/// The least number of figures that two texts do not share, by the number of bits in which their odd sketches differ.
 ///
-/// The fewest whose bits may differ in that number, within about a standard deviation; few figures hardly ever share a
-/// bit. From half of the bits on, they tell nothing.
+/// It is the least within about a standard deviation; few figures hardly ever share a bit. If half of the bits differ,
+/// nothing can be estimated.
 const UNSHARED: [f64; 65] = {
     let (mut unshared, mut bits) = ([0.0; 65], 1);
     // After n figures, a bit is even more often than odd by `bias`, two bits are equal more often by `common`.
@@ -155,7 +155,7 @@ impl Agreement {
         let resemblance = resemblance(&one.sketch, &other.sketch);
         let [units, runs, figures] =
             [(one.units, other.units), (one.runs, other.runs), (one.figures, other.figures)]
-                // What a damaged index holds need not be in the order of its numbers.
+                // In a damaged index, the packed values need not be in the order of the numbers.
                 .map(|(one, other)| (f64::from(one.number()), f64::from(other.number())))
                 .map(|(one, other)| (one.min(other), one.max(other)));
         let shorter = units.0;
@@ -260,8 +260,8 @@ impl Relation for ByAgreement {
         if place < REPRESENTATIVES {
             return text.representatives[place];
         }
-        // The link's, or without one the id's: an exact key, whose first bits are its term. The first representative
-        // again stands for none.
+        // The link, or else the id, as an exact key whose first bits are its term. Without either, the first
+        // representative is repeated.
         let kind = usize::from(text.address(0) == 0);
         match text.address(kind) {
             0 => text.representatives[0],

@@ -59,7 +59,7 @@ impl<T: Pod> Chunks<T> {
         self.len
     }
 
-    /// Adds an item, whose number is the `len` before.
+    /// Adds an item; its number is `len` before the call.
     pub fn push(&mut self, item: T) {
         if self.len == self.chunks.len() << CHUNK_BITS {
             // Many forests are small.
@@ -83,7 +83,7 @@ impl<T: Pod> Chunks<T> {
         &mut self.chunks[first >> CHUNK_BITS].items_mut()[first & (CHUNK - 1)..][..count]
     }
 
-    /// Returns the memory that the items take: what a chunk has room for is not taken before it is used.
+    /// Returns the memory that the items take: the system does not allocate the unused part of a chunk.
     pub fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }

@@ -1,7 +1,6 @@
-//! Nodes and pages as documents of their forest's index: JSON, written from what is packed, with the terms by which they
-//! are found: the keys of their representatives.
+//! Writes packed nodes and pages as JSON documents of the forest's index, with the keys of representatives as terms.
 //!
-//! A document has all of it in packed form. Its other fields repeat parts of that, by which it is found.
+//! The packed form in a document is complete. The other fields repeat parts of it, to be searched by.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
@@ -10,7 +9,7 @@ use super::pages::NO_PAGE;
 use super::records::Record;
 use super::relation::{Id, Relation};
 
-/// Returns the id and the JSON of what is packed; None if it is neither a node nor a page.
+/// Returns the id and the JSON of a packed node or page; None if the bytes are neither.
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {
     let mut json = format!(r#"{{"packed":"{}""#, BASE64_STANDARD.encode(packed));
     let id = match Record::unpack::<R>(packed)? {
@@ -48,9 +47,9 @@ fn add_time(json: &mut String, name: &str, time_ms: i64) {
     }
 }
 
-/// Of an exact key, at least: more than any band key has, so that no key of one kind is one of the other.
+/// The least number of bits of an exact key: more than a band key has, so that the two kinds are never equal.
 const EXACT_BITS: u32 = 40;
-/// The first sixteen are those of hex.
+/// The first sixteen are the hexadecimal digits.
 const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
 /// Which bits of a simhash its band keys are: the fields of `Layout` that say so (`fingerprint/bands.py`).

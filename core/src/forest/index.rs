@@ -1,4 +1,4 @@
-//! Signatures by row, searched for those near another.
+//! Signatures by row, and a search for those near a given one.
 
 use std::hint::black_box;
 
@@ -8,29 +8,29 @@ use super::simhash_tables::SimhashTables;
 use super::table::Table;
 use crate::hashing::BASE;
 
-/// What a search has found. It is used again for the next, so that its memory is.
+/// The result of a search; reuse it for the next one, to reuse its memory.
 #[derive(Default, Debug)]
 pub struct Matches {
-    /// The rows with everything that is compared.
+    /// Rows that are equal in everything that is compared.
     pub equal: Vec<u32>,
-    /// Those near it, the equal ones too, each once, ascending.
+    /// Rows that are near, including equal ones: distinct, ascending.
     pub near: Vec<u32>,
-    /// Others with a representative in common of which it is a part, likewise.
+    /// Rows that are not near, but contain it as a part: distinct, ascending.
     pub wholes: Vec<u32>,
-    /// Those of its address, near it or not, but for equal ones.
+    /// Rows from the same address, near or not, without equal ones.
     pub versions: Vec<u32>,
-    /// Places of the signature's representatives, and rows indexed under just these; no pair twice.
+    /// The place of a representative in the signature, and a row indexed under exactly that one; no pair twice.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
 }
 
-/// Signatures by row; a row that was removed is used again.
+/// Signatures by row; removed rows are reused.
 pub struct Index<R: Relation> {
     /// Which signatures are near each other.
     pub relation: R,
     signatures: Chunks<R::Signature>,
     free: Vec<u32>,
-    // Of representatives, by their numbers: those of a row follow each other.
+    // Representatives by number: `row * PLACES + place`.
     simhashes: SimhashTables,
     exact: Table,
 }
@@ -156,7 +156,7 @@ impl<R: Relation> Index<R> {
         });
     }
 
-    /// Reads what a search will look at, for the processor to fetch it side by side and not one after the other.
+    /// Reads the buckets that a search will scan, so that the processor fetches them in parallel.
     fn touch(&self, signature: &R::Signature) {
         let mut read = 0;
         for (_, key) in R::distinct(signature) {

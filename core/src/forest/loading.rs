@@ -1,4 +1,4 @@
-//! Nodes and pages that are read from where they are stored, in any order; at the end each node gets its root.
+//! Loads stored nodes and pages, in any order; at the end each node gets its root.
 //!
 //! In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose node is missing
 //! are left out.
@@ -16,21 +16,21 @@ use super::relation::{Id, Relation};
 use super::table::NONE;
 use crate::columns::Column;
 
-/// What is still to be settled.
+/// The rows that were loaded, and the roots and pages that `settle` has to resolve.
 #[derive(Default)]
 pub struct Loader {
-    // Whether there were nodes before, which `rows` does not have.
+    // Whether the index was empty, so that `rows` has all of its nodes.
     is_new: bool,
     rows: HashMap<Id, u32>,
-    // Leaves with the ids of their roots, and pages with those of their nodes.
+    // Rows of leaves, with the ids of their roots.
     leaves: Vec<(u32, Id)>,
-    // Of the rows for which several nodes have come, or one several times, the root of the last.
+    // Rows that were loaded more than once, with the root of the last record.
     again: BTreeMap<u32, Id>,
     pages: Vec<(u64, Option<Id>, i64)>,
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Adds nodes and pages, as far as they can be read, unless they have expired.
+    /// Adds nodes and pages that have not expired; skips records that cannot be read.
     pub fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) {
         let mut loading = self.loader();
         let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
@@ -38,7 +38,7 @@ impl<R: Relation> Nodes<R> {
         self.loading = Some(loading);
     }
 
-    /// Adds what logs have, in their order, as far as they can be read.
+    /// Adds the entries of logs, in order; skips the rest of a log from an entry that cannot be read.
     pub fn load_logs(&mut self, logs: &[&[u8]]) {
         let mut loading = self.loader();
         for entry in logs.iter().flat_map(|log| Entry::read_all::<R>(log)) {
@@ -56,7 +56,7 @@ impl<R: Relation> Nodes<R> {
         self.loading = Some(loading);
     }
 
-    /// Returns the ids of roots, and of nodes of pages, that have not come.
+    /// Returns the ids of roots, and of nodes of pages, that were not loaded.
     pub fn missing(&self) -> (Vec<Column>, Vec<Column>) {
         let Some(loading) = &self.loading else { return Default::default() };
         let missing = |mut ids: Vec<Id>| {
@@ -111,8 +111,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Gives each node its root, and remembers the pages, after it has forgotten what has expired; more may be loaded
-    /// after it.
+    /// Forgets what has expired, gives each node its root, and remembers the pages. More may be loaded afterwards.
     pub fn settle(&mut self, live_since_ms: i64) {
         let Some(mut loading) = self.loading.take() else { return };
         if live_since_ms != NO_TIME {
@@ -123,18 +122,17 @@ impl<R: Relation> Nodes<R> {
         let mut leaves = std::mem::take(&mut loading.leaves);
         leaves.retain(|(row, _)| !again.contains_key(row));
         leaves.extend(again);
-        // Before roots are made again, which may get the rows of others.
+        // Drop expired leaves before roots are made again, which may reuse their rows.
         leaves.retain(|(row, _)| self.node(*row).root != NONE);
         for (row, root_id) in leaves {
             let leaf = *self.node(row);
             let root = loading.rows.get(&root_id).copied().unwrap_or_else(|| {
-                // Its signature is that of its id if that says it; otherwise the leaf's, until an article brings its own.
+                // If its id does not contain the signature, it has the leaf's until an article brings its own.
                 let signature = R::signature_of(root_id).unwrap_or(*self.index.signature(row));
                 let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
                 self.load_node(&mut loading, root_id, signature, node)
             });
-            // In a damaged forest a root may be a leaf of another tree; where its own tree counts, it is a root. And it
-            // may have expired before its leaf.
+            // In a damaged forest a root may be a leaf of another tree, or have expired before its leaf.
             self.hang(root, root);
             if row == root {
                 continue;

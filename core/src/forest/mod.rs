@@ -1,9 +1,9 @@
-//! A forest in memory: its nodes and pages, what is near what, and the laws by which arrivals get their roots.
+//! A forest in memory: its nodes and pages, which nodes are near each other, and the laws by which arrivals get roots.
 //!
 //! `relation` says which signatures are near each other, `agreement` does so for the profile `verified`. An `index` finds
 //! them by the keys of their representatives: `simhash_tables` with `postings` by simhashes, a `table` by equal numbers.
-//! `nodes` keeps what is known of each node, and which `trees` they form, remembers `pages`, and can undo; `laws` decides.
-//! `records` is the packed form in which nodes and pages are stored, `loading` reads it; `documents` are those of an index.
+//! `nodes` keeps the nodes, the `trees` that they form, and the `pages` seen, and can undo changes; `laws` decides roots.
+//! `records` packs nodes and pages for storage, `loading` reads them back; `documents` writes them for Elasticsearch.
 
 pub mod agreement;
 pub mod chunks;

@@ -13,10 +13,10 @@ use super::relation::{Id, Relation};
 use super::table::NONE;
 use super::trees::Trees;
 
-// How many rows are looked at for each change, to remove what has expired.
+// How many rows are checked for expiry for each change.
 const SWEPT_PER_CHANGE: usize = 4;
 
-/// What is known of a node besides its signature.
+/// A node, without its signature.
 #[derive(Clone, Copy, Pod, Zeroable, Debug)]
 #[repr(C, packed(4))]
 pub struct Node {
@@ -34,16 +34,16 @@ pub struct Node {
     pub page_seen_ms: i64,
 }
 
-/// A change, as what undoes it.
+/// A change, with the values that undo it.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     /// A row was added, and another may have been found by its id before.
     Added(u32, Option<u32>),
     /// A row had this `seen`.
     Seen(u32, i64),
-    /// Its page had this one.
+    /// A row had this `page_seen`.
     PageSeen(u32, i64),
-    /// This was remembered of a page on its own.
+    /// A page on its own was remembered like this.
     Page(u64, Option<PageState>),
 }
 
@@ -51,7 +51,7 @@ pub enum Change {
 struct Step {
     changes: Vec<Change>,
     live_since_ms: i64,
-    // The roots whose leaves have decided something.
+    // Roots compared by their numbers of leaves, because an arrival could join several.
     contested: Vec<u32>,
 }
 
@@ -67,14 +67,14 @@ pub struct Nodes<R: Relation> {
     pages: Pages,
     // The rows of nodes that are found by their id alone: they are indexed under nothing, or have a name.
     by_id: HashMap<Id, u32>,
-    // The ids of rows whose signature is that of another node.
+    // The ids of rows whose signature gives another id.
     names: HashMap<u32, Id>,
     // Of roots that are a part of another root, that one's id.
     parts: HashMap<u32, Id>,
-    // Those that have begun and were neither kept nor undone, the first one first.
+    // Steps that were neither kept nor undone, the oldest first.
     steps: VecDeque<Step>,
     next_swept: usize,
-    // What is still to be settled, until the first step begins.
+    // Until the first step begins.
     pub(super) loading: Option<Loader>,
 }
 
@@ -96,7 +96,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns the memory that all take, but for the few that are found by their ids, and what can be undone.
+    /// Returns the memory of nodes and pages, without changes that can be undone and the few nodes found by id.
     pub fn size_bytes(&self) -> usize {
         let columns = self.nodes.size_bytes() + self.trees.size_bytes();
         self.index.size_bytes() + columns + self.pages.size_bytes()
@@ -112,23 +112,23 @@ impl<R: Relation> Nodes<R> {
         self.steps.len()
     }
 
-    /// Returns how many rows there are, with those without a node.
+    /// Returns the number of rows, including those without a node.
     pub fn row_count(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// Returns what is known of the node in a row.
+    /// Returns the node in a row.
     #[inline]
     pub fn node(&self, row: u32) -> &Node {
         &self.nodes[row as usize]
     }
 
-    /// Returns its id.
+    /// Returns the id of the node in a row.
     pub fn id(&self, row: u32) -> Id {
         self.names.get(&row).copied().unwrap_or_else(|| R::id(self.index.signature(row)))
     }
 
-    /// Returns whether the id of a node is not that of its signature.
+    /// Returns whether a node's id differs from the one that its signature gives.
     pub fn has_name(&self, row: u32) -> bool {
         !self.names.is_empty() && self.names.contains_key(&row)
     }
@@ -138,7 +138,7 @@ impl<R: Relation> Nodes<R> {
         if self.by_id.is_empty() { None } else { self.by_id.get(&id()).copied() }
     }
 
-    /// Returns what is remembered of a page, whether that has expired or not.
+    /// Returns the state of a page, even an expired one.
     pub fn remembered(&self, page: u64) -> Option<PageState> {
         if page == NO_PAGE { None } else { self.pages.find(page, &self.nodes) }
     }
@@ -172,7 +172,7 @@ impl<R: Relation> Nodes<R> {
         self.parts.get(&self.node(row).root).copied()
     }
 
-    /// Says what a row is a part of.
+    /// Records which root a row is a part of.
     pub fn set_part_of(&mut self, row: u32, whole: Option<Id>) {
         if let Some(whole) = whole {
             self.parts.insert(row, whole);
@@ -263,15 +263,14 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns the ids of the roots whose leaves have decided something in the last step.
+    /// Returns the ids of the roots that the last step compared by their numbers of leaves.
     pub fn contested(&self) -> Vec<Id> {
         let rows = self.steps.back().map_or(&[][..], |step| &step.contested);
         rows.iter().map(|row| self.id(*row)).collect()
     }
 
-    /// Keeps the first step, and forgets some of what had expired by its end.
-    ///
-    /// Later steps may still be undone: what had expired before them, they have not changed.
+    /// Keeps the first step, and forgets some of the nodes and pages that had expired by its end. Later steps can still
+    /// be undone, since they have not changed these.
     pub fn keep(&mut self) {
         let Some(step) = self.steps.pop_front() else { return };
         if step.live_since_ms == NO_TIME {
@@ -280,7 +279,7 @@ impl<R: Relation> Nodes<R> {
         self.forget_expired(SWEPT_PER_CHANGE * step.changes.len(), step.live_since_ms);
     }
 
-    /// Looks at so many rows and pages, or at all, and forgets those that have expired.
+    /// Forgets the expired ones among the next `most` rows and pages.
     pub fn forget_expired(&mut self, most: usize, live_since_ms: i64) {
         self.pages.sweep(most, live_since_ms);
         for _ in 0..most.min(self.nodes.len()) {

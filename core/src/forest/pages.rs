@@ -62,7 +62,7 @@ impl Pages {
         latest
     }
 
-    /// Adds a page: that of a node that was made, by its row.
+    /// Adds the page of a new node, whose row is `number`.
     pub fn add(&mut self, page: u64, number: u32, nodes: &Chunks<Node>) {
         let lone = &self.lone;
         let id = |number: u32| {
@@ -80,7 +80,7 @@ impl Pages {
         }
     }
 
-    /// Remembers a page on its own, or with None no longer; returns what was remembered of it on its own.
+    /// Sets the state of a page on its own, or forgets it with None; returns the state before.
     pub fn set_lone(
         &mut self,
         page: u64,

@@ -44,7 +44,7 @@ impl Line {
         self.high[slot] = (tag >> 16) as u8;
     }
 
-    /// Returns a bit for each slot of which the lowest bits of the tag are within 3 bits.
+    /// Returns a bit for each slot whose tag differs from `tag` in at most 3 of the low 16 bits.
     #[inline]
     fn near(&self, tag: u32) -> u32 {
         let mut near = 0;
@@ -84,7 +84,7 @@ pub struct Postings {
     heads: Vec<Head>,
     lines: Chunks<Line>,
     sizes: [Size; SIZES],
-    // Of each page: its place among those of its size.
+    // For each page, its place among the pages of its size.
     places: Vec<u32>,
     free_pages: Vec<u32>,
     long: Vec<Vec<Line>>,
@@ -114,7 +114,7 @@ impl Postings {
             + self.heads.len() * size_of::<Head>()
     }
 
-    /// Adds an empty list, whose number is one more than the last one's, from 0 on.
+    /// Adds an empty list; lists are numbered from 0.
     pub fn push_list(&mut self) {
         self.heads.push(Head::default());
     }
@@ -125,13 +125,13 @@ impl Postings {
         self.heads[list].len as usize
     }
 
-    /// Reads something of a list, so that its beginning is in the processor's cache when `near` comes.
+    /// Fetches the beginning of a list into the processor's cache, before `near` reads it.
     #[inline]
     pub fn touch(&self, list: usize) -> u32 {
         self.lines(list).first().map_or(0, |line| line.numbers[0])
     }
 
-    /// Calls `found` with the numbers of a list whose tags are within 3 bits of one.
+    /// Calls `found` with the numbers in a list whose tags are within 3 bits of `tag`.
     #[inline]
     pub fn near(&self, list: usize, tag: u32, mut found: impl FnMut(u32)) {
         let mut left = self.count(list);
@@ -219,7 +219,7 @@ impl Postings {
         }
     }
 
-    /// Returns a line of a list that begins at `at` and has so many lines.
+    /// Returns a line of the list that begins at `at` and has `lines` lines.
     fn line_mut(&mut self, at: u32, lines: usize, line: usize) -> &mut Line {
         let at = at as usize;
         if lines > MOST_LINES { &mut self.long[at][line] } else { &mut self.lines[at + line] }
@@ -253,7 +253,7 @@ impl Postings {
         self.line_of(number, self.sizes[number].lists.len() - 1) as u32
     }
 
-    /// Gives back the room of a list: the last one of its size fills it.
+    /// Frees the space of a list, by moving the last list of its size there.
     fn give_back(&mut self, head: Head) {
         let (at, lines) = (head.at as usize, head.lines());
         if lines == 0 {
@@ -280,14 +280,14 @@ impl Postings {
         }
     }
 
-    /// Returns the first line of a list, by its place among those of its size.
+    /// Returns the first line of a list, by its place among the lists of its size.
     fn line_of(&self, number: usize, place: usize) -> usize {
         let a_page = A_PAGE[number];
         self.sizes[number].pages[place / a_page] as usize * PAGE + place % a_page * (PAGE / a_page)
     }
 }
 
-/// Returns the size of a list that needs so many lines; other values for none, and for a long list.
+/// Returns the number of the size for a list with `lines` lines; further numbers mean no list, and a long list.
 fn size_of_list(lines: usize) -> usize {
     match lines {
         0 => SIZES,

@@ -29,14 +29,14 @@ pub enum Record<S> {
     },
 }
 
-/// What a log has, one after the other: each is a byte that says which it is, then what that has.
+/// An entry of a log: a byte for its kind, then its content.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<S> {
     /// A node or page, as it is from then on.
     Record(Record<S>),
-    /// A node that came before is needed longer, and so may be the page that made it.
+    /// An earlier node was needed again, and perhaps the page that made it.
     Refreshed {
-        /// The node's.
+        /// The id of the node.
         id: Id,
         /// When it was last needed, rounded up.
         seen_ms: i64,
@@ -52,7 +52,7 @@ const REFRESHED: u8 = 3;
 const PART: u8 = 4;
 
 impl<S: Pod> Entry<S> {
-    /// Reads the entries of a log, up to the first that is none.
+    /// Reads the entries of a log, up to the first invalid one.
     pub fn read_all<R: Relation<Signature = S>>(log: &[u8]) -> impl Iterator<Item = Entry<S>> + '_ {
         let mut rest = log;
         std::iter::from_fn(move || {
@@ -152,9 +152,8 @@ fn read_id(bytes: &[u8]) -> Id {
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Returns what the last step has changed, given what it has assigned to the pages of a batch: nodes that are needed
-    /// longer, in the order in which they were made, then new nodes and pages in the order of arrival. Each id comes once.
-    /// With each, whether it is one of the former.
+    /// Returns the records that the last step has changed, given its assignments to the pages of a batch, and whether
+    /// each was only refreshed: refreshed nodes by age, then new nodes and pages in their order. Each id occurs once.
     pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();
@@ -191,7 +190,7 @@ impl<R: Relation> Nodes<R> {
         marked.filter_map(|(at, record)| record.map(|record| (record, at < refreshed))).collect()
     }
 
-    /// Returns the nodes and pages that a log has whole as they are now, as far as they live.
+    /// Returns the present state of the live nodes and pages that a log has records of.
     pub fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>> {
         let records = Entry::read_all::<R>(log).filter_map(|entry| match entry {
             Entry::Record(record) => self.current(&record, live_since_ms),
@@ -200,7 +199,7 @@ impl<R: Relation> Nodes<R> {
         records.map(|record| record.pack::<R>()).collect()
     }
 
-    /// Returns a node or page as it is now, and where it is remembered on its own; None if it does not live.
+    /// Returns the present state of a live node, or of a live page that is remembered on its own.
     fn current(&self, record: &Record<R::Signature>, live_since_ms: i64) -> Option<Record<R::Signature>> {
         match record {
             Record::Node { id, signature, .. } => {
@@ -223,7 +222,7 @@ impl<R: Relation> Nodes<R> {
         Record::Node { id, root, signature: *self.index.signature(row), node, part_of }
     }
 
-    /// Returns what is to be written of a page, unless nothing has changed or the document of its node remembers it.
+    /// Returns the record of a page, unless it is unchanged or its node's document has it.
     fn lone_record(&self, page: u64, before: Option<PageState>) -> Option<Record<R::Signature>> {
         let last = self.remembered(page).filter(|last| before != Some(*last) && !self.is_own(page, *last))?;
         let node = (last.row != NONE).then(|| self.id(last.row));

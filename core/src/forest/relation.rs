@@ -14,28 +14,28 @@ pub const BY_ADDRESS: u8 = 4;
 
 /// How a profile compares, names and indexes signatures.
 pub trait Relation: Send + 'static {
-    /// What is compared, and by which keys a node is found.
+    /// What is compared, with the keys by which a node is found.
     type Signature: Pod + Send + Sync;
     /// The bytes of a signature.
     const SIZE: usize = size_of::<Self::Signature>();
     /// The bytes of an id.
     const ID_BYTES: usize;
-    /// How many representatives and addresses a signature has, some of which may be equal.
+    /// The number of representatives and addresses of a signature, which need not be distinct.
     const PLACES: usize;
-    /// Whether of several roots the one with most live leaves is joined, not the one that is resembled most.
+    /// Whether, among several roots, the one with most live leaves is joined, not the most similar one.
     const COUNTS_LEAVES: bool = false;
 
     /// Reads a signature of `SIZE` bytes.
     fn read(bytes: &[u8]) -> Self::Signature {
         pod_read_unaligned(bytes)
     }
-    /// Returns the id: equal exactly if all that is compared is equal, and the period.
+    /// Returns the id: ids are equal if and only if everything compared, and the period, is equal.
     fn id(signature: &Self::Signature) -> Id;
-    /// Returns the signature with an id, if that says it.
+    /// Returns the signature with an id, if ids contain it.
     fn signature_of(_: Id) -> Option<Self::Signature> {
         None
     }
-    /// Returns whether all that is compared is equal.
+    /// Returns whether two signatures are equal in everything that is compared.
     fn are_equal(one: &Self::Signature, other: &Self::Signature) -> bool;
     /// Returns a representative, or an address as one, by its place below `PLACES`.
     fn representative(signature: &Self::Signature, place: usize) -> u64;
@@ -43,15 +43,15 @@ pub trait Relation: Send + 'static {
     fn indexed(signature: &Self::Signature) -> u16;
     /// Returns the signature of a node that is indexed under these representatives.
     fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;
-    /// Returns the signature of a root that was made in some period of the retention, whose id depends on it.
+    /// Returns a signature whose id depends on the period of the retention in which its root was made.
     fn with_period(signature: Self::Signature, _period: u64) -> Self::Signature {
         signature
     }
-    /// Returns whether two texts come from one address, or under one id.
+    /// Returns whether two texts have the same address or the same id.
     fn share_address(_one: &Self::Signature, _other: &Self::Signature) -> bool {
         false
     }
-    /// Returns whether a representative is near equal ones only.
+    /// Returns whether only equal representatives are near this one.
     fn is_exact(representative: u64) -> bool;
 
     /// The largest distance between two simhashes in common, inclusive, at most 3.
@@ -74,7 +74,7 @@ pub trait Relation: Send + 'static {
     /// Returns how much a text resembles a root, 0 to 1.
     fn resemblance(text: &Self::Signature, root: &Self::Signature) -> f64;
 
-    /// Returns whether two representatives are in common.
+    /// Returns whether two representatives count as common: equal, or simhashes within a few bits.
     #[inline]
     fn in_common(&self, one: u64, other: u64) -> bool {
         one == other
@@ -83,7 +83,7 @@ pub trait Relation: Send + 'static {
                 && (one ^ other).count_ones() <= self.max_distance_bits()
     }
 
-    /// Returns the representatives of which no earlier one is equal, with their places.
+    /// Returns the distinct representatives, each with its first place.
     fn distinct(signature: &Self::Signature) -> impl Iterator<Item = (usize, u64)> + '_ {
         let all = move |place| Self::representative(signature, place);
         let is_first = move |place: &usize| (0..*place).all(|earlier| all(earlier) != all(*place));

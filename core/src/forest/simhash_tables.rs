@@ -17,10 +17,10 @@ pub const MAX_DISTANCE_BITS: u32 = 3;
 
 const BLOCKS: usize = MAX_DISTANCE_BITS as usize + 1;
 const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
-// How long lists are on average before one of each block is split.
+// The average length of lists above which one list of each block is split.
 const FILLED: usize = 12;
-// A list may be replaced when it has become so long, which no forest of random ones does, or twice so long; later it
-// would take too long.
+// Lists that reach one of these lengths may be replaced by nested tables: random simhashes make none so long, and
+// replacing even longer ones would take too much time.
 const LONG: usize = 16_384;
 const LONGEST: usize = 2 * LONG;
 // Fewer bits are not cut into blocks.
@@ -29,13 +29,13 @@ const LEAST_BITS: u32 = 16;
 /// Numbers by the simhashes that they stand for, which their owner knows.
 pub struct SimhashTables {
     blocks: [Block; BLOCKS],
-    // Those of an address are next to each other, one for each block.
+    // The lists of an address are adjacent, one for each block.
     lists: Postings,
     // There are 2^level addresses, and those that were split since: the ones before `split`.
     level: u32,
     split: usize,
     len: usize,
-    // Tables in the place of lists, by the numbers of these; after a split, two lists have the same.
+    // The tables that replace lists, which `replaced` has by list; after a split, two lists share one.
     nested: Vec<SimhashTables>,
     replaced: HashMap<usize, usize>,
 }
@@ -117,7 +117,7 @@ impl SimhashTables {
         }
     }
 
-    /// Reads the beginnings of what `search` will read, for the processor to fetch them side by side.
+    /// Reads the beginnings of the lists that `search` will read, so that the processor fetches them in parallel.
     #[inline]
     pub fn touch(&self, simhash: u64) -> u32 {
         self.lists_of(simhash).map(|(_, list)| self.lists.touch(list)).fold(0, |sum, read| sum ^ read)
@@ -192,7 +192,7 @@ impl SimhashTables {
     }
 }
 
-/// Cuts bits into blocks that tell simhashes apart alike; None if that would not halve what a search reads of them.
+/// Cuts bits into blocks that distinguish simhashes equally well; None if a search would still read more than half.
 fn cut(bits: u64, simhashes: &[u64]) -> Option<[Block; BLOCKS]> {
     if bits.count_ones() < LEAST_BITS {
         return None;

@@ -1,8 +1,8 @@
 //! A hash table of 32-bit numbers, each kept under a hash of something that its owner knows it by.
 //!
 //! Linear hashing (Litwin, VLDB 1980): one bucket is split at a time, so that no insertion waits for the table to be
-//! copied. A bucket is one line of the processor's cache. It holds the highest 8 bits of each hash beside the number, so
-//! that nearly all numbers under other hashes are passed over without a look at what they stand for.
+//! copied. A bucket is one line of the processor's cache. It holds the highest 8 bits of each hash with the number, so
+//! that nearly all numbers under other hashes are skipped without reading their entries.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -80,7 +80,7 @@ impl Table {
         if address < self.buckets.len() { address } else { address & ((1 << self.level) - 1) }
     }
 
-    /// Reads something of a bucket, so that it is in the processor's cache when `scan` comes.
+    /// Fetches a bucket into the processor's cache, before `scan` reads it.
     #[inline]
     pub fn touch(&self, bucket: usize) -> u32 {
         self.buckets[bucket].next
@@ -176,7 +176,7 @@ impl Table {
     }
 
     fn split_one(&mut self, hash_of: impl Fn(u32) -> u32) {
-        // What the numbers stand for is elsewhere: the processor fetches it for all of them side by side.
+        // Hash all numbers first, so that the processor fetches the hashed values in parallel.
         let (mut moved, mut freed) = (Vec::with_capacity(SLOTS), Vec::new());
         for (place, bucket) in self.chain(self.split) {
             let filled = bucket.tags.iter().zip(bucket.numbers).filter(|(_, number)| *number != NONE);

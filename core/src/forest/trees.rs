@@ -1,8 +1,8 @@
-//! Which rows are in one tree, so that the leaves of a root can be counted.
+//! Keeps the rows of each tree together, to count the leaves of a root.
 
 use super::chunks::Chunks;
 
-/// Rings of rows: each has the next one of its tree and the previous one, itself if it is alone.
+/// Rings of rows: each row has the next and the previous row of its tree, or itself if it is alone.
 #[derive(Default)]
 pub struct Trees {
     rings: Chunks<[u32; 2]>,
@@ -14,7 +14,7 @@ impl Trees {
         self.rings.size_bytes()
     }
 
-    /// Adds a row that is in no tree, to that of its root; rows are new ones in their order, or were removed.
+    /// Adds a row to the tree of its root. The row is the next new one, or one that was removed.
     pub fn add(&mut self, row: u32, root: u32) {
         if self.rings.len() == row as usize {
             self.rings.push([row, row]);

@@ -67,9 +67,7 @@ def spent_by(
     """
 
     def processor_s() -> float:
-        nodes = client.nodes.stats(metric="process")["nodes"].values()
-        server_ms = sum(each["process"]["cpu"]["total_in_millis"] for each in nodes)
-        return time.process_time() + server_ms / 1_000 + sidecar_s()
+        return time.process_time() + server.processor_s(client) + sidecar_s()
 
     before_s, began_s = processor_s(), time.perf_counter()
     work()
@@ -137,13 +135,13 @@ def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> It
         ours: dict[int, list[Spent]] = {1: [], 2: []}
         for _ in range(rounds):
             empty(client)
-            plain.append(spent_by(client, functools.partial(_feed, url, parts)))
+            plain.append(spent_by(client, functools.partial(feed, url, parts)))
             for workers, spent in ours.items():
-                with _emptied(client, "--workers", str(workers)) as through:
+                with through_sidecar(client, "--workers", str(workers)) as through:
                     spent.append(
                         spent_by(
                             client,
-                            functools.partial(_feed, through.url, parts),
+                            functools.partial(feed, through.url, parts),
                             sidecar_s=lambda of=through: of.metric("process_cpu_seconds_total"),
                         )
                     )
@@ -155,7 +153,7 @@ def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> It
 def _lone(client: Elasticsearch, actions: list[Action]) -> Iterator[Row]:
     """Compare requests of one article each, one after the other, in turn."""
     with (
-        _emptied(client) as sidecar,
+        through_sidecar(client) as sidecar,
         Elasticsearch(sidecar.url) as through,
         Elasticsearch(server.url_of(client)) as straight,
     ):
@@ -175,7 +173,7 @@ def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> 
     parts = [actions[number::_FEEDERS] for number in range(_FEEDERS)]
     ours_s, theirs_s = [], []
     for _ in range(rounds):
-        with _emptied(client) as sidecar, Dedup(client, forest=FOREST, sidecar=sidecar.url) as dedup:
+        with through_sidecar(client) as sidecar, Dedup(client, forest=FOREST, sidecar=sidecar.url) as dedup:
             ours_s.append(_at_once_s(parts, lambda part: list(dedup.enrich(part))))
         empty(client)
         with Dedup(client, forest=FOREST) as dedup:
@@ -187,7 +185,7 @@ def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> 
 
 
 @contextlib.contextmanager
-def _emptied(client: Elasticsearch, *options: str) -> Iterator[SidecarProcess]:
+def through_sidecar(client: Elasticsearch, *options: str) -> Iterator[SidecarProcess]:
     """Yield a sidecar before an empty index that is set up."""
     empty(client)
     with Dedup(client, forest=FOREST) as dedup:
@@ -196,7 +194,7 @@ def _emptied(client: Elasticsearch, *options: str) -> Iterator[SidecarProcess]:
         yield sidecar
 
 
-def _feed(url: str, parts: list[list[Action]]) -> None:
+def feed(url: str, parts: list[list[Action]]) -> None:
     with Elasticsearch(url, request_timeout=120) as client:
         _at_once_s(parts, lambda part: bulk(client, part))
 

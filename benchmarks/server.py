@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,3 +57,11 @@ def version_of(client: Elasticsearch) -> str:
     """Return the version of a server, or those of its nodes."""
     versions = client.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
     return " and ".join(versions)
+
+
+def processor_s(client: Elasticsearch) -> float:
+    """Return the processor time of a server so far."""
+    # The server counts once a second.
+    time.sleep(1.1)
+    nodes = client.nodes.stats(metric="process")["nodes"].values()
+    return float(sum(each["process"]["cpu"]["total_in_millis"] for each in nodes)) / 1_000

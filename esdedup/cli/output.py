@@ -271,8 +271,12 @@ def print_sources(page: SourcesPage) -> None:
 
 
 def excerpt_lines(page: StoryPage) -> list[str]:
-    """Return what was not searched, which story a cluster quotes a part of, and who quotes it, in lines."""
+    """Return what a page about a cluster says beside its articles, in lines."""
     lines, whole, excerpts = _left_out_indices(page.not_set_up), page.excerpt_of, page.excerpts
+    if page.is_placeholder:
+        lines.append(
+            "seems to be a placeholder: titles are unrelated; --overrides can declare it boilerplate"
+        )
     if whole is not None:
         lines.append(f"quotes a part of root {escape(whole.root)}, articles: {whole.articles:,}")
         lines += [] if whole.first is None else [_named(whole.first)]

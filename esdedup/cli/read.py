@@ -175,7 +175,7 @@ def show(
             node, missing = _node(maintenance, article.fingerprint)
             if json:
                 shown = article.model_dump(mode="json", exclude={"text"})
-                quoting = story.model_dump(mode="json", include={"excerpt_of", "excerpts"})
+                quoting = story.model_dump(mode="json", include={"excerpt_of", "excerpts", "is_placeholder"})
                 output.print_json({"article": shown} | quoting | _for_programs(node, missing))
             else:
                 _print_article(article)

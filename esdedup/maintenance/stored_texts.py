@@ -9,17 +9,17 @@ import numpy as np
 import pydantic
 from elasticsearch import Elasticsearch
 
-from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query, aggregate
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, as_text, term_of, value_of
+from esdedup.fields import Fields
 from esdedup.reading.articles import StoredText, text_by_fingerprint
+from esdedup.reading.excerpts import of_short_texts, seems_placeholder, under_titles
 from esdedup.reading.scope import Scope
-from esdedup.sites import RawPage, site_fields, site_of
+from esdedup.sites import RawPage, site_fields
 from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
@@ -28,8 +28,8 @@ LATEST_ARTICLES = 100_000
 # Texts of 200,000 characters, the longest that are compared whole, take 40 MB or so together.
 _TEXTS_AT_ONCE = 200
 
-# The largest clusters of short texts, and so many articles of each: by default, an index returns 100 at most.
-_CLUSTERS_WATCHED, _TITLES_READ = 20, 100
+# The largest clusters of short texts.
+_CLUSTERS_WATCHED = 20
 
 
 class LearnedPassage(pydantic.BaseModel, frozen=True):
@@ -97,22 +97,11 @@ class StoredTexts:
     def placeholders(self) -> Iterator[tuple[str, int]]:
         """Yield the clusters of short texts that are placeholders, with their articles; of the largest 20."""
         fields = self._fields
-        some = {"size": _TITLES_READ, "_source": [fields.title, *site_fields(fields)]}
-        clusters = {
-            "terms": {"field": fields.root, "size": _CLUSTERS_WATCHED},
-            "aggs": {"some": {"top_hits": some}, "one": {"top_hits": {"size": 1, "_source": fields.text}}},
-        }
-        short = {"range": {fields.length: {"lte": MOST_LETTERS}}}
-        found = execute(self._client, aggregate(self._names, short, {"clusters": clusters}))
-        watch = PlaceholderWatch()
+        terms = {"field": fields.root, "size": _CLUSTERS_WATCHED}
+        clusters = {"clusters": {"terms": terms, "aggs": under_titles(fields)}}
+        found = execute(self._client, aggregate(self._names, of_short_texts(fields), clusters))
         for bucket in found["clusters"]["buckets"]:
-            text = as_text(value_of(bucket["one"]["hits"]["hits"][0]["_source"], fields.text)) or ""
-            sources = [hit["_source"] for hit in bucket["some"]["hits"]["hits"]]
-            if any(
-                watch.add(bucket["key"], text, title=title, site=site)
-                for each in sources
-                if (title := term_of(each, fields.title)) and (site := site_of(each, fields))
-            ):
+            if seems_placeholder(bucket, fields):
                 yield bucket["key"], bucket["doc_count"]
 
     def _latest(self, latest: int) -> Query:

@@ -1,10 +1,11 @@
-"""Excerpts: who quotes a part of a story, too small to be in its cluster, and the story that one quotes."""
+"""What pages about a cluster say: who quotes a part of it, what it quotes, and if it is a placeholder."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
 from esdedup.elastic.requests import UNREAD, Query, Requests, search
-from esdedup.fields import Fields, term_of
+from esdedup.fields import Fields, as_text, term_of, value_of
 from esdedup.reading.queries import (
     Hit,
     aggregation,
@@ -17,31 +18,58 @@ from esdedup.reading.queries import (
 )
 from esdedup.reading.results import Article, Excerpt, Excerpts, QuotedStory
 from esdedup.reading.scope import ReadyIndex
+from esdedup.sites import site_fields, site_of
 
 MAX_CLUSTERS_SHOWN = 20
 # Clusters that are counted.
 _MAX_COUNTED = 10_000
 # Clusters that each shard sends: those shown, and their numbers, are exact if no shard has more.
 _CLUSTERS_OF_A_SHARD = 200
+# Articles whose titles are read of a cluster: by default, an index returns 100 at most.
+_TITLES_READ = 100
 
 
 def search_with_excerpts(
     ready: ReadyIndex, body: Query, *, root: str | None, part_of: str | None
 ) -> Requests[tuple[Any, dict[str, Any]]]:
-    """Search, also for the excerpts of a root and its whole; return the answer and values of `StoryPage`."""
+    """Search, also for what `StoryPage` says of a root; return the answer, and values of that."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
         (answer,) = yield from search(ready.index, body)
         return answer, story
-    bodies = [body, excerpts_body(root, fields=fields)]
+    short = {"bool": {"filter": [{"term": {fields.cluster: root}}, of_short_texts(fields)]}}
+    bodies = [body, excerpts_body(root, fields=fields), aggregation(short, under_titles(fields))]
     if part_of is not None:
         bodies.append(first_article(part_of, fields))
-    answer, excerpts, *quoted = yield from search(ready.index, *bodies)
+    answer, excerpts, titles, *quoted = yield from search(ready.index, *bodies)
     story["excerpts"] = _excerpts(excerpts, fields)
+    story["is_placeholder"] = seems_placeholder(titles["aggregations"], fields)
     if part_of is not None:
         story["excerpt_of"] = _quoted_story(part_of, quoted[0], fields)
     return answer, story
+
+
+def of_short_texts(fields: Fields) -> Query:
+    """Return the query for articles whose texts are short enough for a placeholder."""
+    return {"range": {fields.length: {"lte": MOST_LETTERS}}}
+
+
+def under_titles(fields: Fields) -> Query:
+    """Return the aggregations for a text, and for the titles and sites of some articles that have it."""
+    some = {"size": _TITLES_READ, "_source": [fields.title, *site_fields(fields)]}
+    return {"some": {"top_hits": some}, "one": {"top_hits": {"size": 1, "_source": fields.text}}}
+
+
+def seems_placeholder(found: Any, fields: Fields) -> bool:
+    """Return whether what `under_titles` has found of a cluster is a placeholder."""
+    some, one = ([hit["_source"] for hit in found[name]["hits"]["hits"]] for name in ("some", "one"))
+    watch = PlaceholderWatch()
+    return any(
+        watch.add("", as_text(value_of(one[0], fields.text)) or "", title=title, site=site)
+        for each in some
+        if (title := term_of(each, fields.title)) and (site := site_of(each, fields))
+    )
 
 
 def quoted_story(ready: ReadyIndex, root: str) -> Requests[QuotedStory]:

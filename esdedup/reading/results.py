@@ -45,6 +45,7 @@ EXAMPLE_STORY: dict[str, Any] = {
     "root": EXAMPLE_ARTICLE["root"],
     "excerpt_of": None,
     "excerpts": {"articles": 2, "clusters": 1, "rows": [_EXCERPT]},
+    "is_placeholder": False,
 }
 """Of the fields of `StoryPage`."""
 
@@ -251,6 +252,9 @@ class StoryPage(Result, frozen=True):
     """The cluster that this one quotes a part of; None if it quotes none."""
     excerpts: Excerpts = Excerpts()
     """Those who quote a part of it."""
+    is_placeholder: bool = False
+    """Whether it seems to be a short text that several sites serve in the place of articles: titles are
+    unrelated. An override can declare it boilerplate."""
     not_set_up: tuple[str, ...] = ()
     """Indices behind the name that nobody has set up: their articles are left out."""
 

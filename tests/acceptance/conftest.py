@@ -126,12 +126,12 @@ def site(es: Elasticsearch, elasticsearch_url: str, unchanged: tuple[str, str]) 
 
 @pytest.fixture(scope="session")
 def quoted(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
-    """Pages of a story that others quote a part of."""
+    """Pages of a story that others quote a part of, and of a placeholder."""
     with new_names(es) as name:
         index, forest = name("quoted"), name("forest")
         with Dedup(es, forest=forest) as dedup:
             dedup.setup(index)
-            feed(es, dedup, index, excerpts.articles())
+            feed(es, dedup, index, [*excerpts.articles(), *excerpts.placeholders()])
         es.delete(index=index, id="lost", refresh=True)
         with sample_site(es, elasticsearch_url, index, forest) as site:
             yield site

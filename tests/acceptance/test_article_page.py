@@ -29,6 +29,7 @@ WORDS = {
         "excerpts": "3 excerpts",
         "part of": "Quotes a part of: Of the story",
         "copies": "1 similar article",
+        "placeholder": "This seems to be a placeholder, not a story",
     },
     "zh": {
         "folded": "篇行文相同",
@@ -49,6 +50,7 @@ WORDS = {
         "excerpts": "节选 3 篇",
         "part of": "节选自：Of the story",
         "copies": "1 篇相似报道",
+        "placeholder": "这似乎是占位文字，而不是一篇报道",
     },
 }
 
@@ -194,4 +196,6 @@ def test_who_quotes_a_part_and_of_what(quoted: SampleSite, visit: Visit, view: s
     assert not page.locator(".part").count()
     # Of the story that this one quotes, no article is there any more.
     page.goto(f"{quoted.address}/article?id=lost-excerpt&view={view}")
-    assert not page.locator(".part, #excerpts").count()
+    assert not page.locator(".part, #excerpts, .full .note").count()
+    page.goto(f"{quoted.address}/article?id=wall-3&view={view}")
+    assert page.locator(".full .note").inner_text().startswith(words["placeholder"])

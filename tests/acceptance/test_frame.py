@@ -53,6 +53,7 @@ def test_no_page_has_barriers(
         site.article(view="source"),
         f"{quoted.address}/article?id=story",
         f"{quoted.address}/article?id=excerpt",
+        f"{quoted.address}/article?id=wall-0",
         f"{site.address}/api/v1/docs",
         f"{site.address}/compare?one={one}&other={other}",
     ]

@@ -405,3 +405,11 @@ def test_articles_that_quote_a_part_are_listed_apart(
     shown = run("show", "--index", quoted.index, "--root", story.root or "", url=url).out
     assert shown.splitlines()[-3:] == by_others
     assert "quote" not in run("similar", "--index", quoted.index, "--id", "other", url=url).out
+
+
+def test_a_placeholder_is_said_to_be_one(quoted: SampleSite, elasticsearch_url: str, run: Run) -> None:
+    for command in ("similar", "show"):
+        asked = (command, "--index", quoted.index, "--id")
+        assert "seems to be a placeholder" in run(*asked, "wall-0", url=elasticsearch_url).out
+        assert run(*asked, "wall-0", "--json", url=elasticsearch_url).json["is_placeholder"] is True
+        assert "placeholder" not in run(*asked, "story", url=elasticsearch_url).out

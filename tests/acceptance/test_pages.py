@@ -310,6 +310,14 @@ def test_excerpts_are_in_json_too(quoted: SampleSite) -> None:
     assert (by_root["root"], by_root["first"]["id"]) == (excerpt["part_of"], "story")
 
 
+def test_json_says_what_seems_a_placeholder(quoted: SampleSite) -> None:
+    api, root = f"{quoted.address}/api/v1", quoted.reader.article(quoted.index, "wall-0").root
+    found = [get(f"{api}/{name}", id="wall-4") for name in ("similar", "sources", "versions")]
+    found.append(get(f"{api}/articles", root=root))
+    assert [(each["root"], each["is_placeholder"]) for each in found] == [(root, True)] * 4
+    assert get(f"{api}/versions", id="story")["is_placeholder"] is False
+
+
 def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]

@@ -169,5 +169,5 @@ def test_they_are_read_beside_what_is_read_anyway(corpus: Corpus, es: Elasticsea
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
     asked: list[Search] = []
     execute(es, noting(versions(Scope(), corpus.index, part), asked))
-    # The article; then its versions, its excerpts, and what it quotes.
-    assert [len(each.bodies) for each in asked] == [1, 3]
+    # The article; then its versions, its excerpts, titles of short texts, and what it quotes.
+    assert [len(each.bodies) for each in asked] == [1, 4]

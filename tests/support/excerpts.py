@@ -1,4 +1,4 @@
-"""A story, an excerpt that is too small to join it, and copies of the excerpt."""
+"""A story, an excerpt that is too small to join it, copies of the excerpt; and a placeholder."""
 
 from random import Random
 from string import ascii_lowercase
@@ -39,4 +39,27 @@ def articles() -> list[dict[str, Any]]:
             "published_at": f"2026-09-0{day}T10:00:00Z",
         }
         for day, (name, text) in enumerate(texts.items(), 1)
+    ]
+
+
+def placeholders() -> list[dict[str, Any]]:
+    """Return articles of five sites, each of which has the same notice in the place of its text."""
+    titles = [
+        "Ferry to the islands sails again",
+        "Council argues about parking fees",
+        "Goalkeeper breaks two fingers",
+        "Wheat prices fall after wet summer",
+        "Museum buys rare clock",
+    ]
+    text = "You have read all of your free articles this month. Subscribe for one dollar a week to read on."
+    return [
+        {
+            "_id": f"wall-{at}",
+            "title": title,
+            "text": text,
+            "source": f"Post {at}",
+            "url": f"https://wall-{at}.example/",
+            "published_at": f"2026-09-1{at}T10:00:00Z",
+        }
+        for at, title in enumerate(titles)
     ]

@@ -1093,6 +1093,13 @@ export interface components {
              *     }
              */
             excerpts: components["schemas"]["Excerpts"];
+            /**
+             * Is Placeholder
+             * @description Whether it seems to be a short text that several sites serve in the place of articles: titles are
+             *     unrelated. An override can declare it boilerplate.
+             * @default false
+             */
+            is_placeholder: boolean;
             /** @description Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be. */
             left_out?: components["schemas"]["LeftOut"] | null;
             /**
@@ -1206,6 +1213,13 @@ export interface components {
              *     }
              */
             excerpts: components["schemas"]["Excerpts"];
+            /**
+             * Is Placeholder
+             * @description Whether it seems to be a short text that several sites serve in the place of articles: titles are
+             *     unrelated. An override can declare it boilerplate.
+             * @default false
+             */
+            is_placeholder: boolean;
             /**
              * Not Set Up
              * @description Indices behind the name that nobody has set up: their articles are left out.
@@ -1379,6 +1393,13 @@ export interface components {
              *     }
              */
             excerpts: components["schemas"]["Excerpts"];
+            /**
+             * Is Placeholder
+             * @description Whether it seems to be a short text that several sites serve in the place of articles: titles are
+             *     unrelated. An override can declare it boilerplate.
+             * @default false
+             */
+            is_placeholder: boolean;
             /**
              * Not Set Up
              * @description Indices behind the name that nobody has set up: their articles are left out.

@@ -14,7 +14,7 @@ Pairwise = Callable[[str, str], bool]
 
 @dataclasses.dataclass
 class ModelNode:
-    # A root is named by its id and the period in which it was made.
+    # A root is named by its id and the period of the article that made it.
     id: str
     name: str
     root: str
@@ -73,8 +73,9 @@ class Model:
     ) -> tuple[str, str | None, str | None, str | None, int, int]:
         """Return kind, node, root, what that is a part of, seq and the forest's time."""
         self.seq += 1
+        own = self.time
         if time != NO_TIME and time <= now + DAY_MS:
-            self.time = max(self.time, time)
+            own, self.time = time, max(self.time, time)
             if self.origin == NO_TIME:
                 self.origin = self.time
         remembered = self.pages.get(page)
@@ -111,8 +112,8 @@ class Model:
                     node_id, {other.root for other in wholes if self.is_part(node_id, other.root)}
                 )
                 new.part_of = whole and self.nodes[whole].name
-                if self.time != NO_TIME and new.indexed:
-                    new.name = self.name(node_id, self.time // self.aging.retention_ms)
+                if own != NO_TIME and new.indexed:
+                    new.name = self.name(node_id, own // self.aging.retention_ms)
             new.root = root
             node = self.nodes[node_id] = new
         for refreshed in (node, self.nodes[node.root]):

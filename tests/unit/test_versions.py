@@ -116,3 +116,10 @@ def test_a_copy_after_the_retention_has_another_root(profile: Profile, rows: int
     assert (found[0], found[2]) == (found[1], found[3])
     # The same in every run.
     assert found == roots([text] * 5, [PAGE] * 5, days=[0, 3, 60, 61, 200], profile=profile)
+
+
+def test_articles_that_are_read_again_get_their_roots() -> None:
+    """As after a kill, when the later ones have moved the forest's time beyond the retention of the first."""
+    texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
+    found = roots(texts * 2, [""] * 8, days=days * 2)
+    assert found[:4] == found[4:]

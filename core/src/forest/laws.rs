@@ -51,7 +51,9 @@ pub struct Assignment {
 struct Moment {
     seq: i64,
     time_ms: i64,
-    // That time, rounded up.
+    // The arrival's own time; the forest's if it has none that counts.
+    own_ms: i64,
+    // The forest's time, rounded up.
     seen_ms: i64,
     live_since_ms: i64,
 }
@@ -68,10 +70,11 @@ impl<R: Relation> Nodes<R> {
     ) -> Vec<Assignment> {
         let mut found = Matches::default();
         let assign = |arrival: Arrival<R::Signature>| {
-            state.advance(arrival.time_ms, now_ms);
+            let own_ms = state.advance(arrival.time_ms, now_ms);
             let moment = Moment {
                 seq: state.seq,
                 time_ms: state.time_ms,
+                own_ms,
                 seen_ms: self.aging.round_up(state.time_ms),
                 live_since_ms: state.live_since_ms(&self.aging),
             };
@@ -145,7 +148,7 @@ impl<R: Relation> Nodes<R> {
         let mut signature = R::with_indexed(signature, indexed);
         // What is found by its id alone keeps that.
         if root.is_none() && indexed != 0 {
-            signature = R::with_period(signature, self.aging.period(now.time_ms));
+            signature = R::with_period(signature, self.aging.period(now.own_ms));
         }
         let row = self.add(signature, node);
         self.set_part_of(row, part_of);
@@ -274,7 +277,7 @@ pub struct Aging {
 }
 
 impl Aging {
-    /// Returns the number of the retention's period in which a time is: two roots of one text never have the same.
+    /// Returns the number of the retention's period in which a time is.
     pub fn period(&self, time_ms: i64) -> u64 {
         if time_ms == NO_TIME { 0 } else { time_ms.div_euclid(self.retention_ms) as u64 }
     }
@@ -302,15 +305,18 @@ pub struct State {
 }
 
 impl State {
-    /// Moves on to the next arrival. A time more than a day after `now_ms` does not count.
-    pub fn advance(&mut self, time_ms: i64, now_ms: i64) {
+    /// Moves on to the next arrival. A time more than a day after `now_ms` does not count: returns the one that does,
+    /// or the forest's.
+    pub fn advance(&mut self, time_ms: i64, now_ms: i64) -> i64 {
         self.seq += 1;
-        if time_ms <= now_ms.saturating_add(DAY_MS) {
+        let counts = time_ms != NO_TIME && time_ms <= now_ms.saturating_add(DAY_MS);
+        if counts {
             self.time_ms = self.time_ms.max(time_ms);
         }
         if self.origin_ms == NO_TIME {
             self.origin_ms = self.time_ms;
         }
+        if counts { time_ms } else { self.time_ms }
     }
 
     /// Returns the least `seen` (inclusive) of what lives now; `NO_TIME` if everything does: before the first time, and
@@ -338,8 +344,8 @@ mod tests {
         assert_eq!(state, State { seq: 2, time_ms: NO_TIME, origin_ms: NO_TIME });
         state.advance(1, 5);
         state.advance(109, 5);
-        state.advance(7, 5);
-        assert_eq!(state, State { seq: 5, time_ms: 109, origin_ms: 1 });
+        assert_eq!([state.advance(7, 5), state.advance(DAY_MS + 6, 5)], [7, 109]);
+        assert_eq!(state, State { seq: 6, time_ms: 109, origin_ms: 1 });
         assert_eq!(state.live_since_ms(&aging), NO_TIME);
         state.advance(110, 5);
         assert_eq!(state.live_since_ms(&aging), 11);

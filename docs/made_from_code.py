@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from esdedup.ingest.settings import settings_of
+
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
 from esdedup.web import api_description
 

@@ -15,14 +15,20 @@ from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
-from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, first_look, looks
 from esdedup.ingest.records import check_readable, total_bytes
-from esdedup.ingest.word_files import count_words, written_weights
+from esdedup.ingest.settings import Cut, Threads
+from esdedup.ingest.word_files import (
+    count_words,
+    dictionary_words_never_cut,
+    read_segmenter,
+    written_weights,
+)
+from esdedup.text.segmenters import JIEBA
 
 
 @command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")
@@ -41,7 +47,7 @@ def cluster(
     ] = None,
     retention_days: Annotated[float | None, typer.Option(min=0.001)] = None,
     learn_first: options.LearnFirst = False,
-    workers: options.Workers = WORKERS,
+    threads: Threads,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
@@ -58,7 +64,7 @@ def cluster(
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
     if learn_first:
@@ -77,7 +83,7 @@ def cluster(
             retention=options.retention(retention_days) or DEFAULT_RETENTION,
             on_rejected=run.reject,
             on_cut=run.cut_off,
-            workers=workers,
+            workers=threads.workers,
         )
         read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)
         for first, articles in looks(read, learn_first=learn_first):
@@ -126,7 +132,7 @@ def weights(
     *,
     output_file: options.OutputFile = None,
     min_articles: Annotated[int, typer.Option(min=1)] = 2,
-    cut: options.Cut,
+    cut: Cut,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
 ) -> None:
@@ -139,7 +145,9 @@ def weights(
         min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words
             do.
     """
-    segmenter = cut.read_segmenter()
+    segmenter = read_segmenter(cut.segmenter, cut.dictionary) or JIEBA
+    for line in dictionary_words_never_cut(segmenter):
+        say(line)
     fields = Fields(text=text_field)
     check_readable(files)
     run = _Run(

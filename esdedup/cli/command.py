@@ -1,19 +1,19 @@
-"""Commands whose options come in groups, and the extras that some need."""
+"""Commands, whose options may come in groups of settings, and the extras that some need."""
 
 import copy
-import dataclasses
 import importlib
 import importlib.util
 import inspect
 import re
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 from typer.models import OptionInfo
 
 from esdedup.errors import SettingError
+from esdedup.ingest.settings import SettingGroup, settings_of
 
 # The modules of each extra's packages, all checked first: a command must not start what it cannot finish.
 EXTRAS = {
@@ -21,42 +21,6 @@ EXTRAS = {
     "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
     "sidecar": ("aiohttp", "fastapi", "orjson", "prometheus_client", "pydantic_settings", "uvicorn"),
 }
-
-
-class OptionGroup:
-    """Options that several commands share: a frozen dataclass whose fields are annotated as typer options.
-
-    A command takes a group as one keyword parameter; each field becomes an option of the command, in the
-    `panel` of its help. A section `Options` of the docstring has the help of fields.
-    """
-
-    _panel: ClassVar[str | None] = None
-
-    def __init_subclass__(cls, *, panel: str | None = None) -> None:
-        cls._panel = panel or cls._panel
-
-    @classmethod
-    def parameters(cls, name: str) -> list[inspect.Parameter]:
-        """Return a parameter for each field, prefixed with the group's name."""
-        hints = typing.get_type_hints(cls, include_extras=True)
-        helps: dict[str, str] = {}
-        for each in reversed(cls.__mro__):
-            helps |= _documented(each)[1]
-        return [
-            inspect.Parameter(
-                f"{name}_{field.name}",
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=_described(field.name, hints[field.name], helps.get(field.name), cls._panel),
-            )
-            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
-        ]
-
-    def given(self) -> dict[str, Any]:
-        """Return the values that differ from the defaults, by the names of their fields."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        values = ((each, getattr(self, each.name)) for each in fields)
-        return {each.name: value for each, value in values if value != each.default}
 
 
 def command(
@@ -74,24 +38,26 @@ def command(
 
 
 def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that takes the options of each group one by one, as typer reads signatures."""
+    """Return a function that takes the settings of each group as options, as typer reads signatures."""
     hints = typing.get_type_hints(function, include_extras=True)
     text, helps = _documented(function)
     groups = {
-        name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, OptionGroup)
+        name: hint
+        for name, hint in hints.items()
+        if isinstance(hint, type) and issubclass(hint, SettingGroup)
     }
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name in groups:
-            parameters += groups[name].parameters(name)
+            parameters += _parameters(name, groups[name])
         else:
-            annotation = _described(name, hints[name], helps.get(name), None)
+            annotation = _described(name, hints[name], helps.get(name))
             parameters.append(parameter.replace(annotation=annotation))
 
     def call(**values: Any) -> None:
         for name, group in groups.items():
-            fields = [field.name for field in dataclasses.fields(group)]  # type: ignore[arg-type]
-            values[name] = group(**{field: values.pop(f"{name}_{field}") for field in fields})
+            given = {each.name: values.pop(f"{name}_{each.name}") for each in settings_of(group)}
+            values[name] = group(**given)
         function(**values)
 
     # Not functools.wraps: typer would follow `__wrapped__` back to the groups.
@@ -99,6 +65,33 @@ def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
+
+
+def _parameters(name: str, group: type[SettingGroup]) -> list[inspect.Parameter]:
+    """Return a parameter for each setting of a group, prefixed with the group's name."""
+    parameters = []
+    for setting in settings_of(group):
+        field = group.model_fields[setting.name]
+        option = typer.Option(
+            setting.flag,
+            help=setting.description,
+            min=setting.least,
+            max=setting.most,
+            # Typer shows numbers, and defaults that are not None, by itself.
+            metavar=None if setting.kind in {int, float} else setting.metavar,
+            show_default=(setting.default if field.default is None else "") or True,
+            envvar=list(setting.variables) or None,
+            rich_help_panel=setting.group,
+        )
+        parameters.append(
+            inspect.Parameter(
+                f"{name}_{setting.name}",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=Annotated[field.annotation, option],
+            )
+        )
+    return parameters
 
 
 def _documented(about: object) -> tuple[str, dict[str, str]]:
@@ -109,14 +102,14 @@ def _documented(about: object) -> tuple[str, dict[str, str]]:
     return text, said
 
 
-def _described(name: str, hint: Any, text: str | None, panel: str | None) -> Any:
+def _described(name: str, hint: Any, text: str | None) -> Any:
     """Return the type of a parameter as typer wants it; an option without flags gets that of its name."""
     kind, info = hint, typer.Option()
     if hasattr(hint, "__metadata__"):
         kind, info = hint.__origin__, copy.copy(hint.__metadata__[0])
     elif text is None:
         return hint
-    info.help, info.rich_help_panel = text or info.help, panel or info.rich_help_panel
+    info.help = text or info.help
     if isinstance(info, OptionInfo) and info.default is ...:
         info.param_decls = (f"--{name.replace('_', '-')}",)
     return Annotated[kind, info]

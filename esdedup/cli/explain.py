@@ -60,7 +60,7 @@ def explain(
     if index is None:
         fields = field_names.fields()
         paths = [Path(one), Path(other)]
-        profile = fingerprinting.profile()
+        profile = fingerprinting.read_profile()
         check_readable(paths)
         one_text, other_text = (read_text(path, fields) for path in paths)
         sites = one_text.site, other_text.site

@@ -111,7 +111,7 @@ def index(
         refused: Write the articles that are not indexed, such as those that Elasticsearch refuses, into this
             new file: `esdedup index` takes it when the reason is gone.
     """
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     check_readable(files)
     if learn_first:
         check_two_looks(files, profile)
@@ -182,7 +182,7 @@ def learn(
     Options:
         files: As for index. Default: the articles that the index, alias or pattern has.
     """
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     refuse_to_keep(profile)
     check_readable(files)
     if files and latest is not None:

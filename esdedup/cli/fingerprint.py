@@ -49,7 +49,7 @@ def fingerprint(
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")
-    profile = fingerprinting.profile()
+    profile = fingerprinting.read_profile()
     overrides = fingerprinting.overrides()
     filter_on = untaught_filters(overrides)
     if index is not None:

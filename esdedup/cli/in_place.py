@@ -56,7 +56,7 @@ def adopt(
         sidecar: Address of a sidecar that owns the forest, and goes on taking articles. Its time is the
             clock's, so all that is adopted counts as seen today.
     """
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     if learn_first:
         refuse_to_keep(profile)
     with server.connect() as client:
@@ -155,7 +155,7 @@ def migrate(
         drop_edits: Swap though what editors said in --forest counts no more.
         most_per_s: How many articles a second, at most.
     """
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     with server.connect() as client:
         migration = Migration(client, index, forest=forest.name, to=to, on_rejected=say_rejected)
         dedup = forest.dedup(

@@ -4,11 +4,12 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from pydantic import Field
 
 from esdedup.cli import options, output
-from esdedup.cli.command import OptionGroup, command
+from esdedup.cli.command import command
 from esdedup.errors import SettingError
+from esdedup.ingest.settings import Naming, SettingGroup
 from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
 from esdedup.plan.figures import Figure, figures
 from esdedup.plan.model import CapacityPlan, Workload, plan
@@ -16,27 +17,23 @@ from esdedup.plan.model import CapacityPlan, Workload, plan
 _GB = 1e9
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class WorkloadOptions(OptionGroup, panel="Workload"):
-    """The fields of `Workload` as options.
+class WorkloadOptions(SettingGroup):
+    """The fields of `Workload` as options."""
 
-    Options:
-        articles_a_day: How many articles come.
-        reprints: The share of them that reprint an earlier one within the retention, 0 to 1.
-        edited: The share of the reprints that change the text, 0 to 1: each makes a node.
-        retention_days: How many days a cluster accepts articles after its last one.
-        mean_length: Characters of an article, on average.
-        peak: Articles a second at the peak over those on average.
-        owner_memory_gb: The memory that the owner of one forest may take.
-    """
-
-    articles_a_day: Annotated[float, typer.Option(min=1)] = Workload.articles_a_day
+    articles_a_day: Annotated[float, Naming(heading="Workload")] = Field(Workload.articles_a_day, ge=1)
+    """How many articles come."""
     reprints: float = Workload.reprints
+    """The share of them that reprint an earlier one within the retention, 0 to 1."""
     edited: float = Workload.edited
+    """The share of the reprints that change the text, 0 to 1: each makes a node."""
     retention_days: float = Workload.retention_days
+    """How many days a cluster accepts articles after its last one."""
     mean_length: float = Workload.mean_length
+    """Characters of an article, on average."""
     peak: float = Workload.peak
-    owner_memory_gb: Annotated[float, typer.Option(min=0.001)] = Workload.owner_bytes / _GB
+    """Articles a second at the peak over those on average."""
+    owner_memory_gb: float = Field(Workload.owner_bytes / _GB, ge=0.001)
+    """The memory that the owner of one forest may take."""
 
     def workload(self) -> Workload:
         """Return them as the plan takes them."""
@@ -60,7 +57,7 @@ def plan_command(
         costs: Plan with the unit costs in this file, as `python -m benchmarks unit-costs --costs FILE` in the
             sources of esdedup writes it. Default: those of the package.
     """
-    profile, workload = fingerprinting.profile(), stream.workload()
+    profile, workload = fingerprinting.read_profile(), stream.workload()
     found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
     planned = plan(workload, profile, found.of(profile, name=name), found.learned)
     if json:

@@ -119,7 +119,7 @@ def similar(
             "an indexed article has its cluster: --forest, --site and options of fingerprints (--profile, "
             "--overrides and so on) go with --text"
         )
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
         reader = Reader(client, fields=fields, forest=forest.name, profile=profile, overrides=overrides)

@@ -42,7 +42,7 @@ def serve(
         thumbnails: The articles' field with the address of a picture (https), which the list then shows.
             Visitors' browsers load it from where it is, and so tell that site that they are there.
     """
-    profile, overrides = fingerprinting.profile(), fingerprinting.overrides()
+    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     require_extra("serve")
     import uvicorn
 

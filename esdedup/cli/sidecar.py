@@ -1,49 +1,46 @@
 """`esdedup sidecar`: one process that takes the articles of many feeders."""
 
-import dataclasses
 import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pydantic
 import typer
 
 from esdedup.cli.background_sidecar import announce, end_with
-from esdedup.cli.command import OptionGroup, command, require_extra
+from esdedup.cli.command import command, require_extra
 from esdedup.errors import SettingError
-
-if TYPE_CHECKING:
-    from esdedup.sidecar.setting_names import Setting
+from esdedup.ingest.settings import Naming, Setting, SettingGroup, settings_of
 
 
-def _options() -> type[OptionGroup]:
+def _options() -> type[SettingGroup]:
     """Return an option for each setting that has one; without the extra none."""
-    options = []
+    options: dict[str, Any] = {}
     if importlib.util.find_spec("pydantic_settings") is not None:
-        from esdedup.sidecar.setting_names import settings_of
         from esdedup.sidecar.settings import Settings
 
-        options = [_option(setting) for setting in settings_of(Settings) if setting.flag is not None]
-    return dataclasses.make_dataclass("SettingOptions", options, bases=(OptionGroup,), kw_only=True)
+        options = {each.name: _option(each) for each in settings_of(Settings) if each.flag is not None}
+    created: type[SettingGroup] = pydantic.create_model("SettingOptions", __base__=SettingGroup, **options)
+    return created
 
 
-def _option(setting: "Setting") -> tuple[str, Any, Any]:
+def _option(setting: Setting) -> tuple[Any, Any]:
     is_switch = setting.kind is bool
-    kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
     # Whether a value is allowed is for the settings to say, wherever it comes from.
-    flag = f"{setting.flag}/--no-{setting.name.replace('_', '-')}" if is_switch else setting.flag
-    shown = typer.Option(
-        flag,
-        help=setting.description,
-        envvar=list(setting.variables),
+    kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
+    naming = Naming(
+        heading=setting.group,
+        flag=f"{setting.flag}/--no-{setting.name.replace('_', '-')}" if is_switch else setting.flag,
+        others=setting.variables,
         metavar=setting.metavar,
-        rich_help_panel=setting.group,
     )
     default = setting.default == "true" if is_switch else setting.default or None
-    return setting.name, Annotated[kind | None, shown], dataclasses.field(default=default)
+    about = pydantic.Field(default=default, description=setting.description)
+    return Annotated[kind | None, naming], about
 
 
 if TYPE_CHECKING:
-    SettingOptions = OptionGroup
+    SettingOptions = SettingGroup
 else:
     SettingOptions = _options()
 
@@ -70,8 +67,7 @@ def sidecar(
     environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
     """
     require_extra("sidecar")
-    from esdedup.sidecar.setting_names import as_toml
-    from esdedup.sidecar.settings import load
+    from esdedup.sidecar.settings import as_toml, load
 
     # The settings read the environment themselves; typer only shows the names of the variables.
     sources = {name: ctx.get_parameter_source(f"settings_{name}") for name in vars(settings)}

@@ -1,10 +1,13 @@
 """`Settings`: everything that an operator can set, in one object.
 
 A setting comes from an option, else an environment variable, else the file of ``--config``, else its default.
-Options, help and the table in docs/sidecar.md are made from the fields (`setting_names.py`).
+Options, help and the table in docs/sidecar.md are made from the fields (`ingest/settings.py`).
 """
 
+import difflib
 import functools
+import itertools
+import json
 import logging
 import os
 import tomllib
@@ -13,8 +16,16 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pydantic import AfterValidator, ByteSize, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSettingsSource
 
 from esdedup.elastic.client import BETWEEN_ADDRESSES
@@ -24,44 +35,61 @@ from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
 from esdedup.fields import fields_given
-from esdedup.fingerprint.fingerprinter import WORKERS
-from esdedup.fingerprint.profile import (
-    DEFAULT,
-    LEAST_RESEMBLANCE,
-    LONGEST_TEXT_LENGTH,
-    MAX_TEXT_LENGTH,
-    MOST_RESEMBLANCE,
-    Profile,
-    get_profile,
-)
-from esdedup.ingest.word_files import with_words
-from esdedup.origins import is_loopback, is_wildcard
-from esdedup.sidecar.setting_names import (
-    PREFIX,
-    Names,
-    Naming,
-    Origins,
-    checked_address,
-    checked_token,
-    messages,
-    names_of,
-    refuse_unknown_variables,
-    settings_of,
-)
-from esdedup.text.hashing import TOKEN_HASHES
+from esdedup.ingest.settings import FieldNames, Fingerprinting, Naming, Threads, names_of, settings_of
+from esdedup.origins import is_loopback, is_wildcard, origin_of
 from esdedup.times import zone_named
 
 log = logging.getLogger("esdedup")
 
+PREFIX = "ESDEDUP_SIDECAR_"
+"""What the names of all our variables begin with."""
 _MB = 1024 * 1024
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
-_WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash", "zero_bit")
 _CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
 
 
-class Settings(BaseSettings):
+# Shorter ones can be guessed.
+_MIN_TOKEN_LENGTH = 16
+
+
+def checked_address(address: str | None) -> str | None:
+    """Return an address without a slash at its end; raises `ValueError`."""
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    if not is_one or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("it must be like https://sidecar-1:9500")
+    return address.rstrip("/")
+
+
+def checked_token(token: SecretStr | None) -> SecretStr | None:
+    """Return a token that cannot be guessed; raises `ValueError`."""
+    text = "-" * _MIN_TOKEN_LENGTH if token is None else token.get_secret_value()
+    if len(text) < _MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(
+            f"it must be {_MIN_TOKEN_LENGTH} or more visible ASCII characters, such as the output of "
+            "`openssl rand -hex 32`"
+        )
+    return token
+
+
+def _split(given: object) -> object:
+    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(origin_of)], ...], NoDecode, BeforeValidator(_split)]
+
+
+class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """The settings of one sidecar. Made by `load`, which turns what pydantic raises into `SettingError`."""
+
+    headings: ClassVar[tuple[str, ...]] = (
+        *("Settings", "Elasticsearch", "Listening", "Forest", "Several sidecars", "Fingerprint"),
+        *("Field names", "Batches and limits", "Pages"),
+    )
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
         frozen=True,
@@ -144,53 +172,6 @@ class Settings(BaseSettings):
     """Address of this sidecar, which a standby names to callers. Default: the one that it listens at; none if
     that is a wildcard such as 0.0.0.0."""
 
-    profile: Annotated[str, Naming(heading="Fingerprint")] = DEFAULT.name
-    """How texts are fingerprinted: verified, classic or keywords."""
-    segmenter: str | None = None
-    """How classic and keywords cut texts into words: jieba (the default), words, or n-grams such as
-    3-grams."""
-    dictionary: Path | None = None
-    """A file with words that jieba keeps whole, or parts (frequency 0), in jieba's own format."""
-    weights: str | None = None
-    """Word weights of classic and keywords: tf-idf (the default), tf, or a file, as `esdedup weights` writes
-    it."""
-    stop_words: Path | None = None
-    """A file with words that weigh nothing, one a line."""
-    token_hash: str | None = Field(
-        default=None,
-        description=f"How classic and keywords hash words: {', '.join(TOKEN_HASHES)}. Default: the first.",
-    )
-    zero_bit: int | None = Field(default=None, ge=0, le=1)
-    """The bit of a simhash of classic and keywords where weights add up to zero: 0 (the default) or 1."""
-    resemblance: float | None = Field(default=None, ge=LEAST_RESEMBLANCE, le=MOST_RESEMBLANCE)
-    """How much of their wording two long texts share if they are near-duplicates, by the profile verified;
-    short texts need more. Default: the profile's."""
-    max_distance_bits: int = Field(default=3, ge=0, le=3)
-    """Up to how many bits may differ in two simhashes that are near."""
-    max_text_length: int = Field(default=MAX_TEXT_LENGTH, ge=1, le=LONGEST_TEXT_LENGTH)
-    """How many characters of a text are fingerprinted; what lies beyond is not compared."""
-    keep_boilerplate: bool = False
-    """Fingerprint pages whole, with their menus and disclaimers."""
-    overrides_file: Annotated[Path | None, Naming(flag="--overrides")] = None
-    """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
-    workers: int = Field(default=WORKERS, ge=1, le=256)
-    """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""
-
-    text_field: Annotated[str | None, Naming(heading="Field names")] = None
-    """The text. This and the following: default is what each index keeps from `setup`."""
-    title_field: str | None = None
-    """The title."""
-    time_field: str | None = None
-    """The publication time."""
-    source_field: str | None = None
-    """The publisher."""
-    link_field: str | None = None
-    """The web address."""
-    site_field: str | None = None
-    """The site."""
-    dedup_field: str | None = None
-    """The object that esdedup writes."""
-
     batch_size: Annotated[int, Naming(heading="Batches and limits")] = Field(
         default=1_000, ge=1, le=DEFAULT_LIMITS.bulk_documents
     )
@@ -252,10 +233,10 @@ class Settings(BaseSettings):
         """Return where settings come from, the first ones first: options, environment, file."""
         config = {**env_settings(), **init_settings()}.get("config")
         if config is not None and not Path(config).is_file():
-            raise SettingError(f"there is no file {config}, which {names_of(cls, 'config')} names")
+            raise SettingError(f"there is no file {config}, which {_called('config')} names")
         others = {
             setting.name: given[0]
-            for setting in settings_of(cls)
+            for setting in settings_of(Settings)
             if (given := [os.environ[name] for name in setting.variables[1:] if os.environ.get(name)])
         }
         return (
@@ -277,10 +258,10 @@ class Settings(BaseSettings):
             addresses = [urlsplit("")]
         if not all(each.scheme.lower() in {"http", "https"} and each.hostname for each in addresses):
             # Neither it nor that error is quoted: a password may be in it.
-            raise ValueError(f"{names_of(cls, 'url')}: an address must be like https://localhost:9200")
+            raise ValueError(f"{_called('url')}: an address must be like https://localhost:9200")
         users = {(each.username, each.password or "") for each in addresses if each.username is not None}
         if len(users) > 1:
-            raise ValueError(f"{names_of(cls, 'url')}: the addresses name several users; give one")
+            raise ValueError(f"{_called('url')}: the addresses name several users; give one")
         plain = [urlunsplit(each._replace(netloc=each.netloc.rpartition("@")[2])) for each in addresses]
         found = {**given, "url": ",".join(plain)}
         # What is set for the sidecar counts more than the user in an address, which is often that of feeders.
@@ -297,9 +278,9 @@ class Settings(BaseSettings):
             path = given.get(f"{name}_file")
             if not isinstance(path, str | Path):
                 continue
-            called = names_of(cls, f"{name}_file")
+            called = _called(f"{name}_file")
             if given.get(name) is not None:
-                raise ValueError(f"{names_of(cls, name)} and {called} are both given: give one of them")
+                raise ValueError(f"{_called(name)} and {called} are both given: give one of them")
             try:
                 text = Path(path).read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
@@ -333,35 +314,20 @@ class Settings(BaseSettings):
         """The addresses of Elasticsearch, without credentials."""
         return tuple(BETWEEN_ADDRESSES.split(self.url))
 
-    # Read once: the files might change, and a compiled dictionary is large.
-    @functools.cached_property
-    def fingerprint_profile(self) -> Profile:
-        """The profile that texts are fingerprinted with; raises `SettingError`."""
-        profile = get_profile(self.profile)
-        words = {name: getattr(self, name) for name in _WORDS if getattr(self, name) is not None}
-        if words and profile.agreement is not None:
-            raise SettingError(
-                f"{names_of(type(self), next(iter(words)))} goes with the profiles classic and keywords, "
-                f"not with {profile.name}"
-            )
-        return with_words(profile, **words).with_changes(
-            resemblance=self.resemblance,
-            max_distance_bits=self.max_distance_bits,
-            max_text_length=self.max_text_length,
-            keep_boilerplate=self.keep_boilerplate,
-        )
+
+_called = functools.partial(names_of, Settings)
 
 
 def load(options: Mapping[str, Any]) -> Settings:
     """Return the settings from options, the environment and the file; raises `SettingError`."""
-    refuse_unknown_variables(Settings)
+    _refuse_unknown_variables()
     try:
         settings = Settings(**options)
     except ValidationError as error:
-        raise SettingError("\n".join(messages(Settings, error, options))) from None
+        raise SettingError("\n".join(_messages(error, options))) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingError(
-            f"the file that {names_of(Settings, 'config')} names cannot be read, or is not TOML: {error}"
+            f"the file that {_called('config')} names cannot be read, or is not TOML: {error}"
         ) from error
     if found := list(_contradictions(settings)):
         raise SettingError("\n".join(found))
@@ -369,39 +335,97 @@ def load(options: Mapping[str, Any]) -> Settings:
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
-    called = functools.partial(names_of, Settings)
     if (settings.password is None) != (settings.user is None):
-        yield f"{called('user', 'password_file')} go together: give a user and a password"
+        yield f"{_called('user', 'password_file')} go together: give a user and a password"
     if settings.password is not None and settings.api_key is not None:
-        yield f"{called('user', 'api_key')} are both given: give a user or a key"
+        yield f"{_called('user', 'api_key')} are both given: give a user or a key"
     if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
-        yield f"{called('tls_cert_file', 'tls_key_file')} go together: give both, or none"
+        yield f"{_called('tls_cert_file', 'tls_key_file')} go together: give both, or none"
     if not (settings.is_loopback or settings.insecure or settings.token):
         yield (
-            f"{called('host')} is {settings.host!r}, which other machines reach, and there is no token: "
-            f"anyone there could write articles. Name one by {called('token_file')}, or allow that with "
-            f"{called('insecure')}"
+            f"{_called('host')} is {settings.host!r}, which other machines reach, and there is no token: "
+            f"anyone there could write articles. Name one by {_called('token_file')}, or allow that with "
+            f"{_called('insecure')}"
         )
     if settings.most_plausible_leaves.bit_count() != 1:
         yield (
-            f"{called('most_plausible_leaves')} is {settings.most_plausible_leaves}: it must be a power of "
+            f"{_called('most_plausible_leaves')} is {settings.most_plausible_leaves}: it must be a power of "
             "two, such as 1024"
         )
     if settings.max_bodies_bytes < settings.max_body_bytes:
         yield (
-            f"{called('max_bodies_bytes')} is {settings.max_bodies_bytes}: it must be at least what one body "
-            f"may have, {settings.max_body_bytes} by {called('max_body_bytes')}"
+            f"{_called('max_bodies_bytes')} is {settings.max_bodies_bytes}: it must be at least what one "
+            f"body may have, {settings.max_body_bytes} by {_called('max_body_bytes')}"
         )
     if settings.pages and settings.pages_index is None:
-        yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
+        yield f"{_called('pages', 'pages_index')} go together: name the index that the pages show"
     if settings.allow_origins and not settings.pages:
-        yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
+        yield f"{_called('allow_origins')} concerns the pages: give {_called('pages')} too, or leave it out"
     for name in ("ca_certs", "tls_cert_file", "tls_key_file", "overrides_file"):
         path = getattr(settings, name)
         if path is not None and not path.exists():
-            yield f"there is no file {path}, which {called(name)} names"
+            yield f"there is no file {path}, which {_called(name)} names"
     for read in (lambda: settings.fingerprint_profile, lambda: fields_given(settings)):
         try:
             read()
         except SettingError as error:
             yield str(error)
+
+
+def _refuse_unknown_variables() -> None:
+    """Raise `SettingError` if the environment has a variable of ours that is no setting."""
+    known = {variable for setting in settings_of(Settings) for variable in setting.variables}
+    for variable, value in os.environ.items():
+        if not variable.upper().startswith(PREFIX):
+            continue
+        if value.startswith("tcp://"):
+            raise SettingError(
+                f"{variable} is set by Kubernetes for a service named esdedup-sidecar: name it otherwise, or "
+                "set enableServiceLinks: false"
+            )
+        if variable.upper() not in known:
+            raise SettingError(f"there is no setting {variable}{_nearest(variable.upper(), known)}")
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else "; `esdedup sidecar --help` names all settings"
+
+
+def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong, in the names that a setting has where it was given."""
+    settings = {each.name: each for each in settings_of(Settings)}
+    for each in error.errors(include_url=False):
+        name = str(each["loc"][0]) if each["loc"] else None
+        reason = str(each.get("ctx", {}).get("error", "")) if each["type"] == "value_error" else ""
+        if name is None:
+            yield reason
+        elif name not in settings:
+            # Options are made from the fields, so that only the file can have others.
+            yield f"the file of settings has {name!r}, which is no setting{_nearest(name, set(settings))}"
+        else:
+            setting = settings[name]
+            given = f" is {each['input']!r}"
+            if setting.is_secret:
+                given = " or what is in its file cannot be used"
+            elif name not in options and not any(map(os.environ.get, setting.variables)):
+                given = f", {name!r} in the file of settings,{given}"
+            yield f"{_called(name)}{given}: {reason or f'it must be {setting.allowed}'}"
+
+
+def as_toml(settings: Settings) -> str:
+    """Return settings as TOML that can be read again: what has no value, or is secret, is a comment."""
+    lines: list[str] = []
+    # Secrets are masked.
+    values = settings.model_dump(mode="json", exclude={"config"})
+    for group, members in itertools.groupby(settings_of(Settings), lambda each: each.group):
+        lines += [f"# {group}", ""]
+        for setting in members:
+            if setting.name in values:
+                value = values[setting.name]
+                shown = setting.default or None if value is None else value
+                # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
+                text = "" if shown is None else json.dumps(shown, ensure_ascii=False)
+                mark = "# " if value is None or setting.is_secret else ""
+                lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
+    return "\n".join(lines).replace("\x7f", "\\u007f")

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
+from esdedup.ingest.settings import settings_of
 
 from esdedup import Dedup, SidecarError, SidecarUnavailable
-from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
 from tests.acceptance.conftest import Run
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from esdedup.ingest.settings import settings_of
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
@@ -22,7 +23,6 @@ from docs import made_from_code
 from esdedup.serving.connections import listen
 from esdedup.serving.framing import framing_fault
 from esdedup.sidecar.server import config
-from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import ApiError, Elasticsearch, helpers
+from esdedup.ingest.settings import settings_of
 from pydantic import ByteSize, TypeAdapter
 
 from docs.made_from_code import DOCUMENT, made
@@ -18,8 +19,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.app import assemble
-from esdedup.sidecar.setting_names import as_toml, settings_of
-from esdedup.sidecar.settings import SECRETS, Settings, load
+from esdedup.sidecar.settings import SECRETS, Settings, as_toml, load
 from esdedup.text.hashing import TOKEN_HASHES
 from esdedup.text.segmenters import Dictionary, Jieba, UnicodeWords
 from esdedup.text.weights import StopWords, Tf
@@ -129,6 +129,10 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
             "--stop-words (ESDEDUP_SIDECAR_STOP_WORDS) goes with the profiles classic and keywords, not with "
             "verified",
         ),
+        (
+            {"keywords": "9"},
+            "--keywords (ESDEDUP_SIDECAR_KEYWORDS) goes with the profile keywords, not with verified",
+        ),
         ({"profile": "classic", "stop_words": "/nowhere"}, "cannot read /nowhere: No such file"),
         ({"profile": "classic", "weights": "/nowhere"}, "neither tf-idf nor tf, nor a file"),
         ({"profile": "classic", "segmenter": "spaces"}, "no segmenter 'spaces'"),
@@ -167,7 +171,7 @@ def test_a_refused_setting_names_option_variable_and_remedy(
 
 
 def test_all_that_is_wrong_is_said_at_once(loaded: Load) -> None:
-    with pytest.raises(SettingError, match=r"--port[^\n]*\n--workers"):
+    with pytest.raises(SettingError, match=r"--workers[^\n]*\n--port"):
         loaded({"port": "x", "workers": "0"})
 
 
@@ -269,6 +273,8 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     assert loaded({"max_distance_bits": 0}).fingerprint_profile == DEFAULT.with_changes(max_distance_bits=0)
     assert loaded({"resemblance": 0.8}).fingerprint_profile == DEFAULT.with_changes(resemblance=0.8)
     assert loaded({"keep_boilerplate": True}).fingerprint_profile.keep_boilerplate
+    nine = loaded({"profile": "keywords", "keywords": 9}).fingerprint_profile
+    assert nine == KEYWORDS.with_changes(keyword_count=9)
     (tmp_path / "stop.txt").write_text("the\n")
     words = {
         "segmenter": "words",

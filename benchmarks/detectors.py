@@ -13,7 +13,7 @@ import numpy.typing as npt
 from datasketch import MinHash, MinHashLSH
 from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.learn import first_look
+from esdedup.ingest.learn import first_pass
 from simhash import Simhash
 
 from benchmarks.articles import Articles, shingles_of
@@ -69,7 +69,7 @@ def assigned(
         profile=profile, fields=fields, use_time=False, retention=timedelta(days=30), on_rejected=_fail
     )
     if learn_first:
-        first_look(clustering, _as_in_a_file(articles), fields)
+        first_pass(clustering, _as_in_a_file(articles), fields)
     return clustering.cluster(_as_in_a_file(articles))
 
 

@@ -71,7 +71,7 @@ class Fields:
 
     @property
     def cluster(self) -> str:
-        """The full name of the field that tells readers which articles belong together."""
+        """The full name of the field by which readers group articles."""
         return self.root
 
     @property

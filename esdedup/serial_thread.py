@@ -34,7 +34,7 @@ class SerialThread:
         self._is_started = False
 
     def begin(self, job: Callable[[*_Args], _Result], *args: *_Args) -> Future[_Result]:
-        """Queue a call; it runs even if nobody waits for its result."""
+        """Queue a call; it runs even if no caller waits for its result."""
         done: Future[_Result] = Future()
         # It cannot be cancelled.
         done.set_running_or_notify_cancel()

@@ -32,19 +32,19 @@ _MOST_CACHED = 16_384
 _HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
 # In a page.
 _PLACE = re.compile(r"#[^/]*$")
-# What says how a reader came to a page, not which page it is.
+# Parameters about how a reader came to a page, not about which page it is.
 _TRACKING = re.compile(r"(?:[?&](?:utm_[a-z]+|fbclid|gclid|msclkid|yclid)=[^&#]*)+(&?)", re.IGNORECASE)
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
 # Digits in an article's address, or words at its end: sections have hardly ever so many.
 _FEWEST = 4
-# What domain names can have.
+# The characters of domain names.
 _MOST_CHARACTERS = 253
 
 
 class RawPage(NamedTuple):
-    """A text as it came, and where it comes from; None for what is not known."""
+    """A raw text and its origin; None for unknown parts."""
 
     text: str
     site: str | None = None
@@ -65,7 +65,7 @@ class RawPage(NamedTuple):
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     """Return the site of an article: the host of its link, else its source, as `site_name` writes it.
 
-    If the articles have a field for it, that field alone says it. None if there is no site.
+    If the articles have a field for the site, only that counts. None if there is no site.
     """
     if fields.site is not None:
         return _name_in(article, fields.site)
@@ -85,7 +85,7 @@ def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
 
 
 def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None) -> int:
-    """Return what tells versions of an article, in 64 bits: 26 of its address, 26 of its id, and zeros.
+    """Return 64 bits that versions of an article share: 26 of its address, 26 of its id, and zeros.
 
     The address is the host, path and query of its link. 0 stands for none, and for a front page or a section,
     by the name of its address.

@@ -1,4 +1,4 @@
-"""Reads articles from bulk actions, and adds the dedup object to them, by what was decided for them."""
+"""Reads articles from bulk actions, and adds the dedup object with what was decided for them."""
 
 import dataclasses
 import hashlib
@@ -59,7 +59,7 @@ class ArticleAction:
     # From the article's time field; of an update, the first that one of its parts has. None if there is no
     # time that can be right.
     dated_ms: int | None
-    # Why not; "" if there is none at all.
+    # Why there is no such time; "" if there is no date at all.
     wrong_date: str = ""
     # Likewise.
     site: str | None = None
@@ -71,7 +71,7 @@ class ArticleAction:
     objects: tuple[str, ...] = ()
     index_name: str | None = None
     is_routed_by_root: bool = False
-    # Of an update: the parts that say something of our objects, which only a forest may.
+    # Of an update: the parts with values for our objects, which only a forest may write.
     forged: Mapping[str, None] = dataclasses.field(default_factory=dict)
     # Whether old articles are expected: the forest's time is taken from them, not from the clock.
     is_backfill: bool = False
@@ -98,7 +98,7 @@ class ArticleAction:
 
 
 class Addition(NamedTuple):
-    """What is added to an action: the dedup object, which replaces all of its objects that are ours."""
+    """The dedup object to be added to an action, which replaces all of our objects in it."""
 
     # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
     # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
@@ -108,11 +108,11 @@ class Addition(NamedTuple):
 
 
 class ArticleDecision(NamedTuple):
-    """An article with what was decided for it."""
+    """An article and the decision for it."""
 
     article: ArticleAction
     assignment: Assignment
-    # What is added to its action, or why it cannot be indexed.
+    # The addition to its action, or why it cannot be indexed.
     added: Addition | ArticleRejected
 
 
@@ -232,7 +232,7 @@ def addition_to(
     profile: str,
     stories: Stories = NO_STORIES,
 ) -> Addition:
-    """Return what is added to an article.
+    """Return the addition to an article.
 
     `fingerprint` has the dedup fields of its content hash and its node, `alphanumerics` is the length of what
     was fingerprinted, `profile` a label, and `stories` what editors said when it was decided.

@@ -12,7 +12,7 @@ from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.in_place import Hit, InPlace, place_of
-from esdedup.ingest.learn import first_look, looks
+from esdedup.ingest.learn import first_pass, two_passes
 
 from esdedup.elastic.article_indices import check_names
 from esdedup.elastic.errors import translated
@@ -33,7 +33,7 @@ _SORTED = frozenset({"date", "date_nanos", "long", "integer", "unsigned_long", "
 
 
 class Adoption(InPlace):
-    """Enriches what has no root yet, in the order of the articles' own time, whatever index they are in."""
+    """Enriches articles without a root across all indices, in the order of their own time."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class Adoption(InPlace):
         most_per_s: float | None = None,
         on_read: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Set up the indices and their templates, and enrich what has no root.
+        """Set up the indices and their templates, and enrich articles without a root.
 
-        What others write meanwhile stays as they wrote it.
+        Articles that others write meanwhile stay as they are.
 
         Args:
             dedup: Made with `fields`. If it has a sidecar, others go on feeding that.
@@ -119,9 +119,9 @@ class Adoption(InPlace):
         while read != self._counts["read"]:
             read = self._counts["read"]
             execute(patient(self._client), refresh(self._index))
-            for first, hits in looks(self._by_time, learn_first=learn_first):
+            for first, hits in two_passes(self._by_time, learn_first=learn_first):
                 if learn_first:
-                    first_look(dedup, map(_article, first), self.fields)
+                    first_pass(dedup, map(_article, first), self.fields)
                 self._enrich(dedup, hits, backfill=backfill, most_per_s=most_per_s, on_read=on_read)
 
     def _set_up(self, dedup: Dedup) -> None:
@@ -143,7 +143,7 @@ class Adoption(InPlace):
                 )
 
     def _by_time(self) -> Iterator[Hit]:
-        """Yield what has no root, by its own time; then what has none, or one that nobody has set."""
+        """Yield articles without a root by their own time; last those without a time, or a default one."""
         by_time = {"order": "asc", "missing": "_last", "unmapped_type": "date", "numeric_type": "date"}
         old = {"range": {self.fields.time: {"lt": UNSET_MS[-1].stop, "format": "epoch_millis"}}}
         for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):

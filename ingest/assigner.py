@@ -1,4 +1,4 @@
-"""`Assigner`: gives the articles of a batch their roots, and says what is added to each of them."""
+"""`Assigner`: gives the articles of a batch their roots, and makes the addition to each."""
 
 import base64
 import itertools
@@ -71,7 +71,7 @@ class DateCheck:
 
 
 class BatchDecision(NamedTuple):
-    """Articles with what was decided for them."""
+    """Articles and the decisions for them."""
 
     articles: list[ArticleDecision]
     # Waits until that is durable, before which nobody may rely on it; raises why it could not be written.

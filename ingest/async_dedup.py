@@ -24,7 +24,7 @@ from esdedup.reading.reader import AsyncReader
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# As many batches may wait for a sidecar at the same time; without one, they are decided one after the other.
+# Batches that may wait for a sidecar at the same time; without one, they are decided one by one.
 _THREADS = 8
 
 

@@ -56,7 +56,7 @@ class Filling(Generic[_Item]):
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise `SettingError` unless so many articles can be assigned together."""
+    """Raise `SettingError` unless this many articles can be assigned together."""
     most = DEFAULT_LIMITS.bulk_documents
     if not 1 <= batch_size <= most:
         raise SettingError(f"batch_size is {batch_size}; it must be from 1 to {most:,}")
@@ -97,7 +97,7 @@ def batches(
 
 
 class _Reader(Generic[_Item]):
-    """Collects the next batch in a thread, because reading may block for as long as nothing comes."""
+    """Collects the next batch in a thread, because reading may block until an item comes."""
 
     def __init__(
         self, items: Iterable[_Item], *, most: int, size_of: Callable[[_Item], int], flush_interval_s: float

@@ -19,7 +19,7 @@ from esdedup.elastic.requests import Query, chunks
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 
-# What a copy takes over; others are private to an index, or tell of its life so far.
+# Settings that a copy takes over; others are private to an index, or about its history.
 _COPIED = (
     *("number_of_shards", "number_of_replicas", "routing", "analysis", "similarity", "mapping", "sort"),
     *("codec", "refresh_interval", "hidden", "query", "routing_partition_size", "gc_deletes", "highlight"),
@@ -89,7 +89,7 @@ class AdoptionIntoCopies(Adoption):
         return {"bool": {"must": super()._to_do, "filter": {"terms": {"_index": sorted(self._sources)}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        # After the swap an alias finds the copies alone.
+        # After the swap an alias names only the copies.
         self._sources = {
             name: each
             for name, each in super()._indices().items()
@@ -118,7 +118,7 @@ class AdoptionIntoCopies(Adoption):
         self._mapping_of_copy(name, index)
 
     def _mapping_of_copy(self, name: str, index: dict[str, Any]) -> dict[str, Any]:
-        """Return the mapping of a copy, which is known by what it keeps; empty if there is none yet."""
+        """Return the mapping of a copy, recognised by its notes; empty if there is none yet."""
         check_index_name(copy := name + self._suffix)
         with translated(f"look for the index {copy!r}", index=copy):
             found = dict(patient(self._client).options(ignore_status=404).indices.get(index=copy))
@@ -140,7 +140,7 @@ class AdoptionIntoCopies(Adoption):
                     meta = {**each["mappings"].get("_meta", {}), "esdedup": kept}
                     mappings = {"dynamic": True, **each["mappings"], "_meta": meta}
                     indices.create(index=copy, mappings=mappings, settings={"index": settings})
-                # Readers are to see nothing before the swap, whatever aliases a template has given it.
+                # Before the swap, readers must see nothing: remove aliases that come from a template.
                 if kept_fields(mapping) is None and (given := indices.get_alias(index=copy)[copy]["aliases"]):
                     indices.delete_alias(index=copy, name=list(given))
             dedup.setup(copy)

@@ -11,12 +11,12 @@ _DELIMITERS = ",;\t|"
 # No name of a field is as long, contains a bracket or a quote, or is a number.
 _LONGEST_HEADER_BYTES = 10_000
 _NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
-# Of one row: more than any book has, and few enough to be held until its last quote is found.
+# Size of one row: longer than any book, and small enough to hold until its last quote is found.
 _MOST_LINES = 100_000
 
 
 def header(line: bytes) -> tuple[list[str], str] | None:
-    """Return the fields that a first line names, and their delimiter; None if it is no header of CSV.
+    """Return the fields that a first line names, and their delimiter; None if it is not a CSV header.
 
     Columns without a name have the name ""; a name that comes again gets a number.
     """

@@ -15,7 +15,7 @@ _NEAR_1970_MS = range(-31 * DAY_MS, 31 * DAY_MS)
 # OLE, spreadsheets and other databases, of Mac OS, and of Unix.
 _UNSET_DAYS = ((-(10**9), -134_774), (-79_257, -79_257), (-25_569, -25_567), (-24_107, -24_107), (-1, 0))
 UNSET_MS = [range(first * DAY_MS, (last + 1) * DAY_MS) for first, last in _UNSET_DAYS]
-"""The dates of clocks and fields that nobody has set."""
+"""The default dates of clocks and fields that were never set."""
 _NUMBER = re.compile(r"\W*\d+(\.\d*)?\W*")
 _LONGEST_FORM = 40
 _MOST_BITS = 64
@@ -53,7 +53,7 @@ def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> in
 
 
 def _form(value: object) -> str:
-    """Return what a value looks like, without quoting it."""
+    """Return the form of a value, without quoting it."""
     is_huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
     if isinstance(value, bool) or is_huge or not isinstance(value, str | int | float):
         return type(value).__name__

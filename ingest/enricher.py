@@ -40,7 +40,7 @@ _Outcome = tuple[dict[str, Any], ArticleDecision | None] | Exception
 class Enricher:
     """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
 
-    `assign` returns articles with what was decided for them, which is durable.
+    `assign` returns articles with durable decisions.
 
     `check_index` is called for each index of a batch, and of all once more at the end, because an index that
     is deleted meanwhile would come back without its mapping. `check_process` raises in a forked process. Of
@@ -107,19 +107,19 @@ class Enricher:
         self.end()
 
     def enrich_batch(self, batch: list[BulkAction]) -> list[_Outcome]:
-        """Assign the articles of the next batch, and return what becomes of its actions, for `results`."""
+        """Assign the articles of the next batch; return the outcomes of its actions, for `results`."""
         read: list[_Read] = []
         try:
             # `extend`: keeps what was read before an index that cannot be written to.
             read.extend(self._read(batch))
             assigned = self._assign([each for each in read if isinstance(each, ArticleAction)])
-        except Exception as error:  # raised after what is said of the rejected ones
+        except Exception as error:  # raised after the rejections are reported
             self._failure = error
             return [*(each for each in read if isinstance(each, ArticleRejected)), error]
         return [_outcome(each, assigned) for each in read]
 
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
-        """Yield the actions of a batch that go on; raise why there are no more."""
+        """Yield the actions of a batch that are to be written; then raise the error that ended it."""
         # The caller may have forked meanwhile: the rest belongs to the parent.
         self._check_process()
         for outcome in outcomes:
@@ -178,7 +178,7 @@ def _outcome(read: _Read, decisions: Iterator[ArticleDecision]) -> _Outcome:
 
 
 def log_rejected(rejected: ArticleRejected) -> None:
-    """Log what becomes of an article that cannot be indexed."""
+    """Log that an article cannot be indexed."""
     log.warning("article left out: %s", rejected)
 
 

@@ -34,7 +34,7 @@ class FileArticle:
     id: str
     # Without its id, unless that is also its address or another of its fields.
     article: dict[str, Any]
-    # As it stood in the file.
+    # The original object in the file.
     size_bytes: int
 
     @property
@@ -44,7 +44,7 @@ class FileArticle:
 
 
 ReadArticle = FileArticle | ArticleRejected
-"""What was read in the place of an article: the article, or why there is none."""
+"""The article that was read, or why it cannot be read."""
 
 
 def read_articles(

@@ -1,4 +1,4 @@
-"""Enriches articles in the indices where they are, whatever others write meanwhile."""
+"""Enriches articles in their indices, while others may write to these."""
 
 import collections
 import fnmatch
@@ -41,7 +41,7 @@ _TOO_WIDE = (
 )
 _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
-# Of an update: the article was written or deleted since it was read.
+# Results of an update whose article was written or deleted since it was read.
 _CHANGED_STATUSES = frozenset({404, CONFLICT})
 _PART = {"filter", "search_routing"}
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
@@ -62,7 +62,7 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
 class InPlace:
     """Articles of some indices that are enriched where they are.
 
-    What has been done is seen in the articles themselves: after a run that was killed, another one goes on.
+    The articles themselves show the progress: after a run that was killed, the next one continues.
 
     Raises:
         ForestError: Another process owns the forest that is written to, or it has another profile.
@@ -188,7 +188,7 @@ class InPlace:
         return tuple(found)
 
     def _hits(self, query: Query, *sort: Query) -> Iterator[Hit]:
-        """Yield what matches, in an order, but for what has failed."""
+        """Yield matching articles in order, without those that have failed."""
         body: Query = {
             "query": query,
             "sort": [*sort, {"_index": "asc"}],
@@ -212,7 +212,7 @@ class InPlace:
         most_per_s: float | None,
         on_read: Callable[[int], None],
     ) -> None:
-        """Enrich articles as they are now; what was changed since it was read stays as it is."""
+        """Enrich articles, except those that were changed since they were read."""
         decided: _Decided = {}
         started, before = time.monotonic(), self._written
         try:

@@ -9,14 +9,14 @@ from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
 from esdedup.fields import refuse_surrogates
 
-# Of a number, or of a list or object without what is in it.
+# Of a number, or of an empty list or object.
 _BYTES_OF_OTHERS = 16
 _SCALARS = frozenset((int, float, bool, type(None)))
 _OTHERS = _SCALARS | {str, list}
 
 
 def parsed_with_surrogates(source: bytes) -> Any:
-    """Parse JSON that may have lone surrogates, which orjson refuses; raises `ValueError` if it is none."""
+    """Parse JSON that may have lone surrogates, which orjson refuses; raise `ValueError` if invalid."""
     try:
         return json.loads(source.decode(), parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -43,7 +43,7 @@ def refuse_unstorable(value: object, *, name: str) -> None:
 
 
 def size_of(value: object) -> int:
-    """Return about how many bytes a value takes in memory; what is below the greatest depth is left out."""
+    """Estimate the bytes that a value takes in memory, without what lies below the greatest depth."""
     if value.__class__ is dict and (
         strings := _strings_in_flat(cast(Mapping[object, object], value).get("_source"))
     ):
@@ -71,7 +71,7 @@ def _strings_in_flat(value: object) -> list[str] | None:
 
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Return whether a value is an object, as `isinstance` does, but faster for what is usual in JSON."""
+    """Return whether a value is an object, as `isinstance` does, but faster for the types of JSON."""
     return value.__class__ not in _OTHERS and isinstance(value, Mapping)
 
 

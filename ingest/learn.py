@@ -1,4 +1,4 @@
-"""What is boilerplate: pages teach it, before they or others are assigned; and overrides in a file."""
+"""Learns boilerplate from pages before these or others are assigned; reads overrides from a file."""
 
 import itertools
 import logging
@@ -55,11 +55,11 @@ def learn(
             new_here = _learn_batch(batch, fingerprinter=fingerprinter, store=store, overrides=overrides)
         new += new_here
         on_learned(new_here, len(batch) - new_here)
-    # Also if all had been seen before: an earlier call may have been interrupted just here.
+    # Even if all had been seen before: an earlier call may have been interrupted here.
     if has_begun and are_last:
         with open_store() as store:
             store.begin()
-            # What is left of the pages teaches now.
+            # Learn from the rest of the pages now.
             store.boilerplate.learn_rest()
             store.learn()
     return new
@@ -77,14 +77,14 @@ def _learn_batch(
     for page, fault in zip(batch, faults, strict=True):
         if fault:
             log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    # When these pages arrive later, they teach nothing more.
+    # Nothing more is learned when these pages arrive later.
     new = store.boilerplate.changes().page_count
     store.learn()
     return new
 
 
 def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:
-    """Yield the texts that can be read."""
+    """Yield the readable texts."""
     for position, each in enumerate(texts, 1):
         if isinstance(each, ArticleRejected):
             on_rejected(each)
@@ -121,7 +121,7 @@ class Learner(Protocol):
 
 
 class Learning:
-    """One run of pages that teach, and are assigned to nothing; accounts for every one."""
+    """One run of pages that are learned from, and not assigned; accounts for every one."""
 
     def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
         self._on_rejected = on_rejected
@@ -176,12 +176,12 @@ def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPag
             yield rejected.bare()
 
 
-def first_look(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
-    """Learn from articles that will be read once more, and are rejected then if they cannot be read."""
+def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
+    """Learn from articles that will be read again; unreadable ones are rejected in the second pass."""
     Learning(on_rejected=lambda _: None).run(learner, texts_of(articles, fields))
 
 
-def looks(
+def two_passes(
     read: Callable[[], Iterator[_Read]], *, learn_first: bool, ahead: int = LOOK_AHEAD_PAGES
 ) -> Iterator[tuple[Iterable[_Read], Iterable[_Read]]]:
     """Yield articles part by part, `ahead` in each: those to be learned from first, those to be assigned.
@@ -195,11 +195,11 @@ def looks(
     first, second = read(), read()
     for article in first:
         yield itertools.chain([article], itertools.islice(first, ahead - 1)), itertools.islice(second, ahead)
-    # What was added to a file since its first look ended.
+    # Articles added to a file since its first pass ended.
     yield (), second
 
 
-def check_two_looks(paths: Iterable[Path], profile: Profile) -> None:
+def check_two_passes(paths: Iterable[Path], profile: Profile) -> None:
     """Raise `SettingError` unless inputs can be read twice, and something is learned from them."""
     refuse_to_keep(profile)
     if (once := next((path for path in paths if not path.is_file()), None)) is not None:

@@ -13,7 +13,7 @@ from esdedup.ingest.dates import MAX_AGE_MS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
 from esdedup.ingest.files import FileArticle, ReadArticle
-from esdedup.ingest.learn import first_look
+from esdedup.ingest.learn import first_pass
 
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.errors import ArticleRejected
@@ -30,7 +30,7 @@ class Summary(pydantic.BaseModel, frozen=True):
     # them since they were read. What has no root then is read again.
     skipped: int
     failed: int
-    # The written ones, by what the forest decided.
+    # Written articles, by the forest's decision.
     new_roots: int
     joined: int
     known: int
@@ -48,7 +48,7 @@ class Summary(pydantic.BaseModel, frozen=True):
 
     @classmethod
     def of(cls, counts: collections.Counter[str], *, seconds: float) -> "Summary":
-        """Return the run so far; what was read and is neither written nor left as it is counts as failed."""
+        """Return the run so far; articles read, but neither written nor left as they are, count as failed."""
         failed = counts["read"] - counts["written"] - counts["skipped"]
         counted = {name: counts[name] for name in cls.model_fields}
         return cls.model_validate(counted | {"failed": failed, "seconds": round(seconds, 3)})
@@ -128,7 +128,7 @@ class Load:
         bulk = ArticleBulk(client, index=index)
         try:
             if learned_from:
-                first_look(dedup, learned_from, dedup.require_ready(index))
+                first_pass(dedup, learned_from, dedup.require_ready(index))
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
                     self._actions(batch, {"_index": index, "_op_type": "create" if create else "index"}),

@@ -43,7 +43,7 @@ from esdedup.elastic.stories import read_edits
 from esdedup.errors import ArticleRejected, ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields, value_of
 
-# A pass that read no more has caught up: so many are given their roots in a second or two.
+# A pass that read at most this many has caught up: they take a second or two.
 _FEW = 5_000
 _COMPARED_AT_ONCE = 5_000
 _NAMES_AT_ONCE = 50
@@ -52,7 +52,7 @@ _NAMES_AT_ONCE = 50
 class Migration(InPlace):
     """Gives articles the roots of another forest, and changes their indices over to it.
 
-    Whatever is fed meanwhile goes on to the present forest; it is read again by the numbers of its arrival.
+    Articles fed meanwhile still go to the present forest; they are read afterwards, by their arrival numbers.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Migration(InPlace):
         return self._counts["read"] - read
 
     def _prepare(self) -> None:
-        """Add the object to indices that lack it, such as those that have come since."""
+        """Add the object to indices that lack it, such as new ones."""
         for name, each in self._set_up(self._indices()).items():
             mapping = each["mappings"]
             if next_object(mapping) is None and (kept_fields(mapping) or Fields()).dedup != self.fields.dedup:
@@ -242,7 +242,7 @@ class Migration(InPlace):
         return {"bool": {"filter": enriched, "must_not": {"exists": {"field": self.fields.root}}}}
 
     def _changed(self, since_seq: int | None) -> Iterator[Hit]:
-        """Yield articles whose text or time is no longer what their new object was made of."""
+        """Yield articles whose text or time has changed since their new object was made."""
         present, new = self._present, self.fields
         pairs = [(f"{present.dedup}.{each}", f"{new.dedup}.{each}") for each in ("page", "published")]
         filters: list[Query] = [{"exists": {"field": new.root}}, {"exists": {"field": present.root}}]
@@ -276,13 +276,13 @@ class Migration(InPlace):
         return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
     def _added(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return the new object, in place of what it was before; the article keeps its place in time."""
+        """Return the new object, which replaces an earlier one; the article keeps its place in time."""
         published = value_of(self._read[place_of(action)], self._present.published)
         before = OPTIONAL if self.fields.dedup in action["_source"] else ()
         return dict.fromkeys(before) | super()._added(action) | {"published": published}
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return an update; of an article with dotted names for what is in the object, the whole article."""
+        """Return an update; or the whole article, if it has dotted names for parts of the object."""
         update, source = super()._written_as(action), self._read.pop(place_of(action))
         if not any(key.startswith(f"{self.fields.dedup}.") for key in source):
             return update

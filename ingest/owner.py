@@ -78,7 +78,7 @@ class OwnerSettings:
             raise SettingError(f"workers is {self.workers}; it must be from 1 to {_MOST_WORKERS}")
         if every_s is not None and not 0 < every_s < threading.TIMEOUT_MAX:
             raise SettingError(f"expire_every_s is {every_s}; it must be greater than 0")
-        # Raises if there is none like it.
+        # Raises if no template makes such an index.
         _ = self.aging
 
     @functools.cached_property
@@ -88,12 +88,12 @@ class OwnerSettings:
 
     @property
     def most_bytes(self) -> int:
-        """What nodes may take in memory: by default, half of what this process can have."""
+        """The memory that nodes may take: by default, half of what this process can have."""
         return _available_bytes() // 2 if self.memory_bytes is None else self.memory_bytes
 
     @property
     def most_followed_bytes(self) -> int:
-        """What they may take in the memory of a standby: by default, the owner may be on the same machine."""
+        """The memory that nodes may take in a standby, which by default may share the owner's machine."""
         return self.most_bytes // 2 if self.memory_bytes is None else self.memory_bytes
 
     def refuse_for_sidecar(self) -> None:
@@ -162,7 +162,7 @@ class Owner(Closing):
 
     @property
     def is_open(self) -> bool:
-        """Whether this process owns the forest, as far as it knows."""
+        """Whether this process believes to own the forest."""
         return self._store is not None and not self._store.writer.lease.is_lost
 
     def open(self, *, at_once: bool = False) -> None:
@@ -192,7 +192,7 @@ class Owner(Closing):
             return decided
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-        """Return what was decided for articles, when it is durable."""
+        """Return the decisions for articles, once they are durable."""
         assigned, written = self.decide(articles)
         # Meanwhile another thread may decide its batch.
         written.result()
@@ -236,7 +236,7 @@ class Owner(Closing):
         )
 
     def contents(self) -> Contents:
-        """Count what the forest holds."""
+        """Count the forest's contents."""
         with self._owned() as store:
             noticed = self._assigner.placeholders.noticed
             return dataclasses.replace(store.contents(), placeholders=noticed)
@@ -250,7 +250,7 @@ class Owner(Closing):
         return expired
 
     def expire_some(self) -> Expired | None:
-        """Delete some expired nodes, if it is time to; return what this deletion has deleted so far."""
+        """Delete some expired nodes, if it is time to; return the numbers deleted so far."""
         with self._locked():
             # Another thread may have closed it.
             return self._expiry.step() if self._expiry and self.is_open else None
@@ -287,7 +287,7 @@ class Owner(Closing):
             yield self._opened()
 
     def _expiring(self) -> Iterator[Expired]:
-        """Delete expired nodes, some at a time; yield what was done so far."""
+        """Delete expired nodes, some at a time; yield the numbers so far."""
         store = self._opened()
         steps = store.expiring()
         while True:
@@ -331,11 +331,11 @@ class ExpirySchedule:
         self._running: Iterator[Expired] | None = None
 
     def abandon(self) -> None:
-        """Do not go on with a deletion, such as one of a forest that was closed."""
+        """Abandon a deletion, such as one of a forest that was closed."""
         self._running = None
 
     def step(self) -> Expired | None:
-        """Go on with a deletion; return what it has deleted so far, or None if there is nothing to do now."""
+        """Continue a deletion; return the numbers deleted so far, or None if there is nothing to do now."""
         running, self._running = self._running, None
         if running is None:
             if time.monotonic() < self._due_s:

@@ -40,7 +40,7 @@ _WIDE_MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 _RECOGNISED_BYTES = 64
-# An array of objects, which stand on this line or the next.
+# An array of objects, the first of which is on this line or the next.
 _BEGINS_ARRAY = re.compile(rb"\s*\[\s*([{\]]|$)")
 _EMPTY_LINES = re.compile(rb"(?:\r?\n)++")
 _OUTSIDE_STRINGS = re.compile(rb'[\[\]{}",]')
@@ -105,7 +105,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
             lines = NumberedLines(stream)
             yield from _records(lines, name)
     except (OSError, EOFError, zlib.error) as error:
-        # What came before is intact. The rest is lost, and must count as failed.
+        # Earlier records are intact. The rest is lost, and must count as failed.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         number = lines.number + 1 if lines else 1
         yield ArticleRejected(f"{name}:{number}", f"cannot be read from here on: {reason}")
@@ -148,7 +148,7 @@ class NumberedLines:
         self._stream = stream
 
     def read(self, max_bytes: int = _PIECE_BYTES) -> bytes:
-        """Return the next line, or so much of it; the next call goes on with it. Empty at the end."""
+        """Return the next line, or `max_bytes` of it; the next call continues it. Empty at the end."""
         line = self._stream.readline(max_bytes)
         self.number += self.is_at_end_of_line and bool(line)
         self.is_at_end_of_line = line.endswith(b"\n")
@@ -253,12 +253,12 @@ def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | 
 
 
 class _Splitter:
-    """Finds the ends of elements in an array that comes in pieces."""
+    """Finds the ends of elements in an array that is read in pieces."""
 
     def __init__(self, max_bytes: int) -> None:
         self.has_ended = False
         self._max_bytes = max_bytes
-        # Of the element that is being read.
+        # Of the current element.
         self._number = 0
         self._parts: list[bytes] = []
         self._size_bytes = 0

@@ -34,7 +34,7 @@ PATIENCE_S = 120.0
 
 # A batch takes a second or so. A sidecar that hangs longer has lost the forest to another by then.
 _ANSWER_S = 30.0
-# As many threads may use it at the same time without opening connections anew.
+# Threads that may use it at the same time without opening new connections.
 _CONNECTIONS = 32
 _ADVICE = {
     401: "give the right sidecar_token",
@@ -51,9 +51,9 @@ class _Busy(Exception):
 
 
 class SidecarConnection:
-    """Remembers which of several sidecars of one forest answered last, and asks the others if it does not.
+    """Asks the sidecar of a forest that answered last, and the others if that one fails.
 
-    Thread-safe. Each request has the `token`, and the `credentials` by which Elasticsearch knows who writes.
+    Thread-safe. Requests have the `token`, and the `credentials` that identify the writer to Elasticsearch.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SidecarConnection:
 
     @property
     def address(self) -> str:
-        """Of the sidecar that answered last."""
+        """The address of the sidecar that answered last."""
         config = self._configs[self._last]
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
@@ -182,7 +182,7 @@ class RemoteOwner:
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-        """Return the articles with what was decided for them; raises `SidecarError` if no sidecar does."""
+        """Return the articles with the decisions for them; raises `SidecarError` if no sidecar decides."""
         body = b"".join(self._lines(each) for each in articles)
         # All articles of a call agree.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}

@@ -32,7 +32,7 @@ from esdedup.text.hashing import TOKEN_HASHES
 
 _AS_NAMED = "as the name"
 _MB = 1024 * 1024
-# What a value of each type must be, and what stands for it in the help.
+# Descriptions of the values of each type, for messages and for the help.
 _KINDS: dict[Any, tuple[str, str | None]] = {
     bool: ("true or false", None),
     ByteSize: ("a number of bytes, or such as 64MiB", "BYTES"),
@@ -45,7 +45,7 @@ _KINDS: dict[Any, tuple[str, str | None]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Naming:
-    """How a setting is called and shown, as far as its name and its default do not say it."""
+    """Names and help of a setting that do not follow from its field and default."""
 
     # The heading that it and the following ones are shown under; None: that of the one before.
     heading: str | None = None
@@ -85,7 +85,7 @@ class Setting:
     variables: tuple[str, ...]
     # The type of its value, if it has one, without what is in it, such as `tuple`.
     kind: Any
-    # As text; empty if it has none.
+    # As text; empty without a default.
     default: str
     least: float | None
     most: float | None
@@ -159,7 +159,7 @@ def _allowed(kind: Any, value_type: Any, least: float | None, most: float | None
 
 
 def names_of(model: type[SettingGroup], *names: str) -> str:
-    """Return how settings are called by those who give them, for a message."""
+    """Return the names by which settings can be given, for a message."""
     settings = [each for name in names for each in settings_of(model) if each.name == name]
     called = [each.called for each in settings]
     return " and ".join(filter(None, (", ".join(called[:-1]), called[-1])))

@@ -164,7 +164,7 @@ def count_words(
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Count the words of articles; call `on_cut` with the names of those that are longer than is counted."""
+    """Count the words of articles; call `on_cut` with the names of those that are cut."""
     for batch in text_batches(articles, fields, on_rejected):
         are_cut = frequencies.add([text for _, text in batch])
         for (article, _), is_cut in zip(batch, are_cut.tolist(), strict=True):
@@ -173,7 +173,7 @@ def count_words(
 
 
 def written_weights(table: WordTable, *, articles: int) -> str:
-    """Return a table, made from so many articles, as `read_weights` reads it, with a line for each word."""
+    """Return a table as `read_weights` reads it, with a line for each word, made from `articles` articles."""
     words = {word: table.weight(word) for word in sorted(table.words)}
     content = {"default": table.default, "articles": articles, "words": words}
     return json.dumps(content, ensure_ascii=False, indent=0) + "\n"

@@ -1,4 +1,4 @@
-"""`Boilerplate`: what the pages of a forest have taught so far."""
+"""`Boilerplate`: what was learned from the pages of a forest so far."""
 
 import dataclasses
 import functools
@@ -42,8 +42,8 @@ class Window:
 class Boilerplate(Learner):
     """Knows which passages are boilerplate, and where others were seen.
 
-    It forgets what was seen neither in the present period nor in the one before. So its memory is limited,
-    and a redesigned site is learned anew. Each call happens wholly or not at all, whatever signals arrive.
+    It forgets passages that were seen neither in the present period nor in the one before. So its memory is
+    limited, and a redesigned site is learned anew. Each call happens wholly or not at all, despite signals.
     """
 
     def __new__(
@@ -70,7 +70,7 @@ class Boilerplate(Learner):
 
     @property
     def has_begun(self) -> bool:
-        """Whether a step has begun that was neither kept nor undone."""
+        """Whether a step is neither kept nor undone."""
         return self.depth > 0
 
     def are_learned(self, hashes: Hashes, site: str | None) -> Bools:
@@ -97,9 +97,9 @@ class Boilerplate(Learner):
         Args:
             passages: Of the pages.
             pages: The ids of the pages, uint64 ``(text_count,)``.
-            overrides: What counts instead for the passages that they name.
+            overrides: Decide instead about the passages that they name.
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
-            articles: Likewise, their names there: the page of an article may change and come again.
+            articles: Their names on their sites: the page of an article may change and come again.
         """
         left_out = self.filter_columns(
             (
@@ -118,7 +118,7 @@ class Boilerplate(Learner):
 
 
 def untaught_filters(overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
-    """Return what leaves out of first pages lists, and what is declared boilerplate."""
+    """Return filters that have learned nothing: they leave out lists, and passages declared boilerplate."""
     return lambda site: functools.partial(
         Boilerplate().filter, overrides=overrides, sites=itertools.repeat(site)
     )

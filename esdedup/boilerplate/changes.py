@@ -1,4 +1,4 @@
-"""What a batch of pages has taught, as bytes that are stored."""
+"""What was learned from a batch of pages, as stored bytes."""
 
 import struct
 import zlib
@@ -13,7 +13,7 @@ from esdedup._core import Changes
 __all__ = ["COLUMNS", "LEARNED", "Changes", "arrays_of", "bytes_of", "read_changes"]
 
 LEARNED = 1 << 31
-"""In the values of "passages": added to the page if the passage is boilerplate."""
+"""Flag in the values of "passages", added to the page's number if the passage is boilerplate."""
 
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     # The last page that was learned from and the last of all, then the fields of `Window`.
@@ -29,7 +29,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "hashes": (np.uint64, None),
     "letters": (np.uint32, None),
     "counts": (np.uint32, None),
-    # What was put into tables; of a key that comes several times, the last counts.
+    # Additions to tables; if a key occurs several times, the last one counts.
     # By the ids of pages: the page.
     "pages_keys": (np.uint64, None),
     "pages_values": (np.uint32, 1),
@@ -45,7 +45,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "contexts_keys": (np.uint64, None),
     "contexts_values": (np.uint32, 8),
 }
-"""What is stored, in its order: the type of each value, and how many columns it has, if several."""
+"""The stored values in order: their types, and their number of columns, if several."""
 
 
 _FORMAT = b"changes2"

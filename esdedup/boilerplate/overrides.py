@@ -196,7 +196,7 @@ def _of_values(values: object) -> Override:
 
 @functools.cache
 def _shipped() -> dict[tuple[int, str | None], bool]:
-    """Return what is overridden unless a person says otherwise."""
+    """Return the overrides that ship with the package."""
     with (resources.files("esdedup.boilerplate") / "placeholders.jsonl").open("rb") as lines:
         return Overrides.of_lines(lines)._overridden
 

@@ -1,4 +1,4 @@
-"""Placeholders: what many sites serve in the place of articles, told by the titles above it.
+"""Placeholders: texts that many sites serve in place of articles, recognised by the titles above them.
 
 The title of an article says in part what its text says, and edited titles of one text resemble each other.
 Above a placeholder stand the titles of unrelated articles.

@@ -22,14 +22,14 @@ from esdedup.elastic.closing import ENDING
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
-# They decide the bits of fingerprints; the first two are overridden.
+# Packages that decide the bits of fingerprints.
 DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
 # After an interruption, and then the exit code.
 _END_S = 1.5
 _exit_codes: list[int] = []
 
 
-# Of each command: its module here, and its name there.
+# For each command, its module in this package, and its name in the module.
 _PLACES = {
     "node": ("node", "app"),
     "setup": ("feed", "setup"),
@@ -155,7 +155,7 @@ def _interrupt(number: int, _: object) -> None:
     """Let the command end within two seconds; exit at once on a second signal."""
     _handle_signals(signal.SIG_DFL)
     _exit_codes.append(128 + number)
-    # Not `threading`: what was interrupted may hold its locks.
+    # Not `threading`: interrupted code may hold its locks.
     _thread.start_new_thread(_end_late, ())
     raise KeyboardInterrupt
 

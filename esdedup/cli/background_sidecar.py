@@ -1,4 +1,4 @@
-"""A sidecar in a process of its own, which ends with the Elasticsearch server that it stands before."""
+"""Runs a sidecar in its own process, which ends with its Elasticsearch server."""
 
 import contextlib
 import json

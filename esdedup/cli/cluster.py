@@ -1,4 +1,4 @@
-"""`esdedup cluster` and `esdedup weights`: what is made from files, without Elasticsearch."""
+"""`esdedup cluster` and `esdedup weights`: clusters and word weights from files, without Elasticsearch."""
 
 import collections
 import functools
@@ -19,7 +19,7 @@ from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.learn import check_two_looks, first_look, looks
+from esdedup.ingest.learn import check_two_passes, first_pass, two_passes
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.ingest.settings import Cut, Threads
 from esdedup.ingest.word_files import (
@@ -68,7 +68,7 @@ def cluster(
     fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
     if learn_first:
-        check_two_looks(files, profile)
+        check_two_passes(files, profile)
     run = _Run(on_cut=say_cut)
     written, roots, counts = 0, set[str](), collections.Counter[str]()
     with (
@@ -86,8 +86,8 @@ def cluster(
             workers=threads.workers,
         )
         read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)
-        for first, articles in looks(read, learn_first=learn_first):
-            first_look(clustering, first, fields)
+        for first, articles in two_passes(read, learn_first=learn_first):
+            first_pass(clustering, first, fields)
             for article in clustering.cluster(articles):
                 target.write(json.dumps(article.model_dump()) + "\n")
                 written += 1
@@ -96,15 +96,15 @@ def cluster(
                 counts["without a fingerprint"] += article.root is None
                 counts["undated"] += article.is_undated
                 counts["with boilerplate"] += article.boilerplate_letters > 0
-                counts["letters of that left out"] += article.boilerplate_letters
-    said = _of_some({"cut": run.cut, **counts})
+                counts["letters left out as boilerplate"] += article.boilerplate_letters
+    said = _nonzero({"cut": run.cut, **counts})
     say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{said}")
     if run.failed:
         raise typer.Exit(1)
 
 
 class _Run:
-    """Counts the articles that a run leaves out or reads in part, and says which."""
+    """Counts and reports the articles that a run leaves out or cuts."""
 
     def __init__(self, *, on_cut: Callable[[str], None]) -> None:
         self.failed = self.cut = 0
@@ -122,7 +122,7 @@ class _Run:
         return f"{count + self.failed:,} read, {count:,} {done}, {self.failed:,} failed"
 
 
-def _of_some(counts: Mapping[str, int]) -> str:
+def _nonzero(counts: Mapping[str, int]) -> str:
     return "".join(f", {count:,} {name}" for name, count in counts.items() if count)
 
 
@@ -159,7 +159,7 @@ def weights(
     with output.file_progress("counting words", total_bytes(files)) as on_bytes:
         articles = read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes)
         count_words(articles, found, fields=fields, on_rejected=run.reject, on_cut=run.cut_off)
-    summary = run.summary(found.text_count, "counted") + _of_some({"cut": run.cut})
+    summary = run.summary(found.text_count, "counted") + _nonzero({"cut": run.cut})
     try:
         table = found.table(min_texts=min_articles)
         with opened_output(output_file, files) as target:

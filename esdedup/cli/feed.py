@@ -18,7 +18,7 @@ from esdedup.elastic.requests import refresh
 from esdedup.errors import SettingError
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.learn import Learning, check_two_looks, looks, refuse_to_keep, texts_of
+from esdedup.ingest.learn import Learning, check_two_passes, refuse_to_keep, texts_of, two_passes
 from esdedup.ingest.load import Load
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
@@ -114,7 +114,7 @@ def index(
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     check_readable(files)
     if learn_first:
-        check_two_looks(files, profile)
+        check_two_passes(files, profile)
 
     def report() -> None:
         output.print_summary(f"into {index}", load.summary, json=json)
@@ -136,7 +136,7 @@ def index(
                 read = functools.partial(
                     read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes
                 )
-                for first, articles in looks(read, learn_first=learn_first):
+                for first, articles in two_passes(read, learn_first=learn_first):
                     load.run(
                         client,
                         dedup,

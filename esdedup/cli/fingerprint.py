@@ -72,12 +72,12 @@ class _Description(pydantic.BaseModel):
     fingerprint: str | None
     representatives: list[Representative]
     features: list[Feature]
-    # What the weights of these add up to in each bit, the highest first: its sign is the fingerprint's bit.
+    # The sum of the weights for each bit, the highest bit first; its sign is the fingerprint's bit.
     sums: list[float]
-    # The bands that an article of it has, and those by which articles are found that are near it.
+    # The bands that an article with this text has, and those by which near articles are found.
     bands: list[str]
     asked_bands: list[str]
-    # What is left out of the text; None if nothing was to be.
+    # The boilerplate left out of the text; None if the profile keeps boilerplate.
     left_out: LeftOut | None
     # Whether only the beginning of the text is compared.
     cut: bool

@@ -28,7 +28,7 @@ def say(message: str) -> None:
     typer.echo(visible(message), err=True)
 
 
-# What an interrupted command says, the last first.
+# The messages of an interrupted command, the last one first.
 _last_words: list[Callable[[], None]] = [lambda: say("interrupted: run the command again, it goes on")]
 
 
@@ -41,7 +41,7 @@ def said_if_interrupted(words: Callable[[], None]) -> Iterator[None]:
 
 
 def say_last_words() -> None:
-    """Say what was done, and how to go on."""
+    """Print what was done, and how to continue."""
     while _last_words:
         _last_words.pop()()
 
@@ -57,7 +57,7 @@ def say_rejected(rejected: ArticleRejected) -> None:
 
 
 class VisibleFormatter(logging.Formatter):
-    """Formats what is logged: messages of the server may contain anything."""
+    """Makes log messages harmless: those of the server may contain anything."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a line."""

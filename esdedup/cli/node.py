@@ -74,7 +74,7 @@ def stop(*, data: Data = None, json: options.Json = False) -> None:
     from esdedup import node
 
     directory = data or node.default_data()
-    # Before the server that it stands before.
+    # The sidecar first, since it needs the server.
     stop_sidecar(directory)
     stopped = node.stop(directory)
     if json:

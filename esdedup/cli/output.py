@@ -1,4 +1,4 @@
-"""What commands print to standard output: tables for people, JSON for programs; and progress bars."""
+"""Prints the results of commands: tables for people, JSON for programs; and progress bars."""
 
 import contextlib
 import contextvars
@@ -37,7 +37,7 @@ from esdedup.times import time_ms, zone_named
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
-# Yields a function that adds to what is done.
+# Yields a function that adds to the progress.
 _Bar = contextlib.AbstractContextManager[Callable[[int], None]]
 
 _WIDTH_WITHOUT_TERMINAL = 120

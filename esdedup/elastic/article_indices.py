@@ -94,7 +94,7 @@ class Articles:
                     if "data stream" in reason(error):
                         why = f"{index!r} will be a data stream: set its template up (`setup --template`)"
                         raise IndexNotReady(why, index=index, status=400) from error
-                    # Another process may have been faster: check what it made.
+                    # Another process may have made it first: check the result.
                     if error.error != "resource_already_exists_exception":
                         raise
                 else:
@@ -124,7 +124,7 @@ class Articles:
             if found := asking.indices.get_index_template(name=name).get("index_templates"):
                 template = found[0]["index_template"]
                 put: Callable[..., Any] = client.indices.put_index_template
-                # With what comes from its component templates.
+                # Including its component templates.
                 mapping = client.indices.simulate_template(name=name)["template"].get("mappings", {})
             elif found := asking.cluster.get_component_template(name=name).get("component_templates"):
                 template, put = found[0]["component_template"], client.cluster.put_component_template
@@ -192,7 +192,7 @@ class Articles:
     def _writable(
         self, index: str, found: dict[str, dict[str, Any]], mappings: dict[str, dict[str, Any]]
     ) -> WritableIndex:
-        """Return what is known of the index that is written to by a name; see `check`."""
+        """Return the index that a name writes to; see `check`."""
         names = sorted(mappings)
         written = names[0] if len(names) == 1 else self._write_index(index, found)
         if found:
@@ -306,7 +306,7 @@ def _mappings(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_closed(name: str, found: dict[str, Any]) -> None:
-    """Make sure that an index is open, by what was found of it."""
+    """Raise `IndexNotReady` if an index was found to be closed."""
     if found["settings"]["index"].get("verified_before_close") == "true":
         raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
 

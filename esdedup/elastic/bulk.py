@@ -24,7 +24,7 @@ _CHUNK_ARTICLES = 500
 # Of a chunk with more than one article; a server takes 100 MB, unless it is told otherwise.
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
-# After so many refusals, about a minute with pauses, give up.
+# Give up after this many refusals: about a minute with pauses.
 _MOST_REFUSALS = 10
 # A larger article may itself be the reason, and is given up within some seconds.
 _LARGE_BYTES = 1_000_000
@@ -97,7 +97,7 @@ def send_bulk(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Written:
-    """What became of an article."""
+    """The result of writing an article."""
 
     index: str
     id: str
@@ -129,12 +129,12 @@ class ArticleBulk:
     """Writes articles, so that one which Elasticsearch cannot take fails alone."""
 
     def __init__(self, client: Elasticsearch, *, index: str, only_existing: bool = False) -> None:
-        # Whatever is written would make an index that was deleted, an empty one.
+        # Otherwise a write would recreate a deleted index without its mapping.
         self._only_existing = only_existing
         # For messages: each action names its own.
         self._index = index
         self._task = f"index into {index!r}"
-        # What to send again, and how much of it at once, is decided here.
+        # This module decides what to send again, and how much at once.
         self._client = client.options(request_timeout=_TIMEOUT_S, max_retries=0, retry_on_timeout=False)
         self._patient = patient(client)
         self._serializer = client.transport.serializers.get_serializer("application/json")
@@ -217,7 +217,7 @@ class ArticleBulk:
 
 
 def _is_about_article(result: Result) -> bool:
-    """Return whether a result says nothing about other articles."""
+    """Return whether a result concerns this article alone."""
     error = result.get("error")
     is_gone = isinstance(error, dict) and error.get("type") == "document_missing_exception"
     is_hopeless = result["status"] in _HOPELESS_STATUSES and not is_gone

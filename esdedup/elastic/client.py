@@ -24,7 +24,7 @@ _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _FIRST_ANSWER_S = 5.0
 BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
-"""The headers by which callers are told apart: who they are, and for whom they act; in small letters."""
+"""The headers that identify a caller, and whom they act for; in small letters."""
 
 # The process that first used each client, by the nodes that a client and its copies share.
 _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
@@ -140,8 +140,8 @@ def addresses_of(client: Elasticsearch) -> str:
 
 
 def credentials_of(client: Elasticsearch) -> dict[str, str]:
-    """Return the headers by which a client says who it is; of several servers, as it says it to the first."""
-    # A user in the address of a server is among the headers of that server.
+    """Return the headers that identify a client; with several servers, those sent to the first."""
+    # A user in a server's address becomes a header for that server.
     node = next(iter(client.transport.node_pool.all()))
     headers = {**node.config.headers, **client._headers}
     return {name: value for name, value in headers.items() if name.lower() in CREDENTIALS}

@@ -1,4 +1,4 @@
-"""The one place where the client's exceptions become ours."""
+"""Translates the client's exceptions into ours; no other module does."""
 
 import contextlib
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _REQUEST_IS_NOT_JSON = "Unable to serialize"
 
 @contextlib.contextmanager
 def translated(task: str, *, index: str | None = None) -> Iterator[None]:
-    """Raise `ServerError` and its kinds in place of the client's errors; `SettingError` for what is no JSON.
+    """Raise `ServerError`, or `SettingError` for a request that is not JSON, in place of the client's errors.
 
     `task` follows "cannot" in messages; `index` is the index, alias or pattern of the request.
     """
@@ -64,7 +64,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
 
 
 def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
-    """Return our error for one failed search of several, or one failed item of a bulk response: `body`."""
+    """Return our error for `body`: one failed search of several, or one failed item of a bulk response."""
     return _refused(task, _reason(body) or "the server gives no reason", body, status, index)
 
 

@@ -79,17 +79,17 @@ def _ending(client: _Client) -> _Client:
 
 
 class ServerCache:
-    """What need not be asked of the server again for some seconds: mappings, estimates, a refresh."""
+    """Caches answers of the server for some seconds: mappings, estimates, a refresh."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
-        """Refresh an index at most that often; 0 refreshes it for everybody who wants to see all writes."""
+        """Refresh an index at most that often; 0: whenever a caller must see all writes."""
         self.refresh_interval_s = refresh_interval_s
         self._mappings: dict[str, tuple[float, dict[str, Any]]] = {}
         self._answers: dict[str, tuple[float, Any]] = {}
         self._refreshed: dict[str, float] = {}
 
     def answer(self, request: ServerRequest) -> Any:
-        """Return an answer that needs no server; None if there is none, and the caller asks now."""
+        """Return a cached answer; None if the caller must ask the server."""
         now_s = time.monotonic()
         if isinstance(request, ReadMappings) and not request.is_fresh:
             since_s, mappings = self._mappings.get(request.index, (0.0, {}))

@@ -32,7 +32,7 @@ BUSY_STATUSES = frozenset({429, 502, 503, 504})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a request to a forest's index may carry, and when avoiding a frequent key pays."""
+    """Limits of requests to a forest's index, and when avoiding a frequent key is worth it."""
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS

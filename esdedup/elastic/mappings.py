@@ -81,7 +81,7 @@ def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NextObject:
-    """The object that a migration fills in articles, beside the one that is read."""
+    """The second object in articles that a migration fills."""
 
     dedup: str
     # Whose roots are in it.
@@ -91,7 +91,7 @@ class NextObject:
 
 
 def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return what a copy keeps of its index, as `AdoptionIntoCopies` writes it; empty if it is no copy."""
+    """Return what a copy notes of its index, as `AdoptionIntoCopies` writes it; empty without."""
     found = _kept(mapping).get("copy_of")
     return found if isinstance(found, dict) else {}
 
@@ -122,7 +122,7 @@ def is_routed_by_root(mapping: dict[str, Any]) -> bool:
 
 
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
-    """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields.
+    """Return the `_meta` of an index with the names of its articles' fields added.
 
     With `forest`, it belongs to that from now on. The object that it had before becomes a former one.
     """
@@ -145,7 +145,7 @@ def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
 
 
 def meta_with(mapping: dict[str, Any], **kept: object) -> dict[str, Any]:
-    """Return what the `_meta` of an index becomes when it keeps these values too."""
+    """Return the `_meta` of an index with these values added."""
     meta: dict[str, Any] = mapping.get("_meta", {})
     return meta | {"esdedup": _kept(mapping) | kept}
 
@@ -294,7 +294,7 @@ def article_index(
 
 
 def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return which of some index templates, as Elasticsearch lists them, makes an index of that name."""
+    """Return the index template, among those that Elasticsearch lists, that makes an index of that name."""
     found = [
         each
         for each in templates
@@ -329,7 +329,7 @@ def hides_new_fields(mapping: dict[str, Any]) -> bool:
 
 
 def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
-    """Make sure that none of these indices is a forest."""
+    """Raise if one of these indices is a forest."""
     for index, mapping in mappings.items():
         if _kept(mapping).get("format") is not None:
             raise IndexNotReady(
@@ -365,7 +365,7 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
 
 
 def _strangeness(mapping: dict[str, Any], name: str) -> str | None:
-    """Return how a field shows that it is no object of esdedup's; None if it may be one."""
+    """Return why a field cannot be an object of esdedup's; None if it can."""
     found = mapping_of(mapping, name)
     kind, names = found.get("type", "object"), found.get("properties", {}).keys()
     if kind != "object":
@@ -384,7 +384,7 @@ def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> 
         for name in _own_properties(fields):
             found = mapping_of(mapping, name)
             kind = found.get("type", "object" if "properties" in found else None)
-            # What is not enabled is stored as it comes.
+            # Objects that are not enabled are stored unparsed.
             is_object = kind in _OBJECTS and found.get("enabled") is not False
             if is_object or (name in words and kind in _WITHOUT_WORDS):
                 expected = "text" if name in words else "a single value"

@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     body: Any = None
 
     def about_the_server(self) -> "Asked":
-        """Return the request by the same caller that tells what the server is."""
+        """Return a request, with the same credentials, for the name and version of the server."""
         headers = {name: each for name, each in self.headers.items() if name.lower() != "content-type"}
         return Asked("GET", "/", headers | {"accept": "application/json"})
 
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 class Engine:
-    """What a server is, as soon as it has answered."""
+    """Whether a server is Elasticsearch or OpenSearch, once it has answered."""
 
     def __init__(self) -> None:
         self._is_opensearch: bool | None = None

@@ -1,4 +1,4 @@
-"""All hits of a search, however many, page by page, from one point in time.
+"""Reads all hits of a search, page by page, from one point in time.
 
 After a restart of the server, a search with an order of its own goes on in another point in time, after the
 last hit in that order; what was written meanwhile may be among the hits.
@@ -28,7 +28,7 @@ _ARBITRARY_ORDER = ["_doc"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Place:
-    """How far hits have been read."""
+    """The place up to which hits have been read."""
 
     # What the last one is sorted by, in its point in time; None before the first.
     last: list[Any] | None = None
@@ -37,7 +37,7 @@ class _Place:
     equal: int = 0
 
     def after(self, hits: Hits, width: int) -> "_Place":
-        """Return the place behind further hits, which are sorted by so many values."""
+        """Return the place after further hits, which have this many sort values."""
         if not hits:
             return self
         orders = [hit["sort"][:width] for hit in hits]
@@ -100,7 +100,7 @@ def each_page(index: str, body: Query, take: Callable[[Hits], None]) -> Requests
 
 
 def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
-    """Read the page behind a place; if that fails, close the point in time."""
+    """Read the page after a place; if that fails, close the point in time."""
     place, skipped, losses = start, 0, 0
     while True:
         after = place.before if place.last is None else place.last

@@ -1,4 +1,4 @@
-"""How long to wait for a cluster that takes no requests: one patience for all that feeds or maintains."""
+"""How long feeding and maintenance wait for a cluster that takes no requests."""
 
 import logging
 import threading
@@ -93,7 +93,7 @@ def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elastic
     if isinstance(client.transport, _PatientTransport):
         return client
     answer_s = min(patience_s, _ANSWER_S)
-    # What was not answered in time is repeated here: the client would wait four times before that.
+    # Repeat timed-out requests here: the client would first wait four times.
     copy = client.options(request_timeout=answer_s, max_retries=3, retry_on_timeout=False)
     copy._transport = _PatientTransport(client, patience_s=patience_s)  # type: ignore[assignment]
     return copy

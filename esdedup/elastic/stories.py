@@ -29,12 +29,12 @@ _EDITS_AT_ONCE = 500
 _MOST_KEYS = 30_000
 # By then, an article that got its story before an edit is in its index.
 _ON_THE_WAY_MS = 60_000
-# Each time, somebody else has made an edit, or has written an article that was to be written.
+# Each attempt fails if another process has made an edit or written one of the articles.
 _MOST_PASSES = 100
 
 
 class Edits(NamedTuple):
-    """All edits of a forest, as they were at some time."""
+    """All edits of a forest at some time."""
 
     edits: tuple[Edit, ...] = ()
     stories: Stories = NO_STORIES
@@ -74,7 +74,7 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
 
 
 def write_document(forest: str, verb: Literal["create", "index"], document: Document) -> Requests[None]:
-    """Write a document for editors; one to create stays as it is if there is one."""
+    """Write a document for editors; if it is to be created, leave an existing one as it is."""
     # By an alias, or else this would make an index of a forest that was deleted.
     target = {"_index": f"{forest}{EDITS_SUFFIX}", "_id": document[0], "require_alias": True}
     (status,) = yield Write(index=forest, operations=[{verb: target}, document[1]])
@@ -222,7 +222,7 @@ def story_values(story: str) -> dict[str, Any]:
 
 
 def refuse_unwritable(indices: Sequence[str]) -> Requests[None]:
-    """Make sure that articles of these indices may be changed, by an update of one that there is not."""
+    """Raise unless articles of these indices may be changed: tries to update one that does not exist."""
     for index in indices:
         none = {"_index": index, "_id": "~none", "routing": "~required, perhaps"}
         operations: list[Query] = [{"update": none}, {"doc": {}}]

@@ -1,4 +1,4 @@
-"""`WritableIndex`: what is known of an index that articles may be written to."""
+"""`WritableIndex`: properties of an index that articles may be written to."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from esdedup.fields import Fields
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WritableIndex:
-    """What is known of an index that articles may be written to."""
+    """Properties of an index that articles may be written to."""
 
     fields: Fields
     # Its own name, not that of an alias; None if that is not known.

@@ -115,14 +115,14 @@ class Comparison:
     @classmethod
     def of(cls, one: Signatures, other: Signatures, rules: Agreement) -> "Comparison":
         """Compare signatures, ``(n,)`` each, row by row; the order of two makes no difference."""
-        # The distance is no part of this.
+        # The distance is left out.
         columns = _core.Relation(0, rules).compare(one.tobytes(), other.tobytes())
         dtypes = (*[float] * 6, *[bool] * 3, *[np.uint8] * 2)
         return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
 
 
 class Overlap(NamedTuple):
-    """How many distinct features both texts have, the one text, and the other text."""
+    """Numbers of distinct features: common to both texts, of the one text, and of the other."""
 
     shared: int
     of_one: int
@@ -140,9 +140,9 @@ class Overlap(NamedTuple):
 
 
 def overlaps(one: tuple[ParsedTexts, Bools], other: tuple[ParsedTexts, Bools]) -> tuple[Overlap, Overlap]:
-    """Count in two texts what sketches only estimate, given which of their passages are left out.
+    """Compute the exact values that sketches estimate, for two texts with some passages left out.
 
-    By runs of tokens, then by figures, of which one counts each time that it comes.
+    For runs of tokens, then for figures, of which each occurrence counts.
     """
     (parsed, left_out), (parsed_other, left_out_of_other) = one, other
     ((runs, figures),) = parsed.core.overlap(

@@ -62,7 +62,7 @@ class ByWords:
         if len(words.rows):
             present, starts = np.unique(words.texts, return_index=True)
             hashes = self._vocabulary.hashes[words.rows]
-            # Of the other bits, each component is negative where this one is positive.
+            # For the other bits, the components have the opposite sign.
             flip = np.uint64(2**64 - 1 if self._profile.zero_bit else 0)
             signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
             exists[present] = True
@@ -176,7 +176,7 @@ class _Vocabulary:
         return self._words[row]
 
     def _learn(self, words: list[str]) -> None:
-        # Before anything is changed: a function of the user's may fail.
+        # Before any change, since a user's function may fail.
         hashes = self._token_hash.of(words)
         weights = [
             round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0

@@ -14,7 +14,7 @@ from esdedup.text.normalise import normal_beginnings
 from esdedup.text.segmenters import Segmenter
 from esdedup.text.weights import WordTable
 
-# Those of weights: millionths.
+# Decimals of weights: millionths.
 _DECIMALS = 6
 
 
@@ -22,7 +22,7 @@ class DocumentFrequencies:
     """Counts in how many texts each word occurs: some 100 bytes of memory for each different word."""
 
     def __init__(self, segmenter: Segmenter, *, max_text_length: int) -> None:
-        """Count in no text so far; of each, only so many characters will count, without markup."""
+        """Begin without a text; of each, at most `max_text_length` visible characters will count."""
         self._segmenter = segmenter
         self._max_text_length = max_text_length
         self._texts_with: Counter[str] = Counter()

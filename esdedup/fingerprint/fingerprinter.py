@@ -1,4 +1,4 @@
-"""From texts to their signatures under a profile, a batch at a time."""
+"""Computes the signatures of texts under a profile, a batch at a time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,9 +11,9 @@ from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
 from esdedup.text.parsed import ParsedTexts, PassageFilter
 
 WORKERS = 2
-"""How many threads fingerprint texts, unless another number is given: the most that a small machine has."""
+"""Default number of threads that fingerprint texts: the processors of a small machine."""
 
-# So much is held at once for each thread; a character takes up to some 30 bytes. More is no faster.
+# Held at once for each thread; a character takes up to some 30 bytes. Larger values are no faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 400_000
 

@@ -27,7 +27,7 @@ MAX_TEXT_LENGTH = 200_000
 """How much of a text is fingerprinted by default, in characters: a book of some 100 pages, which is longer
 than any article. One text of that length takes at most 20 MB of memory while it is fingerprinted."""
 LEAST_RESEMBLANCE, MOST_RESEMBLANCE = 0.4, 0.95
-"""What users may ask of texts that agree: below, unrelated texts do; above, the estimate is too coarse."""
+"""The range of settings: below, unrelated texts agree; above, the estimate is too coarse."""
 LONGEST_TEXT_LENGTH = 10_000_000
 """The most characters of a text that a profile may take."""
 _KEYWORD_COUNT = 80

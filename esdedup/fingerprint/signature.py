@@ -59,7 +59,7 @@ class Fingerprints:
     signatures: npt.NDArray[Any]
     # bool (n,): False for a text that is too short or has no words.
     exists: npt.NDArray[np.bool_]
-    # int64 (n,): the letters and digits of each text, as far as it is fingerprinted.
+    # int64 (n,): the letters and digits in the fingerprinted part of each text.
     alphanumerics: npt.NDArray[np.int64]
     # int64 (n,): how many of these were left out as boilerplate.
     boilerplate_letters: npt.NDArray[np.int64]
@@ -120,7 +120,7 @@ class Fingerprints:
         )
 
     def checked(self) -> "Fingerprints":
-        """Return these, or raise `TextFailed`, for a caller who has no other texts to go on with."""
+        """Return the fingerprints, or raise `TextFailed` for the first text that failed."""
         for position in np.flatnonzero(self.faults != "").tolist():
             raise TextFailed(f"text {position + 1}", self.faults[position])
         return self

@@ -70,7 +70,7 @@ class Growth:
     def __init__(
         self, *, most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES, max_clusters: int = 100_000
     ) -> None:
-        """Report growth beyond so many leaves, a power of two.
+        """Report growth beyond a number of leaves, a power of two.
 
         When more clusters are counted than `max_clusters`, the half that has grown least is forgotten.
         """

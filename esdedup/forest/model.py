@@ -21,13 +21,13 @@ NO_PAGE = 0
 Any other text has this id by a chance of 1 in 2^64."""
 
 DEFAULT_RETENTION = timedelta(days=30)
-"""How long nodes live by default."""
+"""The default retention."""
 
 _MS = timedelta(milliseconds=1)
 
 
 class Kind(enum.Enum):
-    """What became of an arrival."""
+    """The outcome for an arrival."""
 
     NEW_ROOT = "new_root"
     JOINED = "joined"
@@ -87,7 +87,7 @@ class Assignment(NamedTuple):
     time_ms: int
     # Its node's signature, as the forest keeps it. Meaningless without a node.
     signature: bytes
-    # The id of the root that its root is a part of; None if that is none.
+    # The id of the root that its root is a part of; None if it is not a part.
     part_of: str | None = None
 
 

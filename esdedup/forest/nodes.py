@@ -30,7 +30,7 @@ class Nodes:
 
     @property
     def lone_page_count(self) -> int:
-        """How many pages are remembered besides those that made a node."""
+        """The number of remembered pages that made no node."""
         return self._nodes.lone_page_count
 
     @property
@@ -91,7 +91,7 @@ class Nodes:
         self._nodes.undo()
 
     def undo_until(self, depth: int) -> None:
-        """Undo the last steps, until so many are left that have begun and were not kept."""
+        """Undo the last steps, until `depth` steps are left."""
         while self._nodes.depth > depth:
             self.undo()
 
@@ -109,7 +109,7 @@ class Nodes:
         return [each.hex() for each in roots], [each.hex() for each in nodes]
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
-        """Add what logs, as `Plan.log`, have, in their order, as far as each can be read; then `settle`."""
+        """Add the entries of logs (`Plan.log`) up to the first unreadable one of each; then `settle`."""
         self._nodes.load_logs(logs)
 
     def settle(self, *, live_since_ms: int = NO_TIME) -> None:

@@ -44,7 +44,7 @@ class Store(Protocol):
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What the pages of committed batches have taught; inside a batch, with a step that `begin` began.
+        """What was learned from the pages of committed batches; inside a batch, with the step of `begin`.
 
         The caller lets it learn from the pages of the batch. Only the store keeps or undoes its steps.
         """
@@ -108,7 +108,7 @@ class MemoryStore:
         return self._nodes.size_bytes + self.boilerplate.size_bytes
 
     def begin(self) -> None:
-        """Begin a batch, and undo what was not committed."""
+        """Begin a batch, and undo uncommitted changes."""
         self._nodes.undo_until(0)
         while self.boilerplate.has_begun:
             self.boilerplate.undo()
@@ -119,7 +119,7 @@ class MemoryStore:
         return self._nodes
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Keep what was decided, and what was learned."""
+        """Keep the decisions of the batch, and what was learned."""
         self.state = plan.state
         self._nodes.keep()
         self.boilerplate.keep()

@@ -1,4 +1,4 @@
-"""What editors said of stories, and which story an article belongs to because of it."""
+"""Edits of stories, and the story that an article belongs to because of them."""
 
 import hashlib
 from collections.abc import Sequence

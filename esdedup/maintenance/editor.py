@@ -33,7 +33,7 @@ _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
 
 
 class ArticlePlace(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """Where an article is, if several indices have its id."""
+    """The place of an article whose id several indices have."""
 
     index: Annotated[str, pydantic.Field(min_length=1)]
     id: _Id
@@ -135,7 +135,7 @@ def history(desk: ForestScope, index: str) -> Requests[EditHistory]:
 
 
 def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
-    """Return the forest with the edits of an index, and what is known of that."""
+    """Return the forest with the edits of an index, and the index."""
     ready = yield from desk.ready(index, is_fresh=True)
     if not isinstance(ready.fields, EditorialFields):
         raise IndexNotReady(
@@ -173,7 +173,7 @@ def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) 
             raise SettingError(f"there is no edit {request.undoes} that could be undone")
         return Edit(**said, undoes=request.undoes)
     into = None if request.to is None else (yield from _text_and_story(ready, edits, request.to))[1]
-    # With their stories: a text has several if it came again after it had expired.
+    # With their stories: a text that came again after it had expired has several.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
         named[(yield from _text_and_story(ready, edits, each))] = None

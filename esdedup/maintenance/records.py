@@ -22,7 +22,7 @@ from esdedup.forest.model import NO_TIME, State
 
 _KEYWORDS = ("root", "story", "part_of", "fingerprint", "page", "profile", "seq")
 LONE = "~"
-"""How the root of an article without a fingerprint begins."""
+"""Prefix of the root of an article without a fingerprint."""
 
 # An article may have been written or deleted since it was read.
 _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
@@ -44,11 +44,11 @@ class Record:
     root: str
     # Its story; None in an index without stories.
     story: str | None
-    # The root that this root is a part of; None if it is none.
+    # The root that this root is a part of; None if it is not a part.
     part_of: str | None
     # None for a text without a fingerprint.
     fingerprint: str | None
-    # What is compared with others, as bytes; empty for a text without a fingerprint.
+    # The signature as bytes; empty for a text without a fingerprint.
     signature: bytes
     # The id of its page; None for a text without letters and digits.
     page: str | None
@@ -165,7 +165,7 @@ class Records:
         return isinstance(self._fields, EditorialFields)
 
     def _partition_of(self, root: str) -> dict[str, int]:
-        # That of a story is written with it, see `ArticleAudit`.
+        # A story is written together with its root, see `ArticleAudit`.
         return {} if self.have_stories else {"partition": partition_of(root)}
 
     def clear_fingerprints(self, records: Sequence[Record]) -> int:

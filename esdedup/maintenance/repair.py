@@ -54,7 +54,7 @@ def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE
                 writer.write([], state=remedy.state)
             repaired[violation.kind] += bool(remedy.stored or remedy.state)
         if ViolationKind.NODE_GONE in repaired and not is_marked:
-            # Before the first of them: a repair that goes on must know it.
+            # Before the first of them, so that a continued repair knows.
             is_marked = True
             _mark_order(writer)
         _write(writer, stored.values(), write_batch)
@@ -287,7 +287,7 @@ class Rebuild:
         return writer
 
     def _refuse_larger(self, index: ForestIndex) -> None:
-        """Say what is replaced; make sure that the articles account for it, unless it may be larger."""
+        """Report the forest to be replaced; raise if it has more than the articles, unless it may."""
         with translated(f"look for the indices of the forest {self.name!r}"):
             found = self.client.indices.get_mapping(
                 expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
@@ -307,7 +307,7 @@ class Rebuild:
         log.warning("replaces the forest %r, which has %s", self.name, has)
 
     def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:
-        """Copy what is not in the articles, so that a rebuild which is interrupted loses none of it."""
+        """Copy what the articles do not have, so that an interrupted rebuild does not lose it."""
         kept.drop()
         ForestIndex.make(self.client, kept.name, meta=kept.meta)
         with ForestWriter(kept) as copy:
@@ -346,7 +346,7 @@ class Rebuild:
             raise ForestMismatch(
                 f"the articles were fingerprinted with {label!r}: {error}", forest=self.name, found=label
             ) from error
-        # The profile with that label as far as the label tells, else the standard one of its name.
+        # The profile that the label describes, else the standard one of its name.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
         meta = Meta.of(profile, lookup=self.lookup or (former.lookup if former else "memory"))

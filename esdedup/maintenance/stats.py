@@ -1,4 +1,4 @@
-"""The statistics of a forest, and what it keeps of one text: its node."""
+"""The statistics of a forest, and the node of one text."""
 
 import collections
 
@@ -39,7 +39,7 @@ class Cluster(pydantic.BaseModel, frozen=True):
 class ImplausibleCluster(Cluster, frozen=True):
     """A cluster with more live leaves than one story can plausibly have."""
 
-    # What most of its leaves share; None if they have been deleted meanwhile.
+    # The text that most of its leaves share; None if they have been deleted meanwhile.
     shared: SharedRepresentative | None
 
 
@@ -87,16 +87,16 @@ class ForestNode(pydantic.BaseModel, frozen=True):
 
 
 class LearnedStats(pydantic.BaseModel, frozen=True):
-    """What a forest has learned, and what that takes."""
+    """The amount and the size of what a forest has learned."""
 
     # Pages that have been seen so far, and those of them that are remembered.
     pages: int
     remembered_pages: int
     # Passages that are boilerplate.
     boilerplate: int
-    # In each process that knows it.
+    # In each process that holds it.
     memory_bytes: int
-    # In the forest's index, as they are sent to it.
+    # In the forest's index, before compression.
     documents: int
     document_bytes: int
 

@@ -42,7 +42,7 @@ class LearnedPassage(pydantic.BaseModel, frozen=True):
 
 
 class SiteBoilerplate(pydantic.BaseModel, frozen=True):
-    """What is boilerplate in the articles of a site."""
+    """The boilerplate in the articles of a site."""
 
     # None for articles whose site is not known.
     site: str | None
@@ -50,18 +50,18 @@ class SiteBoilerplate(pydantic.BaseModel, frozen=True):
     articles: int
     # How many different passages of theirs are boilerplate.
     learned: int
-    # Those that most of the articles have.
+    # The most frequent ones.
     passages: tuple[LearnedPassage, ...]
 
 
 class BoilerplateBySite(pydantic.BaseModel, frozen=True):
-    """What a forest has learned to be boilerplate, as far as the articles read have it."""
+    """The learned boilerplate of a forest that occurs in the articles read."""
 
     # How many were read.
     articles: int
-    # Those with the most articles first.
+    # Sites with the most articles first.
     sites: tuple[SiteBoilerplate, ...]
-    # False if there were so many different passages that not all were counted.
+    # False if there were too many different passages to count all.
     is_complete: bool
 
 
@@ -161,7 +161,7 @@ class BoilerplateCounts:
         self.texts.setdefault(passage, text if len(text) <= self.longest_shown else None)
 
     def result(self, most: int) -> BoilerplateBySite:
-        """Return what was counted, with so many passages a site."""
+        """Return the counts, with at most `passages` passages a site."""
         by_site: dict[str | None, list[LearnedPassage]] = {site: [] for site in self.articles}
         for (site, passage), count in self.passages.most_common():
             by_site[site].append(LearnedPassage(text=self.texts[passage], articles=count))

@@ -73,7 +73,7 @@ class Violation(pydantic.BaseModel, frozen=True):
     @pydantic.computed_field  # type: ignore[prop-decorator] # as pydantic documents it
     @property
     def can_be_repaired(self) -> bool:
-        """Whether `Maintenance.repair` repairs it; if not, only a person can decide what is right."""
+        """Whether `Maintenance.repair` repairs it; otherwise a person must decide."""
         return isinstance(self, RepairableViolation)
 
     def __str__(self) -> str:

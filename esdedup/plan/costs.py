@@ -23,7 +23,7 @@ class _Model(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 class Measured(_Model, frozen=True):
-    """Where, when and with what costs were measured."""
+    """The machine, time and versions of a measurement."""
 
     # The day, as ISO 8601 has it.
     on: str
@@ -39,7 +39,7 @@ class PerText(_Model, frozen=True):
     us_a_character: _Cost
 
     def us(self, characters: float) -> float:
-        """Return microseconds for a text of so many characters."""
+        """Return microseconds for a text of a number of characters."""
         return self.us_a_text + characters * self.us_a_character
 
 
@@ -54,7 +54,7 @@ class Deciding(_Model, frozen=True):
     measured_nodes: Annotated[int, pydantic.Field(gt=0)]
 
     def us(self, nodes: int) -> float:
-        """Return microseconds for an arrival among so many nodes."""
+        """Return microseconds for an arrival among a number of nodes."""
         return self.us_at_first + self.us_a_doubling * max(0.0, math.log2(max(1, nodes) / self.first_nodes))
 
 
@@ -75,7 +75,7 @@ class ServerWork(_Model, frozen=True):
 
 
 class ServerCosts(_Model, frozen=True):
-    """What Elasticsearch stores, and the cost of writing it."""
+    """Sizes in Elasticsearch, and the cost of writing."""
 
     # Bytes on disk in the forest's index, merged to one segment.
     node_bytes: _Positive

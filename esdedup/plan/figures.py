@@ -12,7 +12,7 @@ _MB = 1e6
 
 
 class Figure(NamedTuple):
-    """A number that was calculated: its name for programs, its title for people, and what it is made from."""
+    """A calculated number: its name for programs, its title for people, and its calculation."""
 
     name: str
     title: str
@@ -22,7 +22,7 @@ class Figure(NamedTuple):
 
 
 def figures(plan: CapacityPlan) -> Iterator[Figure]:
-    """Yield what a workload needs."""
+    """Yield the needs of a workload."""
     yield from _arrivals(plan)
     yield from _owners(plan)
     yield from _disk(plan)

@@ -1,4 +1,4 @@
-"""What a stream of articles needs, computed from its workload and from unit costs. Pure."""
+"""Computes the needs of a stream of articles from its workload and from unit costs. Pure."""
 
 import bisect
 import dataclasses
@@ -11,7 +11,7 @@ from esdedup.fingerprint.signature import REPRESENTATIVES
 from esdedup.plan.costs import LearnedCosts, UnitCosts
 
 MOST_BUSY = 0.7
-"""How busy an owner may be at the peak, as a share of its time: it must catch up after a restart."""
+"""Greatest load of an owner at the peak, as a share of its time: it must catch up after a restart."""
 
 SHARD_BYTES = 50 * 10**9
 """The largest shard that Elastic advises; not a limit."""
@@ -20,7 +20,7 @@ BATCH = 1_000
 """The size of a full batch, in arrivals."""
 
 _DAY_S = 86_400
-# `seen` is rounded up to the hour, and what has expired is deleted once an hour.
+# `seen` is rounded up to the hour, and expired nodes are deleted once an hour.
 _LATE_DAYS = 2 / 24
 # In memory, of a content hash that made no node: 20 bytes, and its share of a hash table.
 _LONE_PAGE_BYTES = 29
@@ -36,7 +36,7 @@ Why = Literal["one owner is enough", "decisions a second", "memory of an owner",
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What arrives; raises `SettingError` if a number is out of its range."""
+    """The stream of articles; raises `SettingError` if a number is out of its range."""
 
     articles_a_day: float = 1e6
     # The share of the articles that reprint an earlier one within the retention.
@@ -65,7 +65,7 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestLoad:
-    """What one forest gets, or all of them, at the end of the first retention."""
+    """The load of one forest, or of all, at the end of the first retention."""
 
     articles_a_second: float
     nodes: int
@@ -87,23 +87,23 @@ class OwnerMemory:
 
     @property
     def held(self) -> float:
-        """What it takes all the time; the setting `memory_bytes` limits nodes and pages only."""
+        """Permanent memory; the setting `memory_bytes` limits nodes and pages only."""
         return self.process + self.learned + self.nodes + self.pages
 
     @property
     def peak(self) -> float:
-        """What it takes at most."""
+        """Peak memory."""
         return self.held + self.passing
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CapacityPlan:
-    """What a workload needs if `forests` share it equally."""
+    """The needs of a workload that `forests` share equally."""
 
     workload: Workload
     profile: Profile
     costs: UnitCosts
-    # What learned boilerplate takes at most.
+    # The most memory that learned boilerplate takes.
     learned: LearnedCosts
     forests: int = 1
     # Why more than one forest is needed.
@@ -111,17 +111,17 @@ class CapacityPlan:
 
     @property
     def load(self) -> ForestLoad:
-        """What all forests get."""
+        """The load of all forests."""
         return self._load_of(1)
 
     @property
     def load_each(self) -> ForestLoad:
-        """What each forest gets."""
+        """The load of each forest."""
         return self._load_of(self.forests)
 
     @property
     def memory_each(self) -> OwnerMemory:
-        """What each owner takes."""
+        """The memory of each owner."""
         load, costs = self.load_each, self.costs
         return OwnerMemory(
             process=costs.process_bytes,
@@ -188,7 +188,7 @@ class CapacityPlan:
 
     @property
     def articles_bytes(self) -> float:
-        """What dedup adds to these articles on disk, without replicas."""
+        """Disk space that dedup adds to these articles, without replicas."""
         return self.articles * self.costs.server.article_bytes
 
     @property

@@ -83,7 +83,7 @@ def find_article(
 ) -> Requests[Hit]:
     """Find an article with a root in an index; see `one_article` for what is read of it."""
     if in_index is not None:
-        # A remote cluster's name stands before a colon.
+        # A remote cluster's name ends with a colon.
         check_index_name(in_index.rpartition(":")[2])
     fields = ready.fields
     body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
@@ -99,7 +99,7 @@ def find_article(
 
 
 def _named(index: str, article_id: str, body: Query, *, in_index: str | None = None) -> Requests[list[Hit]]:
-    """Return the hits of a search for the articles of an id, of those of one index if that is given."""
+    """Return the hits of a search for the articles with an id, in one index if given."""
     if not article_id:
         raise SettingError("the id of the article is empty")
     (answer,) = yield from search(index, body)
@@ -173,7 +173,7 @@ class StoredText:
     root: str | None
     fingerprint: str | None
     page: str | None
-    # What is compared with others, as bytes; empty if it is missing.
+    # The signature as bytes; empty if it is missing.
     signature: bytes
     profile: str | None
     seq: int | None
@@ -212,7 +212,7 @@ def text_by_fingerprint(
 
 def _stored_text(hit: Hit, fields: Fields) -> StoredText:
     source = hit["_source"]
-    # As it is indexed: another program may have written other types into the source.
+    # The indexed value: another program may have written other types into the source.
     indexed = hit.get("fields", {})
     record = {name: indexed.get(f"{fields.dedup}.{name}", [None])[0] for name in _RECORD}
     return StoredText(

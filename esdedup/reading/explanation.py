@@ -146,7 +146,7 @@ def explain_indexed(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Forest:
-    """What explanations read of a forest."""
+    """The forest that explanations read."""
 
     profile: str
     nodes: NodeSearch | ArticleNodes
@@ -195,7 +195,7 @@ class _IndexExplainer:
         self._texts: dict[str, StoredText | None] = {}
 
     def compare(self, one: StoredText, other: StoredText) -> Explanation:
-        """Compare two articles as they were decided, as far as that is known."""
+        """Compare two articles as they were decided, if that is known."""
         return self._explainer.explain(
             one.text,
             other.text,
@@ -204,7 +204,7 @@ class _IndexExplainer:
         )
 
     def state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
-        """Return what is known about an article; `other` is the one that it is explained with."""
+        """Return the state of an article; `other` is the one that it is explained with."""
         other_root = None if other.root == article.root else other.root
         is_comparable = article.profile == self._label
         has_node = is_comparable and self._nodes is not None and article.fingerprint is not None

@@ -52,7 +52,7 @@ MOST_SOURCES = 1_000
 ROOTS_IN_A_SEARCH = 60
 """Times the sources counted for each, this stays below Elasticsearch's limit on buckets."""
 
-# In Elasticsearch's own words, by its clock.
+# In the date math of Elasticsearch, by its clock.
 _RECENTLY = "now-24h"
 
 

@@ -1,4 +1,4 @@
-"""What a search finds as a whole: articles over time, and facets. One search, and one more for the times."""
+"""Articles over time, and facets, of all that a search finds. One search, and one more for the times."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

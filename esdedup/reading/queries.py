@@ -101,7 +101,7 @@ def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> 
         day = date.fromisoformat(written)
     except ValueError:
         return moment
-    # Where an hour comes twice, the second one belongs to the day too.
+    # If an hour is repeated, the second one belongs to the day too.
     return time_ms(datetime.combine(day, time.max.replace(fold=1), zone)) if is_end else moment
 
 

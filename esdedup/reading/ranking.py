@@ -51,7 +51,7 @@ def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
         found = yield from _ranked(ranking, wide)
         numbers = yield from bodies.numbers_of(request, found.roots)
         least = request.min_articles, request.min_sources
-        # Those with as many sources stay in the order of their articles.
+        # Clusters with equally many sources stay in the order of their articles.
         order = [root for root in found.roots if all(map(operator.ge, numbers.get(root, (0, 0)), least))]
         order.sort(key=lambda root: -numbers[root][1])
         fewest = min((articles for articles, _ in numbers.values()), default=0)
@@ -196,7 +196,7 @@ class _Ranking:
 
 
 def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
-    # What is ranked are the matching articles: it need not be known how many match.
+    # Matching articles are ranked: their total is not needed.
     if ranking.request.query is None or ranking.request.sort == "rising":
         return (yield from ranking.first(depth))
     few = ranking.tuning.few_articles

@@ -32,7 +32,7 @@ from esdedup.reading.clusters import ForestScope
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# What many operations have in common is described here, and the rest in their docstrings.
+# Parts that many docstrings of operations have in common.
 _ARGS = {
     "index": "An index, alias or pattern.",
     "article_id": "The article's id. If several indices have it, the article that arrived last.",
@@ -131,7 +131,7 @@ def _items(section: str) -> dict[str, str]:
 
 
 class _Reading:
-    """What both readers hold, and their operations."""
+    """The state and the operations of both readers."""
 
     _client: Any
     _scope: ForestScope

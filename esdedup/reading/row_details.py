@@ -1,4 +1,4 @@
-"""What the rows of a page unfold to, in two requests for all of them.
+"""Details of the rows of a page, in two requests for all rows.
 
 Elasticsearch's highlighter finds the lines around the searched words; it marks words in markup too, which
 readers do not see.
@@ -60,7 +60,7 @@ _NAMESAKES, _NAMESAKES_SHOWN = 100, 3
 
 # Of a snippet.
 _LENGTH = 180
-# Of a longer text, words are sought in the beginning only.
+# In a longer text, words are sought only at the beginning.
 _MOST_ANALYSED = 100_000
 # Around a searched word: characters for private use, which no text that is exchanged has.
 _BEGIN, _END = "\ue000", "\ue001"
@@ -131,7 +131,7 @@ def with_details(
 
 
 def _of_each(parts: Sequence[Sequence[_Asked]], answers: Sequence[Any]) -> Iterator[tuple[_Asked, Any]]:
-    """Yield what was asked for in parts, each with its aggregation."""
+    """Yield the items of a request in parts, each part with its aggregation."""
     for part, answer in zip(parts, answers, strict=True):
         for at, asked in enumerate(part):
             yield asked, answer["aggregations"][_cluster_name(at)]
@@ -211,7 +211,7 @@ def _similar_articles(
     return {
         of: SimilarArticle(**values_of(found[place_of(hit)], request.fields), **measure)
         for of, (hit, measure) in different.items()
-        # It may have been deleted meanwhile.
+        # The article may have been deleted meanwhile.
         if place_of(hit) in found
     }
 
@@ -235,7 +235,7 @@ def _titled(row: Row, fields: Fields) -> Query:
     whole = (row.title or "").encode(errors="replace").decode()
     title = whole[:_MOST_OF_A_HEADLINE]
     if title != whole:
-        # Not half a word, where words have spaces between them.
+        # No half words, where spaces separate words.
         title = title.rpartition(" ")[0] or title
     # Lenient: fields without phrases match nothing.
     return {"multi_match": {"query": title, "fields": [fields.title], "type": "phrase", "lenient": True}}
@@ -277,7 +277,7 @@ def _cluster_name(number: int) -> str:
 
 
 def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields) -> Query:
-    # By key: of very many versions, a selection that does not depend on what they say.
+    # By key: a selection of very many versions that is independent of their content.
     by_fingerprint = {
         "field": fields.fingerprint,
         "size": _VERSIONS,
@@ -331,7 +331,7 @@ def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> 
 def _with_ellipses(fragment: str) -> str:
     """Return a snippet as readers see it, with ``…`` where the highlighter has cut a sentence."""
     letters = _MARKS.sub("", fragment)
-    # As readers see it, on one line.
+    # The visible text on one line.
     shown = " ".join(visible_text(_REST_OF_TAG.sub(" ", fragment)).split())
     seen = _MARKS.sub("", shown)
     begins_within = letters != fragment and seen[:1].islower()

@@ -1,4 +1,4 @@
-"""A reader's configuration, and what the mappings say about an index before it is searched."""
+"""A reader's configuration, and the properties of an index that its mappings show."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,10 +26,10 @@ _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
 # Elasticsearch takes 4,096 bytes of method, path and parameters.
 _MAX_NAMES_LENGTH = 3_000
-# Of the dedup object: an index that was set up before there was such a field has no excerpts.
+# A field of the dedup object: an index without it was set up before there were excerpts.
 _OPTIONAL = ("part_of",)
 LANGUAGE_FIELDS = ("language", "lang")
-"""What a field is called that tells the language of an article."""
+"""Names of fields for the language of an article."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,10 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadyIndex:
-    """What the mappings say about the indices behind a name that were set up."""
+    """The indices behind a name that were set up, and what their mappings show."""
 
     name: str
-    # What is searched: the name, or these indices if others behind the name were not set up.
+    # The name to search; or these indices, if others behind the name were not set up.
     index: str
     not_set_up: tuple[str, ...]
     # The names of the articles' fields.
@@ -145,7 +145,7 @@ class Scope:
     # None: those that an index keeps.
     fields: Fields | None = None
     tuning: Tuning = Tuning()
-    # By name, the mappings that were checked last, and what they say: each request would check them again.
+    # By name, the mappings that were checked last and the result, to save each request the check.
     _checked: dict[str, tuple[dict[str, Any], ReadyIndex]] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )

@@ -1,4 +1,4 @@
-"""What a search form asks for, as a query: words, times and choices. Pure but for reading the mappings."""
+"""Turns a search form (words, times and choices) into a query. Pure except for reading the mappings."""
 
 import dataclasses
 import re
@@ -23,7 +23,7 @@ _MOST_NAMED = 10
 _OPERATORS = "AND|ESCAPE|NOT|OR|PHRASE|PRECEDENCE|PREFIX|WHITESPACE"
 # A quoted phrase, whose end may be missing; or a word.
 _PIECES = re.compile(r'"[^"]*"?|[^\s"]+')
-# What stands before and after the letters of a word.
+# The characters before and after the letters of a word.
 _WORD = re.compile(r"(?P<before>[-+|(]*)(?P<word>.*?)(?P<after>[*)|+]*)")
 
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")

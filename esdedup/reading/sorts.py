@@ -1,4 +1,4 @@
-"""What finds the articles on a page of the list, for each kind of sort.
+"""Finds the articles on a page of the list, for each kind of sort.
 
 By relevance, Elasticsearch collapses the matches to the best one of each cluster.
 
@@ -41,7 +41,7 @@ def sorted_articles(
 
 def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     body_of = bodies.first_of_each_root if request.dedup else bodies.articles
-    # Where rows are left out, those of the pages before are found too, to be skipped.
+    # If rows are left out, find those of earlier pages too, to skip them.
     skipped, first = (start.offset, 0) if request.is_filtered else (0, start.offset)
     # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
     needed = skipped + request.size + 1
@@ -124,7 +124,7 @@ def _since_ms(
     articles = span["hits"]["total"]["value"]
     if first_ms is None or articles < tuning.spanned_articles:
         return None
-    # What is dated ahead of now is little.
+    # Few articles have dates in the future.
     until_ms = min(last_ms, (yield ReadClock())) if place is None else place[0]
     since_ms = until_ms - tuning.span_margin * chunk * (last_ms - first_ms) / articles
     return int(since_ms) if first_ms < since_ms else None

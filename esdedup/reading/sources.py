@@ -24,7 +24,7 @@ from esdedup.reading.scope import Scope
 
 # Sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
-# Of a name that is looked for: each character takes up to five of a regular expression, which has 1,000.
+# Length of a name to look for: each character takes up to five of the 1,000 of a regular expression.
 _LONGEST_PART = 100
 
 
@@ -73,7 +73,7 @@ def sources(
         sources=tuple(
             _source(name, group, similarity, ready.fields)
             for name, group in zip(names, groups, strict=True)
-            # Those whose articles were deleted meanwhile have none.
+            # Sources whose articles were deleted meanwhile have none.
             if group["doc_count"]
         ),
         page=page,

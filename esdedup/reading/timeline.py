@@ -31,7 +31,7 @@ _MINUTE_MS = 60_000
 _PARTS_OF_A_DAY_MS = [minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720)]
 # From a day to four weeks.
 _INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *(days * DAY_MS for days in (1, 2, 7, 28))]
-# By the calendar; those after the day about so long.
+# By the calendar; the steps after the day have about this length.
 _CALENDAR = {
     days * DAY_MS: unit
     for days, unit in ((1, "day"), (7, "week"), (30, "month"), (91, "quarter"), (365, "year"))

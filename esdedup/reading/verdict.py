@@ -108,7 +108,7 @@ class IndexedExplanation(pydantic.BaseModel, frozen=True):
     forest: str
     # Why the forest could not be read; None if it was.
     forest_missing: str | None
-    # Why what it has learned about boilerplate could not be read; None if it was.
+    # Why the learned boilerplate could not be read; None if it was.
     learned_missing: str | None
     # How long nodes live; None without a forest.
     retention_days: float | None
@@ -257,7 +257,7 @@ def facts(
     number: Callable[[float], str] = "{:,}".format,
     percent: Callable[[float], str] = "{:.0%}".format,
 ) -> Iterator[tuple[str, str]]:
-    """Yield what was measured of two texts, A and B: their representatives and the whole texts."""
+    """Yield the measurements of two texts, A and B: of their representatives and the whole texts."""
     _, whole = gettext, comparison.whole_texts
     one, other, pairs = comparison.one, comparison.other, comparison.pairs
     if pairs:

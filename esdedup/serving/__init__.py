@@ -1,1 +1,1 @@
-"""What the pages and the sidecar share: sockets and connections, guards and limits, answers to errors."""
+"""Shared by the pages and the sidecar: sockets and connections, guards and limits, answers to errors."""

@@ -22,7 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise SettingError(
             f"cannot listen on {host} port {port}: {error.strerror}; --port 0 takes a free one"
         ) from error
-    # Without it a body waits up to 40 ms for the head's acknowledgement; asyncio does not set it here.
+    # Otherwise a body waits up to 40 ms for the head's acknowledgement; asyncio does not set it here.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
@@ -59,7 +59,7 @@ class BoundedConnection(H11Protocol):
     error_headers: ClassVar[Mapping[str, str]] = {}
 
     _deadline: asyncio.TimerHandle | None = None
-    # What has arrived of the request that is not answered yet.
+    # The bytes so far of the request that is not answered yet.
     _has_head = _is_whole = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,9 +122,9 @@ class BoundedConnection(H11Protocol):
         self.transport.close()
 
     def _is_refused(self, begun: bytes) -> bool:
-        """Refuse a request for what has come of its head, if there is a reason."""
+        """Refuse a request if the part of its head that has arrived is invalid."""
         if self in self.spare and not begun.startswith(self.probes):
-            # Its head may have come in part. Nobody waits for the rest of it.
+            # Only a part of its head may have arrived: do not wait for the rest.
             self.transport.abort()
             return True
         if (fault := framing_fault(begun)) is None:

@@ -16,7 +16,7 @@ _VERSIONS = (b" HTTP/1.1", _OLD_VERSION)
 
 
 def framing_fault(begun: bytes) -> str | None:
-    """Return what is wrong with the head of a request, as far as it has come; None for nothing."""
+    """Return the fault in the part of a request's head that has arrived; None if there is none."""
     # Blank lines before a request mean nothing.
     begun = begun.lstrip(b"\r\n")
     end = _END.search(begun)

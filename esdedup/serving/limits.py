@@ -1,4 +1,4 @@
-"""Who may send requests, and how much may be in progress: bodies by size, requests by number and time."""
+"""Limits who may send requests, the size of bodies, and the number and duration of requests."""
 
 import asyncio
 import dataclasses
@@ -131,7 +131,7 @@ class _Exchange:
     receive: Receive
     _send: Send
     _answer: Answer
-    # Of the body, as far as it has been read.
+    # Of the part of the body that has been read.
     held_bytes: int = 0
     is_refused: bool = False
     _has_begun: bool = False

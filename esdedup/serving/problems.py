@@ -26,7 +26,7 @@ _RETRY_AFTER_S = 1
 _TEMPORARY = frozenset((429, 502, 503))
 # Kinds of the errors that Starlette raises.
 _STARLETTES = {400: "invalid_request", 404: "no_such_page", 405: "method_not_allowed"}
-# Of many wrong values, those that are named.
+# Number of wrong values that are named.
 _MOST_NAMED = 5
 
 # The first kind of error that fits counts.
@@ -113,7 +113,7 @@ class Problem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer, whatever its body."""
+        """The headers of the answer, for any body."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         if self.status == 401:
             is_ours = self.kind == "token"

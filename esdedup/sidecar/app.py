@@ -40,7 +40,7 @@ from esdedup.sidecar.upstream import Upstream
 log = logging.getLogger("esdedup")
 
 OPENAPI_PATH = "/v1/openapi.json"
-# Beside those for the requests of callers: for what the sidecar asks by itself.
+# For the sidecar's own requests, in addition to those for the requests of callers.
 _OWN_CONNECTIONS = 8
 # As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
 _REFRESH_INTERVAL_S = 1.0
@@ -97,7 +97,7 @@ def create_app(
 
 
 class _NotServed(BaseRoute):
-    """Answers what is under the sidecar's own path without an endpoint, where Elasticsearch has none."""
+    """Answers requests under the sidecar's own path that have no endpoint, here or in Elasticsearch."""
 
     def __init__(self, endpoints: Sequence[BaseRoute]) -> None:
         self._endpoints = endpoints
@@ -153,7 +153,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         limits=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
         metrics=metrics,
     )
-    # Without credentials: each request is sent with those of its caller.
+    # Without credentials: each request has its caller's.
     anyone = connect_async(settings.url, ca_certs=settings.ca_certs)
     reader = AsyncReader(
         anyone,
@@ -215,7 +215,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
 
 
 def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) -> ASGIApp:
-    """Return an application behind all that stands before it."""
+    """Return an application with its middleware."""
     most = settings.max_requests
     limited = Limits(
         app,

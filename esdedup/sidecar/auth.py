@@ -1,4 +1,4 @@
-"""Who may send requests, and write where: the token of the sidecar, and rights at Elasticsearch.
+"""Checks callers: the token of the sidecar, and their right in Elasticsearch to write to an index.
 
 The forest is written with the sidecar's own credentials. So before articles are assigned, Elasticsearch is
 asked whether the caller may write to their index; its answers are cached for a short time.
@@ -30,7 +30,7 @@ _BEARER = b"bearer "
 
 @dataclasses.dataclass(eq=False)
 class TokenGuard:
-    """Refuses requests without the token, if there is one, and takes it out of all others."""
+    """Refuses requests without the token, if one is set, and removes it from all others."""
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
@@ -68,17 +68,17 @@ class TokenGuard:
         return Problem.of(401, "token", f"the header {TOKEN_HEADER} {wrong}")
 
 
-# Where Elasticsearch says which privileges a caller has.
+# The endpoint of Elasticsearch for a caller's privileges.
 _PATH = b"/_security/user/_has_privileges"
 # The least that is needed to write an article.
 _PRIVILEGE = "create_doc"
-# How long a right counts. What is refused is asked again each time: it may be granted meanwhile.
+# How long a right is cached. Refusals are not: a right may be granted meanwhile.
 _GRANTED_S = 60.0
 RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
-"""As the headers of requests come."""
+"""The headers of a request, as ASGI has them."""
 # Callers with a name of an index, which clients choose, that are remembered.
 _MOST_KNOWN = 10_000
-# What Elasticsearch says if it has no security, or if that is switched off.
+# Errors of an Elasticsearch without security, or with security switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 
 
@@ -92,7 +92,7 @@ def _credentials(headers: Headers) -> list[Header]:
 
 
 class CallerRefused(Refused):
-    """Elasticsearch does not know the caller; `answer` is what it said."""
+    """Elasticsearch does not know the caller; `answer` is its response."""
 
     def __init__(self, answer: WholeAnswer) -> None:
         said = f"Elasticsearch refuses the caller with status {answer.status}"

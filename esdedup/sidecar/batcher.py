@@ -40,7 +40,7 @@ class _Load:
         return _Load(self.articles + other.articles, self.characters + other.characters)
 
     def fits(self, limits: BatchLimits, *, parts: int = 1) -> bool:
-        """Return whether it is no more than one of so many equal parts of what may wait."""
+        """Return whether it is at most one of a number of equal shares of what may wait."""
         return (
             self.articles * parts <= limits.waiting_articles
             and self.characters * parts <= limits.waiting_characters
@@ -57,7 +57,7 @@ class _Waiting:
         self.taken = 0
         self.decided: list[ArticleDecision] = []
         self.all_decided: asyncio.Future[None] = loop.create_future()
-        # Of its batches; each is done when that is durable.
+        # Of its batches; each is done when its batch is durable.
         self.writes: list[asyncio.Future[None]] = []
 
     def add(self, decided: Sequence[ArticleDecision], write: asyncio.Future[None]) -> None:
@@ -96,12 +96,12 @@ class Batcher:
         self._limits = limits
         # The requests that are not all in batches, by their callers. Whose turn it is next is first.
         self._queues: dict[Hashable, deque[_Waiting]] = {}
-        # Of the callers whose articles wait, or are being decided.
+        # Callers whose articles wait or are being decided.
         self._held: dict[Hashable, _Load] = {}
         self._all = _Load()
         self._changed = asyncio.Event()
         self._is_closing = False
-        # Of the batches that are decided, and not durable yet.
+        # Batches that are decided, and not durable yet.
         self._writes: set[asyncio.Future[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -150,7 +150,7 @@ class Batcher:
         if self._is_closing:
             ending = "this process is ending and takes no more articles: send them to another one"
             raise Refused(ending, status=503, kind="shutting_down")
-        # A request that is larger than the whole queue is admitted too, whatever else waits.
+        # A request larger than the whole queue is admitted too, even if others wait.
         is_first = caller not in self._held and self._all.fits(self._limits)
         if is_first or (self._all + load).fits(self._limits):
             return
@@ -224,7 +224,7 @@ class Batcher:
 
 
 def _fail(batch: _Batch, error: BaseException) -> None:
-    """Let requests fail that have articles in a batch; the others of these are not decided any more."""
+    """Fail the requests that have articles in a batch; their other articles are no longer decided."""
     for waiting, _ in batch:
         if not waiting.all_decided.done():
             waiting.all_decided.set_exception(error)

@@ -86,7 +86,7 @@ def _inflated(packed: bytes, most_bytes: int) -> bytes:
 
 
 def _unzipped(packed: bytes, most_bytes: int) -> bytes:
-    """Return what is in gzip, perhaps in several parts; ignores other data after them."""
+    """Decompress gzip, perhaps in several parts; ignore other data after them."""
     parts: list[bytes] = []
     at, left_bytes = 0, most_bytes
     for _ in range(_MOST_MEMBERS):
@@ -125,7 +125,7 @@ def _damaged(reason: str) -> RequestRefused:
     return RequestRefused(400, "parse_exception", reason)
 
 
-# What pipelines say who send what they have to our own endpoints, and it is JSON: NiFi says this one.
+# Content types of pipelines that send JSON to our own endpoints: NiFi sends this one.
 _UNSAID_TO_US = _UNSAID | {"application/octet-stream"}
 
 
@@ -150,7 +150,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        # It may have a lone surrogate in it, for which one article is rejected, not all.
+        # A lone surrogate in it must reject one article, not all.
         try:
             return parsed_with_surrogates(body)
         except ValueError:

@@ -41,11 +41,11 @@ from esdedup.sidecar.upstream import WholeAnswer
 
 log = logging.getLogger("esdedup")
 
-# Those of a body that is written anew.
+# Headers that do not fit a rewritten body.
 _OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
 _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
 _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
-# A line of the log takes some 20 µs; yields to other requests after so many.
+# A line of the log takes some 20 µs; other requests get a turn after this many.
 _LOGGED_AT_ONCE = 100
 # How many articles of a request that get no root are named in the log.
 _MOST_LOGGED = 1_000
@@ -66,7 +66,7 @@ class BulkRoute(Proxy):
 
     enrichment: Enrichment
     _: dataclasses.KW_ONLY
-    # Of a body that is unpacked.
+    # Of an unpacked body.
     max_body_bytes: int
     # Send articles on that can get no root, instead of refusing them.
     passes_rejected: bool = False
@@ -124,7 +124,7 @@ class BulkRoute(Proxy):
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
     ) -> Response:
-        """Return the answer to a request of so many items: `body` has those that are not refused."""
+        """Return the answer to a request of `count` items: `body` has those that are not refused."""
         accept, query = _header(scope, "accept"), scope["query_string"]
         require_json(accept, query)
         media_type = json_type(accept)
@@ -230,14 +230,14 @@ def require_json(accept: str | None, query: bytes) -> None:
 
 
 class ItemStatuses:
-    """Counts the statuses in an answer that comes in parts."""
+    """Counts the statuses in an answer that is read in parts."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
         self._rest = b""
 
     def read(self, part: bytes) -> None:
-        """Go on with the next part of the answer; one that is compressed tells nothing."""
+        """Count in the next part of the answer; compressed answers are not counted."""
         text = self._rest + part
         end = 0
         for found in _STATUS.finditer(text):

@@ -63,25 +63,25 @@ class Rejection(NamedTuple):
 class BulkItem:
     """One operation of a bulk request, or the operation of a request for one document.
 
-    `Enrichment` decides what becomes of it. Without an addition or a rejection it goes on as it came.
+    `Enrichment` adds to it or rejects it. Without an addition or a rejection it is passed on unchanged.
     """
 
     # "index", "create", "update" or "delete".
     operation: str
-    # Where it writes, by the action line or else by the path; None if neither says.
+    # The index that it writes to, by the action line or else by the path; None if neither names one.
     index: str | None
     # The parameters of the action line without nulls; `_TEXTS` are strings.
     meta: dict[str, Any]
     # The action line as it came, without the line break; empty for a single document.
     header: bytes
-    # The document likewise; None for a deletion.
+    # The place of the document; None for a deletion.
     source: bytes | None
     # The number of the action line in the body, from 1; names an article without an id.
     line: int = 1
 
     # `WritableIndex.objects` of its index, if that is set up and the caller may write there.
     objects: tuple[str, ...] = ()
-    # What was decided for its article; None if it has none.
+    # The decision for its article; None if it has no article.
     decision: ArticleDecision | None = None
     added: Addition | None = None
     rejection: Rejection | None = None
@@ -89,7 +89,7 @@ class BulkItem:
 
     @property
     def name(self) -> str:
-        """What names it in messages."""
+        """Its name in messages."""
         return str(self.meta.get("_id") or f"line {self.line}")
 
     def document(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class BulkItem:
         return document
 
     def decide(self, decision: ArticleDecision) -> None:
-        """Note what was decided for its article."""
+        """Note the decision for its article."""
         if isinstance(decision.added, ArticleRejected):
             self.rejection = Rejection(str(decision.added))
         else:
@@ -139,7 +139,7 @@ class BulkItem:
         return b"%b\n" % header if source is None else b"%b\n%b\n" % (header, source)
 
     def body(self) -> bytes:
-        """Return its document alone with what is added."""
+        """Return its document alone, with the addition."""
         assert self.source is not None
         assert self.added is not None
         document, parts = self.document(), self.added.parts
@@ -153,7 +153,7 @@ def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
     most_lines = _LINES_PER_ITEM * MAX_ITEMS
-    # After the last line break nothing may follow.
+    # Nothing may follow the last line break.
     *lines, rest = body.split(b"\n", most_lines)
     if b"\n" in rest:
         raise _too_large(f"more than {most_lines:,} lines")
@@ -246,7 +246,7 @@ def _too_large(what: str) -> RequestRefused:
 def _with_object(
     source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, names: tuple[str, ...]
 ) -> bytes:
-    """Return a document without what it has of our objects, and with the first if that has values."""
+    """Return a document without our objects, and with the first of them if that has values."""
     if any(key.startswith(names) for key in old):
         source = without_objects(source, names)
     return source if values is None else with_member(source, names[0], orjson.dumps(values))
@@ -317,7 +317,7 @@ def with_member(source: bytes, key: str, value: bytes) -> bytes:
 
 
 def without_objects(source: bytes, names: tuple[str, ...]) -> bytes:
-    """Return an object without some keys, and without dotted keys for what is in them."""
+    """Return an object without some keys, and without dotted keys for parts of them."""
     kept = [source[each.start : each.end] for each in members(source) if not is_in_objects(each.key, names)]
     return b"{%b}" % b",".join(kept)
 
@@ -347,7 +347,7 @@ class ArticlePath:
 
 
 def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
-    """Return what a request writes, by its path; None for all others, and for what Elasticsearch refuses."""
+    """Return what a request to this path writes; None for paths that write nothing or are refused."""
     path = raw_path.partition(b"#")[0]
     # One slash at the beginning may be missing; those at the end mean nothing.
     parts = path.removeprefix(b"/").rstrip(b"/").split(b"/")
@@ -409,7 +409,7 @@ def _decoded(part: bytes) -> str:
 
 
 def values_of(query: bytes) -> dict[str, str]:
-    """Return the parameters of a query; of one that comes twice, the last."""
+    """Return the parameters of a query; if one is repeated, the last."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}
 

@@ -31,7 +31,7 @@ log = logging.getLogger("esdedup")
 _KNOWN_S = 2.0
 # Requests to Elasticsearch at once.
 _AT_ONCE = 4
-# Unknown names of one request, each of which needs a request to Elasticsearch that others wait for.
+# Unknown names of one request: each needs a request to Elasticsearch that other callers wait for.
 _MOST_ASKED = 1_000
 # Cached names; bounded, since clients choose them.
 _MOST_KNOWN = 10_000
@@ -46,7 +46,7 @@ class Indices:
     def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
         self._find = find
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
-        # What is known, or asked at present.
+        # Indices that are known or being asked for.
         self._known: dict[str, asyncio.Future[Target]] = {}
 
     async def __aenter__(self) -> Self:
@@ -57,7 +57,7 @@ class Indices:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def find(self, names: Iterable[str]) -> dict[str, Target]:
-        """Return what is known of each index; raises `Refused` for too many, and `ServerError`."""
+        """Return the indices by name; raises `Refused` for too many, and `ServerError`."""
         wanted = list(dict.fromkeys(names))
         if len(wanted) > _MOST_ASKED:
             reason = f"a request may name {_MOST_ASKED:,} indices, not {len(wanted):,}: send smaller ones"
@@ -75,7 +75,7 @@ class Indices:
         return await asyncio.shield(self._known[name])
 
     def _forget(self, name: str, asked: asyncio.Future[Target]) -> None:
-        """Forget what was asked: at once if no articles can be taken, for that may have changed."""
+        """Forget an answer: at once if the index cannot take articles, for that may change."""
         if asked.cancelled() or asked.exception() or isinstance(asked.result(), IndexNotReady):
             self._known.pop(name, None)
         else:
@@ -93,10 +93,10 @@ class Indices:
             return IndexNotReady(str(error), index=name)
 
 
-# Reading an article takes some 20 µs; yields to other requests after so many.
+# Reading an article takes some 20 µs; other requests get a turn after this many.
 _READ_AT_ONCE = 100
 
-# No index can be called so. Some of these make Elasticsearch refuse the whole request, or never answer.
+# Invalid names of indices. Some make Elasticsearch refuse the whole request, or never answer.
 _NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
@@ -125,7 +125,7 @@ class Enrichment:
         unset: WritableIndex | None = None,
         backfill: bool = False,
     ) -> None:
-        """Decide what becomes of each item of a request, whose scope tells callers apart.
+        """Add to each item of a request, or reject it; the request's scope identifies the caller.
 
         `unset` is where articles go that name no index, which others write; those of an index that was
         not set up are rejected then. Without it, all of these go on as they came. Raises `CallerRefused`,
@@ -169,7 +169,7 @@ class Enrichment:
     async def _targets(
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
-        """Return what is known of the indices that were set up, or why nothing may be written there."""
+        """Return the indices that were set up, or why nothing may be written to them."""
         valid = {each for each in names if _is_index_name(each) or not is_required}
         targets: dict[str, WritableIndex | Rejection] = {
             each: _no_index(each) for each in names if each not in valid and is_required
@@ -198,7 +198,7 @@ class Enrichment:
 
 
 def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) -> ArticleAction | None:
-    """Return the item's article, if it has one; else note what becomes of the item."""
+    """Return the item's article, if it has one; else note the item's addition or rejection."""
     item.objects = index.objects
     if item.meta.get("doc_as_upsert", "false") != "false":
         item.rejection = Rejection("the update has doc_as_upsert in its query: give it in its body")
@@ -224,7 +224,7 @@ def _kind_of(item: BulkItem) -> ArticleKind | None:
 
 
 def _asked_name(item: BulkItem) -> str | None:
-    """Return the index that decides what becomes of an item; of a deletion, if its name has a date."""
+    """Return the index that an item depends on; of a deletion, only if its name has a date."""
     is_deletion = item.operation == "delete" and not (item.index or "").startswith("<")
     return None if is_deletion else item.index
 

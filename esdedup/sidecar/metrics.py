@@ -11,10 +11,10 @@ from prometheus_client.exposition import choose_encoder
 from esdedup.elastic.names import DEFAULT_FOREST
 
 RequestKind = Literal["bulk", "document", "own", "other"]
-"""What a request is: writes of articles, one by one or many; our own interface; all others."""
+"""Kinds of requests: writes of articles, many or one; our own interface; all others."""
 
 ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected", "not_set_up"]
-"""What becomes of an article, or of what goes to an index that was not set up."""
+"""Outcomes of articles, and of writes to an index that was not set up."""
 Refusal = Literal[
     "host",
     "foreign_page",
@@ -28,7 +28,7 @@ Refusal = Literal[
     "shutting_down",
 ]
 """Why a request is refused; what Elasticsearch refuses is not counted here."""
-# By the kind of problem, where that is not the reason: too much waits, and what is too large when unpacked.
+# Reasons of refusals whose kind of problem has another name: a full queue, and too large when unpacked.
 _REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large"}
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
@@ -142,7 +142,7 @@ class Metrics:
             self._items.labels(_status(status)).inc(number)
 
     def exposed(self, accept: str) -> tuple[bytes, str]:
-        """Return all metrics as a scraper accepts them, and the type of that text."""
+        """Return all metrics in a format that the scraper accepts, and its content type."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 

@@ -44,12 +44,12 @@ class Ownership:
     is_owner: bool = False
     # Why not; None before it was tried.
     reason: EsdedupError | None = None
-    # Of the owner: why no articles can be taken, as far as it knows.
+    # If this is the owner: why it takes no articles, if it knows.
     failure: EsdedupError | None = None
 
     @property
     def url(self) -> str | None:
-        """Where another process that owns it takes articles; None if that is not known."""
+        """The address of another process that owns it; None if unknown."""
         owner = self.reason.owner if isinstance(self.reason, ForestBusy | ForestLost) else None
         return None if owner is None or owner.released else owner.url
 
@@ -67,7 +67,7 @@ class Ownership:
 class OwnerThread:
     """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
 
-    Only its thread, a daemon, touches the forest. At the end, what was taken is decided if it can be.
+    Only its thread, a daemon, touches the forest. At the end, accepted articles are decided if possible.
     """
 
     def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:
@@ -117,7 +117,7 @@ class OwnerThread:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Decide what was taken, and release the forest; take some seconds at most."""
+        """Decide accepted articles, and release the forest, within some seconds."""
         batching, looking = self._tasks
         self._batcher.close()
         end_s = asyncio.get_running_loop().time() + _END_S
@@ -142,7 +142,7 @@ class OwnerThread:
                 await asyncio.sleep(_LOOK_S)
 
     async def _decide(self, articles: list[ArticleAction]) -> tuple[list[ArticleDecision], Awaitable[None]]:
-        """Decide a batch; return what is decided for each article, and what waits until that is durable."""
+        """Decide a batch; return the decisions, and a function that waits until they are durable."""
         assigned, written = await self._run(lambda: self._decided(articles))
         return assigned, self._durable(written)
 
@@ -154,7 +154,7 @@ class OwnerThread:
             await self._run(lambda: self._noting(written.result))
 
     async def _run(self, job: Callable[[], _Result]) -> _Result:
-        """Do a job in the thread. It goes on if nobody waits for it any more."""
+        """Do a job in the thread. It continues even if no caller waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
 
     def _learned(self, pages: Sequence[RawPage], are_last: bool) -> int:
@@ -183,7 +183,7 @@ class OwnerThread:
             raise
 
     def _look(self) -> bool:
-        """Do a part of what is to be done; return whether there is more."""
+        """Do a part of the pending work; return whether there is more."""
         if self._is_closing:
             return False
         try:

@@ -221,7 +221,7 @@ def _may_write(method: str, raw_path: bytes) -> bool:
     if method in _READING or not parts:
         return False
     if len(parts) > 1 and parts[-1] == BULK:
-        # Its lines may name any index, whatever stands before.
+        # Its lines may name any index, independent of the path.
         return method in BULK_METHODS
     if parts[0].startswith(b"_") and parts[0] != b"_all":
         # The others of these say what becomes of one that runs.

@@ -28,7 +28,7 @@ _MARGIN_S = 5.0
 
 class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # What was accepted is still answered, but does not wait for an Elasticsearch that is away.
+        # Accepted requests are still answered, but do not wait for an unreachable Elasticsearch.
         ENDING.set()
         super().handle_exit(sig, frame)
 
@@ -63,7 +63,7 @@ def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         lifespan="on",
         log_config=None,
         access_log=False,
-        # Those of Elasticsearch pass.
+        # Paths of Elasticsearch pass.
         server_header=False,
         date_header=False,
         proxy_headers=False,

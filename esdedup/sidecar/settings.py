@@ -42,7 +42,7 @@ from esdedup.times import zone_named
 log = logging.getLogger("esdedup")
 
 PREFIX = "ESDEDUP_SIDECAR_"
-"""What the names of all our variables begin with."""
+"""Prefix of our environment variables."""
 _MB = 1024 * 1024
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
@@ -393,7 +393,7 @@ def _nearest(name: str, known: set[str]) -> str:
 
 
 def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong, in the names that a setting has where it was given."""
+    """Yield messages about invalid settings, by the names under which these were given."""
     settings = {each.name: each for each in settings_of(Settings)}
     for each in error.errors(include_url=False):
         name = str(each["loc"][0]) if each["loc"] else None
@@ -414,7 +414,7 @@ def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[st
 
 
 def as_toml(settings: Settings) -> str:
-    """Return settings as TOML that can be read again: what has no value, or is secret, is a comment."""
+    """Return settings as TOML that can be read again; unset and secret ones are comments."""
     lines: list[str] = []
     # Secrets are masked.
     values = settings.model_dump(mode="json", exclude={"config"})

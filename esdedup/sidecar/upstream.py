@@ -26,7 +26,7 @@ from esdedup.sidecar.metrics import Metrics
 Header = tuple[bytes, bytes]
 Headers = Sequence[Header]
 
-# What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
+# Headers about one connection alone (RFC 9110, 7.6.1); bodies are chunked anew on the next one.
 _ONE_CONNECTION = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
@@ -86,7 +86,7 @@ class Node:
             raise SettingError("urls must be like https://localhost:9200")
         self.origin = URL.build(scheme=given.scheme, host=host, port=port)
         self._prefix = given.raw_path.rstrip("/")
-        # While it is avoided, a node comes after the others.
+        # A node that is avoided is tried after the others.
         self.avoided_until_s = -math.inf
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class UpstreamAnswer:
-    """What Elasticsearch answers; its headers are those that a proxy passes on."""
+    """An answer of Elasticsearch, with the headers that a proxy passes on."""
 
     def __init__(self, response: aiohttp.ClientResponse, node: str) -> None:
         self.status = response.status
@@ -297,7 +297,7 @@ class Upstream:
 
 
 class _Body:
-    """A body that comes in parts; tells whether the caller has failed, or the node."""
+    """A body read in parts; notes whether the caller failed, or the node."""
 
     def __init__(self, parts: AsyncIterator[bytes]) -> None:
         self._parts = parts
@@ -305,7 +305,7 @@ class _Body:
         self.failure: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        # What has been sent is gone, so it can be sent to no other node.
+        # The parts sent are gone, so the body cannot be sent to another node.
         assert not self.begun
         self.begun = True
         try:

@@ -1,4 +1,4 @@
-"""From raw text to visible text, which is without markup, and on to normal text.
+"""Turns raw text into visible text, which has no markup, and into normal text.
 
 Markup is removed as a browser would, and so is hidden text (`core/src/markup.rs`): whatever readers see must
 be fingerprinted, or an advertisement could pass for the article around it. Normalising then applies Unicode

@@ -19,7 +19,7 @@ MAX_GRAM_LENGTH = 64
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
 _PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
-# As in jieba's regular expressions.
+# Copied from jieba's regular expressions.
 _HAN = re.compile("[\u4e00-\u9fd5]")
 _GRAMS = re.compile(r"([1-9]\d?)-grams")
 # Lines of a dictionary, as jieba reads them: a word, perhaps its frequency, perhaps its part of speech.

@@ -1,4 +1,4 @@
-"""The page of an article: its text, and who had its story first and who followed."""
+"""The page of an article: its text, and the sources of its story, the first one first."""
 
 from typing import Annotated, Any, Literal
 

@@ -24,7 +24,7 @@ _STEPS_OF_WIDE_BARS = 3
 # Of a cluster's timeline: the space between two bars, as a share of the step.
 _GAP = 0.15
 _MIN_PERCENT = 3.0
-# What stands beside a bar.
+# The label next to a bar.
 _LONGEST_NAME = 40
 # Of a row's curve, in pixels.
 CURVE_WIDTH, CURVE_HEIGHT = 96, 20

@@ -36,7 +36,7 @@ _REASONS = {
     ),
     Rule.OTHER_FIGURES: translatable("Their wording is alike enough, but they differ in too many figures."),
 }
-"""What each rule means for readers, if it is what decided."""
+"""The explanation of each rule for readers, if the rule decided."""
 
 Place = Annotated[str, Query(min_length=1)]
 
@@ -45,7 +45,7 @@ api_router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
 
 class Fact(Result, frozen=True):
-    """What was measured."""
+    """A measurement."""
 
     name: str
     value: str
@@ -65,9 +65,9 @@ class ExplanationInWords(Result, frozen=True):
 
     is_one_cluster: bool
     verdict: str
-    """What became of the two."""
+    """The outcome for the two articles."""
     rule: str
-    """What the comparison of the two alone says."""
+    """The result of comparing the two texts alone."""
     shared: tuple[str, ...]
     """Sentences that both have, or nearly, as they are compared: without punctuation and case."""
     more_shared: int
@@ -203,7 +203,7 @@ def _reason(found: IndexedExplanation, language: Language) -> str:
 
 
 def _left_out(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
-    """Yield what is left out of the two as boilerplate, if anything is."""
+    """Yield the boilerplate left out of the two, if any."""
     _, percent = language.gettext, language.percent
     one, other = comparison.one, comparison.other
     if any(text.left_out and text.left_out.passages for text in (one, other)):

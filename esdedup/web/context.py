@@ -1,4 +1,4 @@
-"""What every route needs of its request: the index that is served, its reader, the time zone, the editor.
+"""What every route needs: the served index, its reader, the time zone, the editor.
 
 What the forest has learned is read in the background, so that visitors need not wait for it.
 """
@@ -102,7 +102,7 @@ class Editing:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a request is answered with: the served index, its reader, and what the request says."""
+    """The served index, its reader, and the visitor's settings, for one request."""
 
     reader: AsyncReader
     index: str

@@ -34,7 +34,7 @@ class _Editing(NamedTuple):
 
 
 async def _editing(request: Request, context: ContextDep) -> _Editing:
-    """Return who edits; refuse those whom no proxy names."""
+    """Return the editor's name; refuse visitors whom no proxy names."""
     if context.editing is None or context.editor is None:
         raise Refused(
             translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
@@ -92,7 +92,7 @@ async def edits_page(request: Request, context: ContextDep, editing: Editing) ->
 
 @router.post("/edit")
 async def edit_by_form(request: Request, context: ContextDep, editing: Editing) -> RedirectResponse:
-    """Do what a form says, and lead back to the article or the list, or to what editors said."""
+    """Make the edit of a form, and redirect to the article, the list, or the page of edits."""
     sent = await sent_form(request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
     wanted: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}

@@ -1,4 +1,4 @@
-"""What visitors are told when something fails: problem details for programs, a page for people."""
+"""Answers to errors: problem details for programs, a page for people."""
 
 import dataclasses
 import logging

@@ -27,7 +27,7 @@ MAX_VALUES = 100
 _MOST_FIELDS = MAX_SIZE + 16
 _OF_SEARCH = {"since", "until", "source", "where"}
 _OF_PAGES = {"compact", "since_time", "until_time"}
-# They change what is said about the rows, not which rows there are.
+# They change what is shown of the rows, not the choice of rows.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
 
@@ -213,7 +213,7 @@ _TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")
 
 
 class SentForm(PageForm):
-    """The parameters of the list page as its form sends them: times of day beside days."""
+    """The parameters of the list page as its form sends them: days, and times of day."""
 
     since_time: _TimeOfDay = ""
     until_time: _TimeOfDay = ""

@@ -25,7 +25,7 @@ MAX_SPANS = 1_000
 _Result = TypeVar("_Result", bound=Result)
 
 _LONGEST_LINE = 300
-# What all browsers and servers take.
+# A length that all browsers and servers accept.
 _LONGEST_LINK = 2_000
 # A language as pages and articles name it: de, zh-Hans.
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
@@ -130,7 +130,7 @@ def language(text: str | None) -> str:
     letters = [each for each in (text or "")[:200] if each.isalpha()]
     counts = {name: sum(map(has, letters)) for name, has in _SCRIPTS.items()}
     if counts["ja"] or counts["ko"]:
-        # Chinese characters stand among their own letters.
+        # Japanese and Korean texts contain Chinese characters too.
         return max(("ja", "ko"), key=lambda name: counts[name])
     # A Chinese text may have many foreign names, whose letters are shorter than characters.
     return "zh" if 4 * counts["zh"] > len(letters) else ""

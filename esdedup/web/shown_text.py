@@ -38,7 +38,7 @@ class Piece:
 class ShownText:
     """The text of an article as readers see it."""
 
-    # Of a very long text, the beginning.
+    # The beginning of a very long text.
     text: str
     # Empty if it is not known.
     language: str
@@ -50,7 +50,7 @@ class ShownText:
     is_cut: bool
     # Whether the end of a text is too far to be compared.
     is_compared_in_part: bool
-    # What is taken for boilerplate in it, or why that is not known.
+    # The boilerplate in it, or why that is not known.
     left_out: LeftOut | str
     # Whether there is more boilerplate than is marked.
     is_marked_in_part: bool

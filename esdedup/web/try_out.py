@@ -1,6 +1,6 @@
 """The page on which the API can be tried out: a form for each operation, made from the description.
 
-Usual pages for that load scripts from elsewhere, or bring a megabyte of their own.
+The usual tools for such a page load scripts from other servers, or take a megabyte.
 """
 
 import json
@@ -55,7 +55,7 @@ def operations_of(description: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def prose_of(text: str) -> str:
-    """Return a text on one line, as the catalogue has it."""
+    """Return a text on one line, as the catalogue of translations has it."""
     return " ".join(text.split())
 
 
@@ -89,14 +89,14 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
 
 
 def _shown(example: Any) -> str:
-    """Return an example as text; empty if there is none."""
+    """Return an example as text, or an empty string."""
     if example is None or isinstance(example, str):
         return example or ""
     return json.dumps(example, indent=2, ensure_ascii=False)
 
 
 def _input(name: str, schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
-    """Return a field of a form; `kind` is that of the element `input`, or `area`."""
+    """Return a field of a form; `kind` is the type of an `input`, or `area` for a text area."""
     kinds = [schema, *schema.get("anyOf", [])]
     types = {kind.get("type") for kind in kinds}
     choices = [choice for kind in kinds for choice in kind.get("enum", [])]

@@ -166,7 +166,7 @@ def test_articles_with_boilerplate_are_counted(run: Run, elasticsearch_url: str,
     articles = list(pages(120))
     given = lines(*articles)
     said = run("cluster", "-", stdin=given).err
-    found = re.search(r" roots, (\d+) with boilerplate, ([\d,]+) letters of that left out\n", said)
+    found = re.search(r" roots, (\d+) with boilerplate, ([\d,]+) letters left out as boilerplate\n", said)
     assert found is not None
     counts = int(found[1]), int(found[2].replace(",", ""))
     assert counts[0] > 100

@@ -1,4 +1,4 @@
-"""What is compared of each kind of markup is what a browser shows of it, with scripts off."""
+"""The visible text of each kind of markup is what a browser shows of it, with scripts off."""
 
 import re
 
@@ -42,16 +42,16 @@ SAME = [
     "<script><!--<script></script>a</script><p>b",
     "3 < 5 and 7 > 6<p>a < b &lt;b&gt;",
 ]
-# Of these, something else is compared than a browser shows, with the reason.
+# The visible text that differs from what a browser shows, with the reason.
 OTHER = {
-    "<select><option>April</select>c": ("c", "choices are no text; the same on each page"),
+    "<select><option>April</select>c": ("c", "choices are no part of an article"),
     "<noscript><p>Turn scripts on</p></noscript>c": ("c", "readers have scripts"),
     "<ruby>ab<rt>kan</rt></ruby>c": ("abc", "a copy without the reading is the same text"),
     "<details><summary>a</summary>b</details>": ("a b", "readers open it"),
     "<p>b<math>y<mi>x</mi></math>": ("byx", "a browser shows only what is in <mi> and its like, in italics"),
-    "<p><b hidden>x</p>y</b>z": ("yz", "what hides never ends later than in a browser, but may end earlier"),
-    "<frameset><p>a</frameset>": ("a", "a text may only look like frames"),
-    "<three words '<!--'>a": ("<three words '<!--'>a", "no text with blocks: it may not be meant as HTML"),
+    "<p><b hidden>x</p>y</b>z": ("yz", "a hidden element ends here as early as in a browser, or earlier"),
+    "<frameset><p>a</frameset>": ("a", "a plain text may look like frames"),
+    "<three words '<!--'>a": ("<three words '<!--'>a", "no tags of blocks: the text may be plain, not HTML"),
 }
 
 
@@ -70,5 +70,5 @@ def test_each_kind_of_markup_shows_what_a_browser_shows(browser: Browser) -> Non
     assert {each: words(visible_text(each)) for each in OTHER} == {
         each: words(OTHER[each][0]) for each in OTHER
     }
-    # If a browser shows the same one day, it belongs above.
+    # If a browser comes to show the same, move the snippet to SAME.
     assert [each for each in OTHER if shown[each] == words(OTHER[each][0])] == []

@@ -1,4 +1,4 @@
-"""A standby follows what the forest's owner writes, and takes over without loading that again."""
+"""A standby follows the writes of the forest's owner, and takes over without loading the forest again."""
 
 import logging
 import re
@@ -47,14 +47,14 @@ TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* by ([\d,]+) documents .
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look whenever it is asked for."""
+    """Let each call of `follow` look at the forest."""
     monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
     monkeypatch.setattr(log_module, "_READ_AT_ONCE", 3)
 
 
 @pytest.fixture
 def taken(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[int, ...] | None]:
-    """Tells how many nodes were taken over, by how many documents, after how many; None if all are loaded."""
+    """Return the nodes taken over, the documents read then and before; None if the forest was loaded anew."""
     caplog.set_level(logging.INFO, "esdedup")
 
     def last() -> tuple[int, ...] | None:
@@ -95,7 +95,7 @@ def arrive(store: ElasticStore, numbers: range, *, time: int = 0) -> list[str]:
     batch_sizes,
     *[st.sets(st.integers(0, 20))] * 3,
 )
-def test_who_takes_over_follows_the_laws(
+def test_a_standby_that_takes_over_follows_the_laws(
     es: Elasticsearch,
     index_name: Names,
     all_arrivals: list[Arrival],
@@ -119,7 +119,7 @@ def test_who_takes_over_follows_the_laws(
     assert list(Maintenance(es, forest=forest).verify()) == []
 
 
-def test_only_the_rest_is_read(
+def test_only_documents_not_yet_followed_are_read(
     es: Elasticsearch, index_name: Names, taken: Callable[[], tuple[int, ...] | None]
 ) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
@@ -142,7 +142,7 @@ def test_only_the_rest_is_read(
         assert followed > 10
         assert set(arrive(store, range(10), time=day + day // 4)) == {"known"}
         assert set(arrive(store, range(10, 100), time=day + day // 4)) == {"new_root"}
-    # What was followed is used once.
+    # A followed copy is used only once.
     with opened(es, forest, standby) as store:
         assert taken() is None
         assert set(arrive(store, range(10_000, 11_010), time=day + day // 4)) == {"known"}
@@ -171,7 +171,7 @@ def made_anew(es: Elasticsearch, forest: str) -> None:
     es.indices.delete(index=forest)
     with opened(es, forest) as store:
         for start in range(0, 5_000, 1_000):
-            # As many writes.
+            # As many writes as before.
             arrive(store, range(start, start + 500))
 
 
@@ -221,7 +221,7 @@ def test_a_log_that_did_not_only_grow_is_reloaded(
         assert store.contents().nodes == as_loaded(es, forest)
 
 
-def test_whatever_goes_wrong_a_standby_goes_on(
+def test_a_standby_survives_every_failure(
     es: Elasticsearch,
     index_name: Names,
     taken: Callable[[], tuple[int, ...] | None],
@@ -234,7 +234,7 @@ def test_whatever_goes_wrong_a_standby_goes_on(
     with opened(es, forest) as store:
         for start in range(0, 3_000, 1_000):
             arrive(store, range(start, start + 1_000))
-        # A pause is over only later.
+        # It pauses after the failure.
         follow(standby)
         assert standby._copy is None
         assert standby._next_look_s - time.monotonic() > module._PAUSE_S / 2
@@ -269,8 +269,8 @@ def test_a_forest_that_is_searched_is_not_followed(es: Elasticsearch, index_name
         assert set(arrive(store, range(100))) == {"known"}
 
 
-def test_what_was_learned_is_followed(es: Elasticsearch, index_name: Names) -> None:
-    """The next owner learns on as if it had read all."""
+def test_learned_boilerplate_is_followed(es: Elasticsearch, index_name: Names) -> None:
+    """The next owner continues as if it had read all pages."""
     index, forest = index_name("articles"), index_name("forest")
     articles = [{"_id": page["id"], **page} for page in pages(120)]
     with Pace().kept():
@@ -294,7 +294,7 @@ def test_what_was_learned_is_followed(es: Elasticsearch, index_name: Names) -> N
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_a_sidecar_takes_over_what_it_has_followed(
+def test_a_sidecar_takes_over_the_forest_it_followed(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
 ) -> None:
     """Its owner is killed; articles get the roots that one process gives them."""
@@ -312,7 +312,7 @@ def test_a_sidecar_takes_over_what_it_has_followed(
         standby = SidecarProcess(elasticsearch_url, *options)
         try:
             until(lambda: "follows the forest" in standby.log, START_S, standby)
-            # No more than the rest of the last document and another one.
+            # At most the rest of the last document, and another one.
             send(owner, ARTICLES[200:225])
             owner.process.send_signal(signal.SIGKILL)
             until(standby.owns, START_S, standby)

@@ -22,7 +22,7 @@ SOURCES = ["A", "B", "C", "D"]
 
 
 def random_corpus(chance: random.Random, *, clusters: int) -> dict[str, Document]:
-    """Articles with ready roots: clusters of 1 to 60, equal times, times and sources that are missing."""
+    """Return articles with roots, in clusters of 1 to 60; some have equal times, or no time or source."""
     documents: dict[str, Document] = {}
     roots = [f"root{chance.randrange(10**6):06d}" for _ in range(clusters)]
     arrivals = [
@@ -54,7 +54,7 @@ class RandomQuery:
 
 
 def random_query(chance: random.Random) -> RandomQuery:
-    """Words, a source, a span of time, all of them or none."""
+    """Return a query by words, source, time, some of them, or none."""
     kind = chance.randrange(6)
     word, source = chance.choice(WORDS), chance.choice(SOURCES)
     start, end = sorted((chance.randrange(60) * HOUR_MS, chance.randrange(60) * HOUR_MS))
@@ -165,5 +165,5 @@ def expected_list(
 
 
 def list_tuned(es: Elasticsearch, tuning: Tuning, index: str, **options: Any) -> Page:
-    """Return a page as `Reader.list` does, with limits so small that few articles reach each way to count."""
+    """Return a page as `Reader.list` does; small limits make few articles reach each way to count."""
     return execute(es, list_rows(Scope(fields=Fields(), tuning=tuning), index, **options))

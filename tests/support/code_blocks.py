@@ -1,9 +1,9 @@
-"""The code of the documents: how it is found, and how a document is followed from beginning to end.
+"""Finds the code blocks of the documents, and runs those of a document from beginning to end.
 
-A block is run in the order of its document, in one directory and against one server: shell commands by bash,
-Python in one namespace. A block with a title is a file of that name. A block behind ``<!-- prints -->`` is
-what the block before it prints, where ``…`` stands for anything. All other blocks are in a register of the
-test, with the reason.
+Blocks run in order, in one directory and against one server: shell commands by bash,
+Python in one namespace. A block with a title is a file of that name. A block after ``<!-- prints -->`` is
+the output of the block before it, where ``…`` matches anything. The test lists all other blocks,
+with the reason why they do not run.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
-# Translated guides by the guide whose code they share; it is not run twice.
+# Translated guides, and the guide that has the same code, which is run once.
 TRANSLATED = {
     path: path.with_name(path.name.replace(".zh.", "."))
     for path in sorted(ROOT.glob("docs/guides/*.zh.md"))
-    # Its editors have Chinese names.
+    # This one has other code: its editors have Chinese names.
     if path.name != "editors.zh.md"
 }
 DOCUMENTS = sorted({path for place in _PLACES for path in ROOT.glob(place)} - TRANSLATED.keys())
@@ -48,18 +48,18 @@ class Block(NamedTuple):
     line: int
     language: str
     title: str | None
-    # Whether it is what the block before it prints.
+    # Whether it is the output of the block before it.
     is_output: bool
     text: str
 
     @property
     def place(self) -> tuple[str, str]:
-        """What names it in a register: its document, and its first line."""
+        """Its document and its first line, by which the test lists it."""
         return self.document, self.text.splitlines()[0]
 
     @property
     def is_run(self) -> bool:
-        """Whether following its document runs it, makes a file of it, or compares it with what is printed."""
+        """Whether it is run, made a file, or compared with output."""
         return self.is_output or self.title is not None or self.language in {"bash", "python"}
 
 
@@ -90,15 +90,15 @@ class Given(NamedTuple):
 
 
 class Follower:
-    """Follows a document in a directory of its own."""
+    """Runs the blocks of a document in its own directory."""
 
     def __init__(self, folder: Path, elasticsearch_url: str, command: str) -> None:
-        """Begin a document.
+        """Prepare commands and ports that stand for those of the document.
 
         Args:
-            folder: Is empty.
-            elasticsearch_url: What stands for `http://localhost:9200`.
-            command: A script that stands for `esdedup`, and as another file for `python`.
+            folder: An empty directory.
+            elasticsearch_url: Replaces `http://localhost:9200`.
+            command: A script that replaces `esdedup` and, under the other name, `python`.
         """
         self.folder = folder
         self._bin = folder / ".bin"
@@ -122,18 +122,18 @@ class Follower:
         }
 
     def prepare(self, given: Given) -> None:
-        """Make what a document takes as given."""
+        """Make the files and run the commands that a document presupposes."""
         for name, text in given.files.items():
             (self.folder / name).write_text(text, "utf-8")
         for language, text in (("bash", given.commands), ("python", given.program)):
             self.follow(Block("what is given", 0, language, None, False, text))
 
     def follow(self, block: Block, *, may_fail: bool = False) -> str:
-        """Do what a block says; return what it prints.
+        """Run a block, or write its file; return its output.
 
         Args:
-            block: Not an output.
-            may_fail: Whether answers may have errors, which curl does not mind.
+            block: Must not be an output.
+            may_fail: Whether answers printed by curl may contain errors.
         """
         text = _HOSTS.sub("localhost", block.text)
         text = re.sub(r"\b(?:9200|9500|9501|8000)\b", lambda found: self._ports[found[0]], text)
@@ -165,7 +165,7 @@ class Follower:
 
     def _python(self, text: str, block: Block) -> str:
         printed = io.StringIO()
-        # Lines of errors are those of the document.
+        # So that tracebacks have the line numbers of the document.
         code = compile("\n" * block.line + text, str(ROOT / block.document), "exec")
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
             exec(code, self._names)
@@ -183,7 +183,7 @@ class Follower:
 
 @contextlib.contextmanager
 def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Follower]:
-    """Yield a follower; stop what it has started at the end."""
+    """Yield a follower, and end it afterwards."""
     follower = Follower(folder, elasticsearch_url, command)
     try:
         yield follower
@@ -192,7 +192,7 @@ def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Fo
 
 
 def prints(expected: str, printed: str) -> bool:
-    """Return whether output is as a document shows it, ignoring white space."""
+    """Return whether output matches a document's block, ignoring white space."""
     parts = [re.escape(part) for part in " ".join(expected.split()).split("…")]
     return re.fullmatch(".*?".join(parts), " ".join(printed.split()), re.DOTALL) is not None
 

@@ -22,13 +22,13 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     shorter = units[0]
     excess = (1 - rules.resemblance) * rules.short_excess
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
-    # Of the figures that are not shared, each text has half, but for those that it has more.
+    # Each text has half of the unshared figures, apart from those by which one text has more than the other.
     more = figures[1] - figures[0]
     replaced, pairs = (
         np.maximum(unshared(one[name], other[name]) - more, 0) / 2
         for name in ("figure_sketch", "pair_sketch")
     )
-    # Another figure is in two other pairs; one pair alone is where something was put in.
+    # A replaced figure changes two pairs; an insertion changes only one.
     replaced = np.maximum(replaced, np.where(pairs > 1, pairs / 2, 0))
     replaceable = np.maximum(shorter / rules.units_a_figure, figures[0] * rules.figure_share + 0.5)
     smaller, larger = np.maximum(runs, 1)
@@ -45,7 +45,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     replaceable = np.minimum(np.minimum(replaceable, most), rules.most_figures)
     contained = np.minimum(shared / smaller, 1)
     share = smaller / larger
-    # Texts of one length with the resemblance needed have this in common, so they are no excerpts before.
+    # Texts of equal length that just resemble each other enough share this much: excerpts must share as much.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
     have_figures = replaced <= replaceable
 
@@ -94,7 +94,7 @@ def _ways(*ways: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
 
 
 def _counts(packed: npt.NDArray[np.uint16]) -> Floats:
-    """Return the numbers that 16 bits stand for: those from 32,768 on in steps of 32."""
+    """Return numbers from their 16 bits: from 32,768 on, they are in steps of 32."""
     numbers = packed.astype(np.float64)
     counts: Floats = np.where(packed < 2**15, numbers, (numbers - 2**15) * 32)
     return counts
@@ -117,7 +117,7 @@ def resemblance(one: Sketches, other: Sketches) -> Floats:
 
 
 def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
-    """Return the codes of 2 bits, in any order."""
+    """Return the 2-bit codes, in no particular order."""
     shifts = np.arange(0, 64, 2, dtype=np.uint64)
     codes = (sketches[..., None] >> shifts) & np.uint64(3)
     flat: npt.NDArray[np.uint64] = codes.reshape(*sketches.shape[:-1], 32 * sketches.shape[-1])
@@ -125,17 +125,17 @@ def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
 
 
 def unshared(one: Sketches, other: Sketches) -> Floats:
-    """Estimate from odd sketches how many figures at least one of two texts has alone: float64 ``(n,)``."""
+    """Estimate from odd sketches the least number of figures that texts do not share: float64 ``(n,)``."""
     bits = [(first ^ second).bit_count() for first, second in zip(one.tolist(), other.tolist(), strict=True)]
     return np.array([_fewest_figures(each) for each in bits], np.float64)
 
 
 def _fewest_figures(odd_bits: int) -> int:
-    """Return the fewest figures after which so many of 64 bits may be odd, within a standard deviation."""
+    """Return the fewest figures that may make this many of 64 bits odd, within a standard deviation."""
     if odd_bits == 0:
         return 0
     for count in range(100):
-        # Of one bit, and of whether two are equal: how much more often than not.
+        # By how much a bit is more often even than odd, and two bits more often equal than different.
         even, equal = (1 - 2 / 64) ** count, (1 - 4 / 64) ** count
         variance = 64 / 4 * (1 - even**2) + 64 * 63 / 4 * (equal - even**2)
         if odd_bits - 0.5 - 32 * (1 - even) <= math.sqrt(max(variance - 1, 0)):

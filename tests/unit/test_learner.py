@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from esdedup.ingest.cluster import ClusteredArticle
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.learn import Learning, check_two_looks, first_look, looks
+from esdedup.ingest.learn import Learning, check_two_passes, first_pass, two_passes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -272,8 +272,8 @@ def clustered(*, learn_first: bool, ahead: int = 1_000) -> list[ClusteredArticle
     rejected: list[ArticleRejected] = []
     mine = clustering(rejected)
     found: list[ClusteredArticle] = []
-    for first, articles in looks(read, learn_first=learn_first, ahead=ahead):
-        first_look(mine, first, Fields())
+    for first, articles in two_passes(read, learn_first=learn_first, ahead=ahead):
+        first_pass(mine, first, Fields())
         found += mine.cluster(articles)
     # Once, though it was read twice.
     assert [str(each) for each in rejected] == ["f:71: is not JSON"]
@@ -327,7 +327,7 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     mine = clustering([])
     list(mine.cluster(itertools.islice(read(), 20)))
     assert mine.learn([]) == 0
-    first_look(mine, (), Fields())
+    first_pass(mine, (), Fields())
     boilerplate = mine._store.boilerplate
     assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 0)
     # An interrupted call that had learned from all pages is repeated.
@@ -339,7 +339,7 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
 def test_each_article_has_both_looks_in_its_part(ahead: int) -> None:
     first: list[str] = []
     second: list[str] = []
-    for one, other in looks(read, learn_first=True, ahead=ahead):
+    for one, other in two_passes(read, learn_first=True, ahead=ahead):
         first += map(str, one)
         second += map(str, other)
         assert first == second
@@ -354,7 +354,7 @@ def test_articles_added_between_two_passes_are_assigned() -> None:
         next(numbers)
         return itertools.islice(read(), next(lengths))
 
-    parts = looks(growing, learn_first=True, ahead=2)
+    parts = two_passes(growing, learn_first=True, ahead=2)
     assert [[len(list(each)) for each in part] for part in parts] == [[2, 2], [2, 2], [1, 2], [0, 2]]
 
 
@@ -387,8 +387,8 @@ def test_a_run_that_learns_counts_every_page_once() -> None:
 
 def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="standard input can be read only once"):
-        check_two_looks([Path("-")], VERIFIED)
+        check_two_passes([Path("-")], VERIFIED)
     with pytest.raises(SettingError, match="/dev/null can be read only once"):
-        check_two_looks([Path("/dev/null")], VERIFIED)
+        check_two_passes([Path("/dev/null")], VERIFIED)
     with pytest.raises(SettingError, match="keeps boilerplate"):
-        check_two_looks([tmp_path], VERIFIED.with_changes(keep_boilerplate=True))
+        check_two_passes([tmp_path], VERIFIED.with_changes(keep_boilerplate=True))

@@ -1,4 +1,4 @@
-"""Overrides: what a person declares about passages counts more than what pages teach."""
+"""Overrides: what a person declares about passages takes precedence over what was learned."""
 
 import io
 import json
@@ -54,8 +54,8 @@ def article(number: int) -> str:
     )
 
 
-def test_a_passage_is_found_as_fingerprints_cut_it() -> None:
-    """Whatever its markup, case, width and dates; and each of several."""
+def test_overrides_match_passages_despite_markup_and_case() -> None:
+    """Width and dates do not matter either; an override may have several passages."""
     overrides = Overrides.of(
         [
             Override(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
@@ -76,8 +76,8 @@ def test_a_passage_is_found_as_fingerprints_cut_it() -> None:
         "Home &amp;gt; News",
     ],
 )
-def test_what_readers_see_of_a_passage_can_be_pinned(passage: str) -> None:
-    """As a page or `stats` shows it, though it looks like markup; and as it stands in the text."""
+def test_a_passage_can_be_pinned_by_its_visible_text(passage: str) -> None:
+    """By the text that a page or `stats` shows, even if that looks like markup; and by the raw text."""
     article_text = f"{article(0)}\n\n{passage}\n\n{article(1)}"
     found = LocatedPassages.of(article_text, max_length=10_000)
     # Two sentences each before and after it.
@@ -95,13 +95,13 @@ def test_pinned_markup_outweighs_visible_text() -> None:
 
 
 def test_pinned_boilerplate_counts_as_learned() -> None:
-    """It is left out, is no mark of its page, and no rest of the text beside which lists are left out."""
+    """It is left out, does not mark its page as a context, and is not text that makes lists boilerplate."""
     overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)
     assert left_out([page, long], NO_OVERRIDES) == [[False, False, False], [False, False]]
     assert left_out([page, long], overrides) == [[True, False, False], [False, True]]
-    # Pages whose only common passage beside a teaser is overridden are different contexts of that teaser.
+    # Pages that share only overridden passages and a teaser are different contexts of the teaser.
     teaser = "A new ferry will connect both shores next spring."
     pages = [f"{FOOTER} {teaser} {article(number).split('.')[0]}." for number in range(7)]
     for overridden, is_learned in ((NO_OVERRIDES, False), (overrides, True)):
@@ -110,7 +110,7 @@ def test_pinned_boilerplate_counts_as_learned() -> None:
 
 
 def test_pinned_text_is_never_left_out() -> None:
-    """Neither when it is learned, nor in a list; there it counts as prose."""
+    """Neither when it is learned, nor in a list, where it counts as prose."""
     pages = [f"{article(number)} {FOOTER}" for number in range(8)]
     overrides = Overrides.of([Override(text=FOOTER)])
     assert left_out(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
@@ -156,7 +156,7 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
         {"boilerplate": f"{FOOTER} 版权所有。\u2028 {ITEM}", "site": None},
         b"",
         {"text": FOOTER, "site": "clean.example"},
-        # The same again says nothing new.
+        # A repetition adds nothing.
         {"boilerplate": FOOTER.upper()},
     )
     assert len(Overrides.of_lines(lines)) == 4
@@ -182,7 +182,7 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
         ),
     ],
 )
-def test_a_line_that_is_no_pin_is_named(line: Any, message: str) -> None:
+def test_an_invalid_line_is_named(line: Any, message: str) -> None:
     with pytest.raises(SettingError) as caught:
         Overrides.of_lines(file_of({"boilerplate": f"{ITEM}!"}, line), name="p")
     assert message in str(caught.value)
@@ -224,7 +224,7 @@ def _variant(random: Random, more: list[str], less: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_twenty_variants_of_a_mixture_draw_no_reprint(seed: int) -> None:
+def test_variants_of_two_stories_attract_no_reprint(seed: int) -> None:
     random = Random(seed)
     one, other = _story(random), _story(random)
     variants = [_variant(random, *((one, other) if number % 2 else (other, one))) for number in range(20)]
@@ -243,7 +243,7 @@ def _sketches(texts: list[str]) -> npt.NDArray[np.uint64]:
 
 
 def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, list[float]]:
-    """Return a text whose words are chosen to resemble stories in the estimate, and how much it does each."""
+    """Return a text of words chosen so that it seems to resemble stories, and its estimated resemblances."""
     targets, text = _sketches(stories), " ".join(_words(random, 20))
     for _ in range(words):
         longer = [f"{text} {word}" for word in _words(random, 150)]
@@ -254,7 +254,7 @@ def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, lis
 
 
 def test_a_forged_text_resembles_a_story_by_estimate_only() -> None:
-    """What docs/forest.md says of the weakness: 200 chosen words are enough, and explanations show it."""
+    """See docs/forest.md: 200 chosen words are enough, but explanations show the exact resemblance."""
     random = Random(1)
     story = " ".join(_story(random))
     text, (estimate,) = _forged(random, [story], words=200)
@@ -282,7 +282,7 @@ def _lesson(random: Random, sentences: list[str], *, pages: int = 5) -> list[lis
 def _roots(
     *batches: list[list[str]], overrides: Overrides = NO_OVERRIDES, store: MemoryStore | None = None
 ) -> list[str | None]:
-    """Return the roots of pages that come in this order, those of the last batch."""
+    """Return the roots of the last batch, after the batches before it."""
     store = store or MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
     for batch in batches:
         texts = [" ".join(page) for page in batch]
@@ -298,7 +298,7 @@ def _roots(
 
 
 def test_placeholders_get_no_root() -> None:
-    """Nor one that a person names after it became a story, unless it is text."""
+    """Nor does one that a person declares after it became a story, unless the page has other text."""
     notice = "This article is asleep. It will wake in spring."
     named = Overrides.of([Override(boilerplate=notice)])
     shipped = [
@@ -316,8 +316,8 @@ def test_placeholders_get_no_root() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_five_planted_pages_part_reprints_unless_overridden(seed: int) -> None:
-    """Before the story is crawled, and after; three pages teach nothing."""
+def test_five_planted_pages_separate_reprints_unless_overridden(seed: int) -> None:
+    """Whether they come before the story or after it; three pages are too few."""
     random = Random(seed)
     story = _story(random)
     reprints = [_reprint(random, story) for _ in range(10)]
@@ -329,7 +329,7 @@ def test_five_planted_pages_part_reprints_unless_overridden(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_five_pages_draw_two_stories_that_share_a_sentence(seed: int) -> None:
+def test_five_planted_pages_join_stories_that_share_a_sentence(seed: int) -> None:
     random = Random(seed)
     shared = "The editors of this newspaper answer the questions of their readers every morning."
     one, other = ([*_story(random), shared] for _ in range(2))

@@ -1,4 +1,4 @@
-"""What becomes of the items of a request, and who may write to which index."""
+"""How the items of a request are enriched or rejected, and which callers may write to an index."""
 
 import asyncio
 import contextlib
@@ -100,7 +100,7 @@ def roots(item: BulkItem) -> dict[str, str]:
 
 
 def reasons(*items: BulkItem) -> list[Rejection | None]:
-    """Return why items were rejected; None for those that go on as they came."""
+    """Return why items were rejected; None for those that are passed on unchanged."""
     assert all(each.added is None for each in items)
     return [each.rejection for each in items]
 
@@ -165,8 +165,8 @@ def test_rejected_articles_do_not_stop_the_others() -> None:
     assert roots(half)
 
 
-def test_what_somebody_else_writes_is_enriched_as_well() -> None:
-    """Those of no index have the usual fields; all others are taken only where they could be written."""
+def test_articles_that_others_write_are_enriched() -> None:
+    """Without an index, the usual fields count; an index is accepted only if the caller may write to it."""
     sidecar = Sidecar(forbidden="routed")
     one, two, *others = sidecar.enrich(
         {"index": {}},
@@ -222,7 +222,7 @@ UPDATES: list[dict[str, Any]] = [
     {"doc": {"text": "x"}, "_source": ["a", {"b": "}"}]},
     {"doc": {"dedup": {"root": "x"}, "a": 1}, "script": "x"},
     {"doc": {"dedup": {"root": "x"}, "published_at": DATE}},
-    # Only one part has the text, and the other says something of the dedup object.
+    # One part has the text, the other part a dedup object.
     {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}},
     {"doc": {"text": "x", "published_at": DATE}, "upsert": {"dedup": {}}, "doc_as_upsert": True},
 ]
@@ -230,7 +230,7 @@ UPDATES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("update", UPDATES)
 def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> None:
-    """Whatever it is that a caller says of the dedup object."""
+    """No dedup object that a caller sends makes a difference."""
     sidecar = Sidecar()
     action = {"_op_type": "update", "_id": "1", "_source": update}
     (item,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
@@ -242,14 +242,14 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
     assert orjson.loads(item.body()) == read["_source"]
 
 
-def test_nobody_is_asked_about_requests_without_articles() -> None:
+def test_requests_without_articles_need_no_rights() -> None:
     sidecar = Sidecar()
     assert reasons(*sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1})) == [None]
     assert reasons(*sidecar.enrich({"delete": {"_index": "news", "_id": "1"}})) == [None]
     assert sidecar.asked == []
 
 
-def test_deletions_that_would_fail_the_request_are_held() -> None:
+def test_deletions_that_would_fail_the_request_are_rejected() -> None:
     sidecar = Sidecar()
     deletions = [{"delete": {"_index": name, "_id": "1"}} for name in ("news", "_x", "", "a*")]
     expected = [None, *(Rejection(f"no index can be called {name!r}") for name in ("_x", "", "a*"))]
@@ -259,7 +259,7 @@ def test_deletions_that_would_fail_the_request_are_held() -> None:
     assert reasons(*others) == expected
 
 
-def test_what_the_intake_refuses_is_refused() -> None:
+def test_a_refusal_by_the_intake_is_raised() -> None:
     sidecar = Sidecar()
 
     def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[ArticleDecision]]:
@@ -317,7 +317,7 @@ def test_a_right_is_cached_briefly_per_caller(monkeypatch: pytest.MonkeyPatch) -
     assert len(server.asked) == 3
 
 
-def test_what_was_refused_is_asked_again() -> None:
+def test_a_missing_right_is_not_cached() -> None:
     server = Elasticsearch()
     given = Rights(server.ask)
     for _ in range(2):
@@ -347,7 +347,7 @@ def test_unknown_callers_get_the_answer_of_elasticsearch() -> None:
     assert refused.value.answer is answer
 
 
-def test_another_answer_is_no_permission() -> None:
+def test_a_failed_check_of_rights_permits_nothing() -> None:
     given = Rights(Elasticsearch(WholeAnswer(503, [], b"")).ask)
     with pytest.raises(ServerUnavailable, match="who may write to news: it answers with status 503"):
         may_write(given, FEEDER, "news")
@@ -391,7 +391,7 @@ def test_an_invalid_index_name_fails_only_its_items() -> None:
 
 
 def test_too_many_indices_in_a_request_are_refused() -> None:
-    """Each takes a request to Elasticsearch, for which those of others would wait."""
+    """Each index takes a request to Elasticsearch, and other callers would wait for it."""
 
     async def ask() -> None:
         async with Indices(fail_if_asked) as indices:

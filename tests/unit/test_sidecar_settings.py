@@ -89,7 +89,7 @@ def test_a_variable_that_is_empty_is_not_set(loaded: Load) -> None:
     assert loaded(file="port = 1", ESDEDUP_SIDECAR_PORT="", ES_URL="").port == 1
 
 
-def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
+def test_lists_and_sizes_are_read_as_people_write_them(loaded: Load) -> None:
     assert loaded(ESDEDUP_SIDECAR_ALLOW_HOSTS="a.example, B.example").hosts == {
         "127.0.0.1",
         "a.example",
@@ -170,7 +170,7 @@ def test_a_refused_setting_names_option_variable_and_remedy(
     assert SECRET not in str(refused.value)
 
 
-def test_all_that_is_wrong_is_said_at_once(loaded: Load) -> None:
+def test_all_errors_are_reported_at_once(loaded: Load) -> None:
     with pytest.raises(SettingError, match=r"--workers[^\n]*\n--port"):
         loaded({"port": "x", "workers": "0"})
 
@@ -239,7 +239,7 @@ def test_no_address_keeps_a_password(loaded: Load) -> None:
         ("", None),
     ],
 )
-def test_which_addresses_other_machines_reach(loaded: Load, host: str, is_loopback: bool | None) -> None:
+def test_loopback_addresses_are_recognised(loaded: Load, host: str, is_loopback: bool | None) -> None:
     if is_loopback is None:
         with pytest.raises(SettingError):
             loaded({"host": host, "insecure": True})
@@ -266,7 +266,7 @@ def test_the_printed_settings_are_read_back_without_their_secrets(loaded: Load, 
     assert again.model_copy(update={"config": None}) == settings
 
 
-def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> None:
+def test_settings_become_arguments_of_the_library(loaded: Load, tmp_path: Path) -> None:
     assert fields_given(loaded()) is None
     assert fields_given(loaded({"text_field": "body"})) == Fields(text="body")
     assert loaded().fingerprint_profile == DEFAULT
@@ -352,7 +352,7 @@ def of_pods() -> dict[str, str]:
 
 
 def of_unit() -> dict[str, str]:
-    """Return the variables of the unit."""
+    """Return the variables of the systemd unit."""
     (line,) = re.findall(r"^Environment=(.*)$", UNIT, re.MULTILINE)
     return dict(each.split("=") for each in line.split())
 
@@ -407,13 +407,13 @@ def test_compose_shows_the_pages_of_what_its_feeder_writes(
     assert (settings.pages, settings.pages_index) == (True, written)
 
 
-def test_the_unit_has_its_secrets(deployed: Deployed) -> None:
+def test_the_systemd_unit_names_its_secrets(deployed: Deployed) -> None:
     settings = deployed(of_unit())
     assert settings.token
     assert settings.api_key
 
 
-def test_what_was_accepted_has_time_to_be_answered(
+def test_accepted_requests_have_time_to_be_answered(
     deployed: Deployed,
 ) -> None:
     (pause_s,) = map(int, re.findall(r'command: \["sleep", "(\d+)"\]', PODS))
@@ -434,7 +434,7 @@ def test_pods_have_memory_for_nodes_and_bodies(
     settings = deployed(of_pods())
     assert settings.memory_bytes is not None
     needed = settings.memory_bytes + settings.max_bodies_bytes
-    # A half more, for the process itself, and for bodies that are copied while they are read.
+    # Half as much again, for the process itself and for copies of bodies while they are read.
     assert TypeAdapter(ByteSize).validate_python(f"{limit}GiB") > 1.5 * needed
 
 
@@ -471,7 +471,7 @@ def _bulk_as_deployed(url: str) -> None:
 def test_clients_wait_longer_than_a_lease(
     monkeypatch: pytest.MonkeyPatch, bulk: Callable[[str], None], status: int
 ) -> None:
-    """The client of Elasticsearch pauses where nobody answers, and repeats at once what was answered."""
+    """The Elasticsearch client pauses if no server answers, but retries an error status at once."""
     pauses_s: list[float] = []
     refusal = (
         f"HTTP/1.1 {status} X\r\nx-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""What stands before the routes: headers, hosts, foreign pages, sizes, times and numbers."""
+"""Checks before the routes: headers, hosts, foreign pages, sizes, times and numbers."""
 
 import asyncio
 import contextlib
@@ -136,7 +136,7 @@ def test_a_text_is_sent_as_json() -> None:
         assert said is (response.status == 400)
 
 
-def test_the_api_says_what_there_is() -> None:
+def test_the_api_lists_its_routes() -> None:
     answer = request(NOWHERE, "news", "/api/v1").json
     assert "GET /api/v1/list" in answer["routes"]
     assert "POST /api/v1/similar" in answer["routes"]
@@ -144,7 +144,7 @@ def test_the_api_says_what_there_is() -> None:
 
 
 def test_a_body_is_read_up_to_its_limit_only() -> None:
-    """The largest text passes however it is written; of a larger body no more is read than the limit."""
+    """The longest text passes in any encoding; a larger body is not read beyond the limit."""
     given = Request(
         path="/api/v1/similar",
         method="POST",
@@ -268,7 +268,7 @@ def test_connections_beyond_the_limit_are_closed() -> None:
     assert asyncio.run(answers()) == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 
-def test_what_is_no_request_gets_the_headers_too() -> None:
+def test_the_answer_to_an_invalid_request_has_the_headers() -> None:
     async def answer() -> bytes:
         async with listening() as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -282,7 +282,6 @@ def test_what_is_no_request_gets_the_headers_too() -> None:
     assert b"default-src 'none'" in received
 
 
-# Nobody listens there: what passes the guards gets 502 from the routes.
 LONG = 50 * MAX_VALUE
 ODD: dict[str, Any] = {
     "title": "'" * LONG,
@@ -315,7 +314,7 @@ LISTS = b"[]," * 300_000
     ],
     ids=["lists", "strings", "depth", "digits", "another encoding", "field", "name", "fields"],
 )
-def test_a_body_is_no_more_than_a_text(body: bytes, message: str) -> None:
+def test_a_body_with_anything_but_a_text_is_refused(body: bytes, message: str) -> None:
     (answer,) = post(body)
     assert answer.status == 400
     assert message in answer.json["detail"]

@@ -355,7 +355,7 @@ export interface components {
         };
         /**
          * ArticlePlace
-         * @description Where an article is, if several indices have its id.
+         * @description The place of an article whose id several indices have.
          */
         ArticlePlace: {
             /** Id */
@@ -577,7 +577,7 @@ export interface components {
             more_shared: number;
             /**
              * Rule
-             * @description What the comparison of the two alone says.
+             * @description The result of comparing the two texts alone.
              */
             rule: string;
             /**
@@ -587,7 +587,7 @@ export interface components {
             shared: string[];
             /**
              * Verdict
-             * @description What became of the two.
+             * @description The outcome for the two articles.
              */
             verdict: string;
         };
@@ -635,7 +635,7 @@ export interface components {
         };
         /**
          * Fact
-         * @description What was measured.
+         * @description A measurement.
          */
         Fact: {
             /** Name */

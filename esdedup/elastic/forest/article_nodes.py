@@ -1,4 +1,4 @@
-"""`ArticleNodes`: what the articles of an index say of the nodes of their forest.
+"""`ArticleNodes`: the nodes of a forest as its articles in an index show them.
 
 Readers use it for a forest whose nodes are in its owner's memory. It is an approximation: an article may have
 been deleted, or stand in an index that nobody named, and of very many candidates it reads the best.
@@ -58,7 +58,7 @@ class ArticleNodes:
         return found
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
-        """Return the nodes with these ids, as far as an article has them."""
+        """Return the nodes with these ids that articles have."""
         found: list[StoredNode] = []
         for some in chunks(sorted(filter(is_node_id, node_ids)), _MOST_CANDIDATES):
             of_ids = {"terms": {f"{self._object}.fingerprint": list(some)}}
@@ -111,7 +111,7 @@ class ArticleNodes:
     def _query(self, matching: list[Query], live_since_ms: int) -> Query:
         filters: list[Query] = [{"term": {f"{self._object}.profile": self._profile}}]
         if live_since_ms != NO_TIME:
-            # What articles have is not rounded up.
+            # The times of articles are not rounded up.
             since_ms = live_since_ms - self._aging.granularity_ms
             of_time = {"gte": since_ms, "format": "epoch_millis"}
             filters.append({"range": {f"{self._object}.seen": of_time}})

@@ -1,6 +1,6 @@
 """The search for candidates: nodes with the id of a signature, or a key by which what is near it is found.
 
-The same search finds what remembers a page: its own document, or that of the node which it made.
+The same search finds pages: their own documents, or those of the nodes that they made.
 
 A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Nodes that are
 near and have an asked key of two blocks differ little in the other bits, so some hundreds of finer keys find
@@ -112,7 +112,7 @@ class CandidateSearch:
         return found
 
     def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[Stored], bool]]:
-        """Return what is on the first page of hits, nearly always the only one, and whether it is full."""
+        """Return the first page of hits, nearly always the only one, and whether it is full."""
         # If a few signatures have more candidates than this, one of their keys is probably frequent.
         expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.pages))
         size = min(self._limits.max_hits, expected)
@@ -144,7 +144,7 @@ class CandidateSearch:
             yield group
 
     def _terms(self, field: str, values: Sequence[str], **also: Query | list[Query]) -> Iterator[_Clause]:
-        """Yield clauses for what has one of `values`, and matches `also`, which are parts of a `bool`."""
+        """Yield clauses for documents with one of `values` that match `also`, which are parts of a `bool`."""
         for some in chunks(values, self._limits.max_terms):
             terms = {"terms": {field: some}}
             yield len(some), {"bool": {"must": terms, **also}} if also else terms

@@ -10,7 +10,7 @@ from esdedup.times import DAY_MS, iso
 
 # More than the usual correction of a running clock, much less than the tolerance of a day.
 _JUMP_MS = 60_000
-# By what is tolerated, a forest's time can be a day later than its feeder's clock, that clock a day later
+# Given the tolerances, a forest's time can be a day later than its feeder's clock, that clock a day later
 # than the server's, and the server's a day later than this machine's.
 _MOST_AHEAD_MS = 3 * DAY_MS
 

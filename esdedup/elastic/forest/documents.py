@@ -24,7 +24,7 @@ JsonDocument = tuple[str, str]
 """The same, with the source as JSON."""
 
 EDITS_SUFFIX = "-w-edits"
-"""After a forest's name, the alias through which editors write, whoever owns it."""
+"""Suffix of the alias through which editors write, even while another process owns the forest."""
 
 _LEAST_GROUPS = 10
 # What `stored_of` reads.
@@ -55,7 +55,7 @@ def stored_of(hits: Iterable[Hit], relation: Relation) -> list[Stored]:
 
 
 def nodes_of(hits: Iterable[Hit], relation: Relation) -> list[StoredNode]:
-    """Read nodes from hits of `search_body`, leaving out pages and what is damaged."""
+    """Read nodes from hits of `search_body`, without pages and damaged documents."""
     return [each for each in stored_of(hits, relation) if isinstance(each, StoredNode)]
 
 
@@ -64,7 +64,7 @@ def agrees(hit: Hit, stored: Stored) -> bool:
     expected: dict[str, Any] = {"page": stored.page, "seen": stored.seen_ms}
     if isinstance(stored, StoredNode):
         expected |= {"root": stored.root, "seq": stored.seq, "made": stored.made_ms}
-    # What is not known has no field.
+    # Unknown values have no field.
     known = {name: [str(value)] for name, value in expected.items() if value not in ("", NO_TIME)}
     fields = hit.get("fields", {})
     return known == {name: list(map(str, fields[name])) for name in (*_VALUES, *_TIMES) if name in fields}

@@ -27,7 +27,7 @@ _IN_ORDER: dict[str, Query] = {"pages": EVERY_PAGE, "leaves": _LEAVES, "roots": 
 
 
 class Expired(pydantic.BaseModel, frozen=True):
-    """How many expired documents were deleted, or would be."""
+    """Numbers of expired documents that were deleted, or would be."""
 
     leaves: int = 0
     roots: int = 0
@@ -43,7 +43,7 @@ class Expired(pydantic.BaseModel, frozen=True):
 
     @property
     def checked(self) -> int:
-        """How many documents were looked at."""
+        """The number of documents examined."""
         return self.leaves + self.roots + self.pages + self.kept
 
 
@@ -94,10 +94,10 @@ def expire(
 def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None) -> Iterator[Expired]:
     """Delete expired pages and nodes, some at a time; yield what was done so far.
 
-    What is written after it was found is kept. If it is not gone on with, the next run continues.
+    Documents written since the search are kept. If the caller stops early, the next run continues.
 
     Args:
-        living: Of a forest with a log, by what its owner has in memory. None: what the log says.
+        living: Of a forest with a log, the owner's nodes in memory. None: the log decides.
     """
     index = writer.index
     index.refresh()
@@ -118,9 +118,9 @@ def _as_logged(index: ForestIndex) -> Living:
 
 
 def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> Iterator[Expired]:
-    """Delete the documents of a log in which all was expired, but for what was needed again.
+    """Delete the documents of a log in which everything has expired, except for nodes needed since.
 
-    That is written again first.
+    Those nodes are written again first.
     """
     done = Expired()
     for hits, kept, gone in _expired_logs(writer.index, live_since_ms, living):
@@ -135,7 +135,7 @@ def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> It
 def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
-    """Yield documents of a log in which all was expired, what was needed again, and what goes with them."""
+    """Yield expired documents of a log, their nodes that were needed since, and counts of the rest."""
     packing = Codec(index.relation)
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):

@@ -45,14 +45,14 @@ class LogCopy:
         self.is_unsettled = False
         self._memory_bytes = memory_bytes
         self._documents: dict[int, _Document] = {}
-        # As these documents say. The forest's own may be later, when what was needed until then is not read.
+        # By these documents. The forest's own time may be later, if nodes needed until then were not read.
         self._state = State()
 
     def add(self, hits: Hits) -> None:
-        """Add what the next documents have, from `number` on (inclusive).
+        """Add the contents of the next documents, from `number` on (inclusive).
 
         Raises:
-            ValueError: They are not what was there, and more; or it takes too much memory.
+            ValueError: They do not continue what was read; or it takes too much memory.
         """
         logs = [packed for hit in hits for (packed,) in [packed_of([hit])]]
         if self.number:
@@ -88,7 +88,7 @@ class LogCopy:
         return {number: each.version for number, each in living.items() if number < self.number}
 
     def _note(self, hit: Hit, log: bytes) -> None:
-        """Note a document, and what it has that was not read before."""
+        """Note a document, and its new contents."""
         number, made_ms = hit["sort"][0], _times_ms(hit, "made")
         seen_ms = max(_times_ms(hit, "seen"), default=NO_TIME)
         self._documents[number] = _Document(version_of(hit), seen_ms)
@@ -119,14 +119,14 @@ log = logging.getLogger("esdedup")
 
 # A look refreshes the index, so that the server writes a small segment.
 _LOOK_EVERY_S = 5.0
-# Before all is read again after an error; twice as long after the next one.
+# Pause before everything is read again after an error; doubled after each further error.
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 
 class Follower:
-    """Follows the log of a forest, and what is learned for it, while another process owns it.
+    """Follows the log and the learned boilerplate of a forest while another process owns it.
 
-    So whoever takes the forest over reads only the rest. Whatever goes wrong, it loads all.
+    A process that takes the forest over then reads only the rest. After any failure, it loads everything.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, memory_bytes: int) -> None:
@@ -165,7 +165,7 @@ class Follower:
     def nodes(
         self, index: ForestIndex, *, aging: Aging, live_since_ms: int, on_read: Callable[[], None]
     ) -> Nodes | None:
-        """Return all that lives, once nobody else writes; None if it has to be loaded, as by `load_log`."""
+        """Return all live nodes, once no other process writes; None if `load_log` must load them."""
         copy = self._copy
         if copy is None:
             return None
@@ -196,7 +196,7 @@ class Follower:
         return copy.nodes
 
     def learned(self, index: ForestIndex) -> LearnedLog:
-        """Return what was learned, once nobody else writes."""
+        """Return what was learned, once no other process writes."""
         copy, self._learned = self._learned, None
         if copy is not None:
             try:

@@ -29,7 +29,7 @@ log = logging.getLogger("esdedup")
 
 _Result = TypeVar("_Result")
 
-# With these in its mapping or settings, a forest is taken for another index, or loses what is written.
+# A forest with these in its mapping or settings would be taken for another index, or lose data.
 _HARMFUL = {"_data_stream_timestamp", "_routing", "_source", "enabled", "esdedup"}
 _HARMFUL |= {"blocks", "default_pipeline", "final_pipeline", "lifecycle", "mode", "sort", "translog"}
 
@@ -54,7 +54,7 @@ class ForestIndex:
 
     @property
     def nodes(self) -> NodeSearch | LogNodes:
-        """Operations on its nodes, for `run`: searches, or by what was read of its log."""
+        """Operations on its nodes, for `run`: searches, or look-ups in a copy of its log."""
         return self.log or self.search
 
     @classmethod
@@ -132,7 +132,7 @@ class ForestIndex:
         return hit_pages(self.client, self.name, log_body(query, versions=versions))
 
     def uuid(self) -> str:
-        """Return what tells this index from others that have had its name, or will have it."""
+        """Return the UUID, which no earlier or later index of the same name has."""
         with translated(f"find the forest {self.name!r}", index=self.name):
             answer = self.client.indices.get(index=self.name, features="settings")
         return str(next(iter(answer.values()))["settings"]["index"]["uuid"])
@@ -152,7 +152,7 @@ class ForestIndex:
             raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:
-        """Refresh for somebody who only reads; return whether he may, and log it if he may not."""
+        """Refresh for a reader; return whether they may, and log it if they may not."""
         try:
             self.refresh()
         except ServerError as error:
@@ -180,7 +180,7 @@ class ForestIndex:
 
 
 def refuse_templates(client: Elasticsearch, name: str) -> None:
-    """Make sure that no index template would give a forest of that name aliases, or what harms it."""
+    """Raise if an index template would give a forest of that name aliases or harmful settings."""
     asking = client.options(ignore_status=HTTPStatus.FORBIDDEN).indices
     with translated(f"try the name of the forest {name!r}", index=name):
         given = asking.simulate_index_template(name=name).get("template", {})

@@ -1,4 +1,4 @@
-"""What pages have taught, as documents of the forest's index: changes, batch after batch.
+"""What was learned from pages, as documents of the forest's index: changes, batch after batch.
 
 A batch's changes are written after its nodes, in one document or several; they count once the last of these
 is there. So after a crash either all of the batch counts, or the batch comes again and is judged as it was
@@ -32,7 +32,7 @@ FIELD = "learned"
 _LAST_ID = "~learned"
 
 EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
-"""Matches the documents, and the one that says how many there must be."""
+"""Matches these documents, and the one with their number."""
 
 # Servers refuse documents of tens of megabytes, and small ones sooner.
 _MOST_BYTES = 1_000_000
@@ -40,7 +40,7 @@ _READ_AT_ONCE = 50
 # The changes of small batches share a document, which is written again with each of them.
 _ENOUGH_BYTES = 8_000
 _LOG_BYTES = 8
-# One document with changes, and the one that says how many there must be.
+# A document with changes, and the one with the number of documents.
 _ONE_AND_LAST = 2
 
 
@@ -71,7 +71,7 @@ class LearnedRecord(NamedTuple):
 
 
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
-    """Return documents with some changes, from a number on, and the one that says that they must be there."""
+    """Return documents with some changes, numbered from `number`, and the one with the number of all."""
     content = base64.b64encode(bytes_of(changes.columns())).decode()
     last = first + (len(content) - 1) // _MOST_BYTES
     found: list[Document] = []
@@ -83,13 +83,13 @@ def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
 
 
 class LearnedLog:
-    """What the documents of one forest have taught; the forest's owner goes on with them."""
+    """The learned documents of one forest; its owner adds to them."""
 
     def __init__(self, forest: str = "", found: Sequence[LearnedRecord] = ()) -> None:
         """Learn from all documents that a forest has; its name is for messages."""
         self.boilerplate = Boilerplate()
         self.last: LearnedRecord | None = None
-        # Of the records that may teach still: the numbers of the last document, and of the last page.
+        # For records that still count: the numbers of their last document, and of their last page.
         self._ends: collections.deque[tuple[int, int]] = collections.deque()
         self.read(forest, found)
         self.keep()
@@ -137,7 +137,7 @@ class LearnedLog:
         if last and last.size_bytes < _ENOUGH_BYTES:
             joined = last.changes.then(changes)
             documents = documents_of(joined, log=log, first=last.last)
-        # What is there already must not become a part of something that does not count yet.
+        # Existing documents must not become a part of changes that do not count yet.
         if len(documents) == _ONE_AND_LAST:
             changes, first = joined, first - 1
             self._ends.pop()
@@ -150,7 +150,7 @@ class LearnedLog:
         return documents
 
     def forget_outdated(self) -> Query | None:
-        """Return a query for documents that teach nothing any more, once; None if there are no new ones."""
+        """Return a query for documents that no longer count, once; None if there are no new ones."""
         outdated = 0
         # The last document may get more.
         while len(self._ends) > 1 and self._ends[0][1] < self.boilerplate.window.former_from:
@@ -159,14 +159,14 @@ class LearnedLog:
 
 
 class LearnedCopy:
-    """What another process has learned for a forest, brought up to date on request. Threads may share it."""
+    """A copy of what another process has learned, updated on request. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known = LearnedLog()
 
     def update(self, forest: str) -> Requests[None]:
-        """Learn what has been learned since the last time, as far as a refresh has made it visible.
+        """Read what has been learned since the last update, and been made visible by a refresh.
 
         If nothing has, that costs one short search.
 
@@ -187,14 +187,14 @@ class LearnedCopy:
             if last and not (known.last and known.last.first == last.first):
                 # Another thread was faster.
                 return
-            # If the documents are damaged, the next call begins anew.
+            # If the documents are damaged, the next call starts over.
             self._known = LearnedLog()
             known.read(forest, found)
             known.forget_outdated()
             self._known = known
 
     def taken(self) -> LearnedLog:
-        """Return what it knows; then it is empty."""
+        """Return its contents, and empty it."""
         with self._lock:
             taken, self._known = self._known, LearnedLog()
         taken.keep()
@@ -206,7 +206,7 @@ class LearnedCopy:
             return self._known.boilerplate.are_learned(hashes, site)
 
     def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
-        """Return what leaves out of pages what has been learned by then, or declared."""
+        """Return filters that leave out boilerplate that was learned so far, or declared."""
         return lambda site: functools.partial(self.filter, overrides=overrides, sites=[site])
 
     def filter(
@@ -217,7 +217,7 @@ class LearnedCopy:
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
     ) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages would be left out, as `Boilerplate.filter` does, and learn nothing.
+        """Return which passages of pages to leave out, as `Boilerplate.filter` does, without learning.
 
         Args:
             passages: Of the pages.
@@ -239,7 +239,7 @@ class LearnedCopy:
 
 
 def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]]:
-    """Read what a forest has learned, from a document on. Only what a refresh has made visible counts.
+    """Read what a forest has learned, from a document on. Only refreshed documents count.
 
     Raises:
         ForestDamaged: A document is missing or unreadable, or is of another log.
@@ -278,7 +278,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
 
 
 def _documents_from(number: int) -> Query:
-    """Search for the documents from a number on, and the one that says how many there must be."""
+    """Search for the documents from a number on, and the one with the number of all."""
     either: list[Query] = [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]
     return {"query": {"bool": {"should": either}}, "seq_no_primary_term": True, "track_total_hits": False}
 
@@ -297,7 +297,7 @@ def _write_of(hit: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _state(hit: dict[str, Any]) -> dict[str, Any]:
-    """Return what a document says; nothing if it is damaged."""
+    """Return the content of a document; None if it is damaged."""
     state = hit.get("_source", {}).get("state")
     return state if isinstance(state, dict) else {}
 

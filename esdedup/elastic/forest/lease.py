@@ -54,7 +54,7 @@ class Claim:
 
     # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
     machine: str = ""
-    # Where the process takes articles for others; empty if it takes none.
+    # The address where the process takes articles for others; empty if it takes none.
     address: str = ""
 
     @property
@@ -135,13 +135,13 @@ _RENEWALS = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LeaseTerms:
-    """How a process takes and holds a forest."""
+    """How a process acquires and holds a lease."""
 
     # How long to wait for another owner to end.
     wait_s: float = 0.0
     # How long the lease holds without a renewal.
     ttl_s: float = DEFAULT_TTL_S
-    # Where this process takes articles for others; None if it takes none.
+    # The address where this process takes articles for others; None if it takes none.
     address: str | None = None
 
 
@@ -247,7 +247,7 @@ class Lease:
             self._ended.set()
 
     def lost(self) -> ForestLost | ForestMissing:
-        """Record that the forest is another process's, or deleted; return the error that says which."""
+        """Record that another process owns the forest, or that it was deleted; return the error for it."""
         self._lose()
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
@@ -263,7 +263,7 @@ class Lease:
         )
 
     def missing(self) -> ForestMissing | None:
-        """If the forest has been deleted, record that, and return the error that says so."""
+        """If the forest has been deleted, record that, and return the error for it."""
         if self._client.indices.exists(index=self._forest):
             return None
         self._lose()

@@ -58,16 +58,16 @@ def load_log(
     return nodes
 
 
-# So much of what was written meanwhile is left to the thread that takes the nodes: some 10 ms.
+# How much written meanwhile is left to the thread that takes the nodes: some 10 ms of work.
 _LEFT = 500
 
 
 class BackgroundLoader:
-    """Loads nodes in a thread, and then what was written meanwhile."""
+    """Loads nodes in a thread, and then the writes of the meantime."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
         written = self._written = list[bytes]()
-        # The `seen` from which on nodes live, when the last of that was written.
+        # The earliest `seen` of a live node, at the last of these writes.
         since_ms = self._live_since_ms = [live_since_ms]
         self._ended = threading.Event()
         is_ended = self._ended.is_set
@@ -78,7 +78,7 @@ class BackgroundLoader:
             )
             while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
                 _load_also(nodes, written[:count], since_ms[0])
-                # Others may have come behind them.
+                # Others may have been queued since.
                 del written[:count]
             return nodes
 
@@ -92,7 +92,7 @@ class BackgroundLoader:
         self._ended.set()
 
     def put(self, written: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Note what is written, and the `seen` from which on (inclusive) nodes live then."""
+        """Note a write, and the earliest `seen` (inclusive) of a node that lives then."""
         self._live_since_ms[0] = live_since_ms
         self._written += written
 
@@ -101,7 +101,7 @@ class BackgroundLoader:
         return bool(wait([self._loaded], timeout_s).done)
 
     def nodes(self) -> Nodes | None:
-        """Return all nodes, with what has been written by now; None if they take too much memory."""
+        """Return all nodes, including writes so far; None if they take too much memory."""
         nodes = self._loaded.result()
         if nodes is not None:
             _load_also(nodes, self._written, self._live_since_ms[0])
@@ -109,6 +109,6 @@ class BackgroundLoader:
 
 
 def _load_also(nodes: Nodes, written: Sequence[bytes], live_since_ms: int) -> None:
-    # Without what has expired since, as in `gather`.
+    # Without nodes that have expired since, as in `gather`.
     nodes.load(written, live_since_ms=live_since_ms)
     nodes.settle()

@@ -33,7 +33,7 @@ class LogDocument(NamedTuple):
 
     number: int
     log: bytes = b""
-    # The latest `seen` of what it has; NO_TIME if none is known.
+    # The latest `seen` in it; NO_TIME if unknown.
     seen_ms: int = NO_TIME
     # The forest's after the last batch in it.
     state: State = State()
@@ -66,11 +66,11 @@ class LogDocuments:
         return self._last.number
 
     def begin_another(self) -> None:
-        """Begin another document: nobody knows what the last one has."""
+        """Begin another document, since the content of the last one is uncertain."""
         self._last = LogDocument(self.number + 1)
 
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
-        """Return the document that has what a batch writes: a new one, or the last with more in it.
+        """Return the document that holds a batch: a new one, or the last one extended.
 
         `log` is the same as a log has it; without it, all of `packed` is written whole.
         """
@@ -88,17 +88,17 @@ class LogDocuments:
 
 
 def read_last_number(forest: str) -> Requests[int]:
-    """Read the number of the last document, as far as a refresh has shown it; 0 if there is none."""
+    """Read the number of the last refreshed document; 0 if there is none."""
     answer = yield from aggregate(forest, EVERY_LOG, {"last": {"max": {"field": FIELD}}})
     return int(answer["last"]["value"] or 0)
 
 
 def log_body(query: Query, *, versions: bool = False, repeated: bool = False) -> Query:
-    """Return the body of a search for documents in their order; what they have is read by `packed_of`."""
+    """Return the body of a search for documents in order, whose content `packed_of` reads."""
     return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions, repeated=repeated)
 
 
 def read_logs(forest: str, *, first: int) -> Requests[Iterator[bytes]]:
-    """Read what the documents from a number on (inclusive) have, as far as a refresh has shown them."""
+    """Read the refreshed documents from a number on (inclusive)."""
     hits = yield from all_hits(forest, log_body({"range": {FIELD: {"gte": first}}}))
     return iter(packed_of(hits))

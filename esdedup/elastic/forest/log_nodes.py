@@ -21,7 +21,7 @@ from esdedup.times import DAY_MS
 
 
 class LogNodes:
-    """The nodes and pages of one log, as far as a refresh has shown them.
+    """The nodes and pages in the refreshed documents of one log.
 
     Has the methods of `NodeSearch` that maintenance uses. Each reads what was written since the last one,
     so that they answer like searches. The first reads the whole log: some 500 bytes of memory for each node.
@@ -31,7 +31,7 @@ class LogNodes:
         self.relation = relation
         self._forest = forest
         self._packing = Codec(relation)
-        # The number of the last document, which may have grown when it is read again, and what it had.
+        # The number and content of the last document, which may grow until it is read again.
         self._number, self._read = 0, 0
         self._nodes: dict[str, bytes] = {}
         self._pages: dict[str, StoredPage] = {}
@@ -43,7 +43,7 @@ class LogNodes:
         self._neighbours = NeighbourIndex(relation)
 
     def update(self) -> Requests[None]:
-        """Read what the log has got since the last time."""
+        """Read what was added to the log since the last time."""
         # The last document may have grown.
         body = log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
         yield from each_page(self._forest, body, self._add)
@@ -60,12 +60,12 @@ class LogNodes:
         return [node for node in found if node.seen_ms >= live_since_ms]
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
-        """Return the nodes with these ids, as far as they exist."""
+        """Return the existing nodes with these ids."""
         yield from self.update()
         return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Return pages by their ids, each as it was when it was seen last, as far as they exist."""
+        """Return existing pages by their ids, as last seen."""
         yield from self.update()
         found: dict[str, StoredPage] = {}
         for page in pages:
@@ -146,11 +146,11 @@ class LogNodes:
         yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
 
     def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
-        """Yield no pages: one whose node is missing is left out, and goes with its document."""
+        """Yield no pages: one whose node is missing is not loaded, and is deleted with its document."""
         yield from ()
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
-        """Yield what was made or seen later than these times."""
+        """Yield nodes and pages that were made or seen later than these times."""
         yield [
             each
             for each in self.all()

@@ -44,7 +44,7 @@ def gather(
     names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
     found = yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)
-    # Of pages, the others' nodes would have to be searched for.
+    # Nodes of other pages would have to be searched for.
     newer = [each for each in recent if each.page in names or not each.is_page]
     with_leaves: set[str] = set()
     while True:
@@ -54,7 +54,7 @@ def gather(
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:
             return nodes
-        # What is decided without some leaves may be wrong, but not before the first choice among such roots.
+        # Decisions made without some leaves may be wrong, but only from the first choice among such roots on.
         nodes.assign(arrivals, state, now_ms=now_ms)
         contested = nodes.contested() - with_leaves
         nodes.undo()
@@ -65,7 +65,7 @@ def gather(
 
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
-    """Load the roots of what was loaded and the nodes of pages, and settle."""
+    """Load missing roots of leaves and nodes of pages, and settle."""
     packing = Codec(search.relation)
     for _ in range(_ROUNDS):
         roots, of_pages = nodes.missing()
@@ -79,7 +79,7 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
 def reader_nodes(
     forest: str, meta: Meta, aging: Aging, *, index: str, fields: Fields, limits: Limits = DEFAULT_LIMITS
 ) -> NodeSearch | ArticleNodes:
-    """Return what a reader can read of a forest's nodes: by searches, or by the articles of an index."""
+    """Return a reader's access to a forest's nodes: by searches, or by the articles of an index."""
     if not meta.is_log:
         return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
     return ArticleNodes(index=index, fields=fields, profile=meta.profile, relation=meta.relation, aging=aging)
@@ -97,10 +97,10 @@ def look_up(
     site: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Requests[tuple[Assignment, bool]]:
-    """Return what the forest would assign to a text that arrived now, and whether that is exact.
+    """Return the assignment that a text would get if it arrived now, and whether that is exact.
 
-    It is as far as the forest's index shows. If its nodes are in its owner's memory, the owner is asked, if
-    it is in this process; otherwise it is as far as articles show.
+    Reads the forest's refreshed documents. If its nodes are in its owner's memory, asks the owner if that
+    is in this process, and otherwise reads articles, which is an approximation.
 
     Args:
         text: With or without markup.
@@ -141,7 +141,7 @@ def what_is_left_out(
     site: str | None,
     is_fresh: bool,
 ) -> Requests[LeftOut]:
-    """Return what a forest leaves out of a text, as far as its index shows what it has learned.
+    """Return what a forest leaves out of a text, by the refreshed documents of what it has learned.
 
     Args are those of `look_up`; unless `is_fresh`, `learned` is not brought up to date.
     """
@@ -158,7 +158,7 @@ def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:
 
 
 def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
-    """Return what a forest has learned by now."""
+    """Return a copy of what a forest has learned so far."""
     yield from _meta(forest, profile)
     yield Refresh(index=forest)
     learned = LearnedCopy()

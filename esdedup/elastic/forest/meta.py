@@ -17,7 +17,7 @@ FORMAT = 13
 """The format of a forest's index; one of another format is refused."""
 
 Lookup = Literal["memory", "search"]
-"""How a forest's owner finds nodes: all are in its memory, or those with given keys are searched for."""
+"""How a forest's owner finds nodes: in its memory, which has all, or by searching for keys."""
 LOOKUPS: Final = get_args(Lookup)
 
 
@@ -35,7 +35,7 @@ class Meta:
     lookup: Lookup = "memory"
     # Whether a rebuild from articles has begun and not finished. Only that rebuild may use the forest.
     rebuilding: bool = False
-    # The name of the layout of its nodes' keys: there is one.
+    # The name of the layout of its nodes' keys.
     layout: str = NODES.name
 
     @classmethod

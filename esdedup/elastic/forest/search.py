@@ -33,7 +33,7 @@ from esdedup.neighbours.relation import NeighbourIndex, Relation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeCounts:
-    """How many nodes a forest has, of several kinds."""
+    """Numbers of nodes of a forest, by kind."""
 
     # Live or not.
     nodes: int
@@ -67,7 +67,7 @@ _TREES_AT_ONCE = 10_000
 
 
 class NodeSearch:
-    """Reads the nodes of one forest, as far as a refresh has shown them."""
+    """Reads the nodes of one forest from its refreshed documents."""
 
     def __init__(
         self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS, scan: Scan | None = None
@@ -91,15 +91,15 @@ class NodeSearch:
         return self._candidates.find(signatures, pages=pages, live_since_ms=live_since_ms)
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
-        """Read the nodes with these ids, as far as they exist."""
+        """Read the existing nodes with these ids."""
         found: list[StoredNode] = []
-        # Damaged articles may name what is no id; Elasticsearch refuses to search an empty one.
+        # Damaged articles may name invalid ids; Elasticsearch refuses to search for an empty one.
         for ids in chunks(sorted(filter(is_node_id, node_ids)), self._limits.max_hits):
             found += yield from self._first({"ids": {"values": ids}})
         return found
 
     def documents(self, ids: Iterable[str]) -> Requests[list[bytes]]:
-        """Read the nodes and pages of these documents, packed, as far as they exist."""
+        """Read the packed nodes and pages of those documents that exist."""
         found: list[bytes] = []
         for some in chunks(sorted(ids), self._limits.max_hits):
             body = search_body({"ids": {"values": some}}, size=self._limits.max_hits)
@@ -108,7 +108,7 @@ class NodeSearch:
         return found
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Read pages by their ids, each as it was when it was seen last, as far as they exist."""
+        """Read existing pages by their ids, as last seen."""
         latest: dict[str, StoredPage] = {}
         for some in chunks(sorted(pages), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
@@ -219,8 +219,8 @@ class NodeSearch:
         """Yield all nodes by root, then by seq.
 
         Args:
-            damaged: Gets the hits of those that cannot be read.
-            misplaced: Gets those that a search may miss or find in the wrong place, which are not yielded.
+            damaged: Collects the hits of unreadable nodes.
+            misplaced: Collects nodes that a search may miss or find in the wrong place; they are not yielded.
         """
         for query in (ROOTLESS, EVERY_NODE):
             pages = self._all(query, sort=["root", "seq"], versions=True, repeated=True)
@@ -243,7 +243,7 @@ class NodeSearch:
             ]
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
-        """Yield what was made or seen later than these times, some at a time."""
+        """Yield nodes and pages that were made or seen later than these times, some at a time."""
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
         for hits in self._all({"bool": {"should": later}}, sort=["seq", "page"]):

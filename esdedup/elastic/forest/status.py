@@ -8,7 +8,7 @@ from esdedup.elastic.requests import Query, ReadDocument, Requests, aggregate
 from esdedup.forest.model import DEFAULT_RETENTION, NO_TIME, Aging, State
 
 DEFAULT_AGING = Aging.of(retention=DEFAULT_RETENTION)
-"""How long the nodes of a new forest live by default."""
+"""The default retention of a new forest."""
 
 STATE_ID = "~state"
 AGING_ID = "~aging"
@@ -45,7 +45,7 @@ def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[Forest
     state = stored.until(latest_ms).after(state_of(answer))
     dead_before_ms = aging.pop("dead_before_ms", NO_TIME)
     if latest_ms is not None and dead_before_ms > state.time_ms:
-        # It came from a time that is left out.
+        # From a time in the future, which is left out.
         dead_before_ms = NO_TIME
     return ForestStatus(
         state=state, stored_aging=Aging(**aging) if aging else None, dead_before_ms=dead_before_ms
@@ -76,7 +76,7 @@ def aging_document(aging: Aging, *, dead_before_ms: int) -> Document:
 
 
 def ordered_since_document(seq: int) -> Document:
-    """Return the document that says that the order of nodes up to `seq` is unreliable from now on."""
+    """Return the document that marks the order of nodes up to `seq` as unreliable."""
     return REBUILT_ID, {"state": {"seq": seq}}
 
 

@@ -33,15 +33,15 @@ from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What a forest holds, as its owner knows it."""
+    """The contents of a forest, as its owner knows them."""
 
-    # Live or not; without nodes in memory, as far as a refresh has shown them.
+    # Live or expired; if nodes are not in memory, only refreshed ones.
     nodes: int
     # Besides those that made a node.
     pages: int
-    # Of this process: nodes, pages and what was learned.
+    # Memory of this process for nodes, pages and what was learned.
     memory_bytes: int
-    # Of these, what was learned: all of them unless nodes are in memory.
+    # The part of it for what was learned: all of it unless nodes are in memory.
     learned_bytes: int
     # How many passages are boilerplate.
     passages: int
@@ -51,7 +51,7 @@ class Contents:
 
 log = logging.getLogger("esdedup")
 
-# A small forest is in memory when its first batch comes.
+# A small forest is in memory before its first batch.
 _SHORT_LOADING_S = 0.5
 
 
@@ -97,14 +97,14 @@ class ElasticStore(Closing):
         self._commit_failed = False
         # Nodes are either all in memory, or searched for, but for the recent ones.
         self._memory_bytes = memory_bytes
-        # What the nodes may take before a warning.
+        # The memory that nodes may take before a warning.
         self._plenty_bytes = memory_bytes * 4 // 5
         self._packing = Codec(self.relation)
         self._recent: dict[str, Stored] = {}
         # How many documents no refresh has shown.
         self._unshown = 0
         self._nodes: Nodes | None = None
-        # The plans that may not be durable, as many as steps of these nodes.
+        # The plans that may not be durable yet, one for each step of the nodes.
         self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoader | None = None
         self.writer = ForestWriter(self._index, terms=terms)
@@ -127,7 +127,7 @@ class ElasticStore(Closing):
 
     def contents(self) -> Contents:
         """Count what the forest holds."""
-        # Where no batch comes, nodes that have been loaded are taken now.
+        # Without a batch, take nodes that have been loaded now.
         self.begin()
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
@@ -148,7 +148,7 @@ class ElasticStore(Closing):
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What the pages of committed batches have taught, after `begin`."""
+        """What was learned from the pages of committed batches, after `begin`."""
         return self._learned.boilerplate
 
     def begin(self) -> None:
@@ -189,7 +189,7 @@ class ElasticStore(Closing):
         else:
             # The plans before are durable.
             while len(self._unsettled) > 1:
-                # In this order: after an exception in between, what is durable is only read again.
+                # In this order: after an exception in between, durable data is only read again.
                 self._nodes.keep()
                 self._unsettled.popleft()
             self._give_up_memory_if_full()
@@ -197,7 +197,7 @@ class ElasticStore(Closing):
             self._unshown += len(plan.written)
             if self._unshown > self._index.limits.recent_nodes:
                 self._refresh()
-        # Last: an exception from a signal handler may leave what is in memory half changed.
+        # Last: an exception from a signal handler may leave the memory half changed.
         self._commit_failed = False
         return written
 
@@ -208,11 +208,11 @@ class ElasticStore(Closing):
         self._commit_failed = False
 
     def expiring(self) -> Iterator[Expired]:
-        """Delete what has expired, as `expiry.expiring` does. Batches may be committed meanwhile."""
+        """Delete expired nodes and pages, as `expiry.expiring` does. Batches may be committed meanwhile."""
         return expiring(self.writer, self.aging, living=self._living if self._is_log else None)
 
     def _living(self, log: bytes, live_since_ms: int) -> list[bytes]:
-        # Only what is durable counts.
+        # Only durable writes count.
         self.begin()
         self.writer.flush()
         assert self._nodes is not None
@@ -247,7 +247,7 @@ class ElasticStore(Closing):
         return aging
 
     def _recover(self) -> None:
-        """Begin anew from what the index has, after a plan of which any part may have been written."""
+        """Reload from the index, after a plan of which any part may have been written."""
         self.writer.forget_failure()
         self.writer.lease.renew()
         self._refresh()
@@ -270,14 +270,14 @@ class ElasticStore(Closing):
         self._commit_failed = False
 
     def _has_some(self, plans: Sequence[Plan]) -> bool:
-        """Return whether a log has what one of these plans writes."""
+        """Return whether a log contains a write of one of these plans."""
         logs = list(self._index.run(read_logs(self._index.name, first=self.writer.log_since(len(plans)))))
         return any(plan.log and plan.log in log for plan in plans for log in logs)
 
     def _load_again(self, nodes: Nodes, plans: Sequence[Plan]) -> None:
         ids = {each.document_id for plan in plans for each in self._unpacked(plan.written)}
         search, since_ms = self._index.search, self._live_since_ms()
-        # Without what has expired, as in `gather`.
+        # Without expired nodes, as in `gather`.
         nodes.load(self._index.run(search.documents(ids)), live_since_ms=since_ms)
         self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
 
@@ -300,7 +300,7 @@ class ElasticStore(Closing):
             self._take_loaded(wait_s=wait_s)
 
     def _take_loaded(self, *, wait_s: float) -> None:
-        """If all nodes have been loaded, find them in memory from now on."""
+        """Find nodes in memory from now on, if all have been loaded."""
         loading = self._loading
         if loading is None or not loading.is_done(timeout_s=wait_s):
             return
@@ -326,7 +326,7 @@ class ElasticStore(Closing):
         return max(self._dead_before_ms, self._state.live_since_ms(self.aging))
 
     def refuse_if_full(self) -> None:
-        """Raise `ForestFull` if a log's nodes have come to take too much memory; warn before that."""
+        """Raise `ForestFull` if a log's nodes take too much memory; warn before that."""
         size_bytes = 0 if self._nodes is None else self._nodes.size_bytes
         if not self._is_log or size_bytes <= self._plenty_bytes:
             return
@@ -342,7 +342,7 @@ class ElasticStore(Closing):
         )
 
     def _give_up_memory_if_full(self) -> None:
-        """Search for nodes from now on if they have come to take too much memory."""
+        """Search for nodes from now on if they take too much memory."""
         if not self._is_log and self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
             # A search must find them.
             self._refresh()

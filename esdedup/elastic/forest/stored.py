@@ -23,7 +23,7 @@ class Signed(Protocol):
 
     @property
     def signature(self) -> bytes:
-        """What the profile's relation compares."""
+        """The bytes that the profile's relation compares."""
 
 
 class StoredPage(NamedTuple):
@@ -90,7 +90,7 @@ class StoredNode(NamedTuple):
         return StoredPage(self.page, self.id, self.page_seen_ms) if self.page else None
 
     def remembering(self, page: str, seen_ms: int) -> "Stored":
-        """Return what is to be written so that a page is remembered with this node."""
+        """Return the bytes to write so that a page is remembered with this node."""
         if self.page in {"", page}:
             return self._replace(page=page, page_seen_ms=seen_ms)
         return StoredPage(page, self.id, seen_ms)
@@ -202,7 +202,7 @@ class Codec:
         return b"".join(bytes([kinds[len(each)]]) + each for each in packed)
 
     def entries(self, log: bytes) -> Iterator[tuple["Entry", bytes]]:
-        """Yield what a log has: which entry, and that in packed form.
+        """Yield the entries of a log: their kind, and their packed form.
 
         Raises:
             ValueError: The rest of it cannot be read.
@@ -218,14 +218,14 @@ class Codec:
             at += 1 + len(entry)
 
     def whole(self, log: bytes) -> list[bytes]:
-        """Return the nodes and pages that a log has whole, as far as it can be read."""
+        """Return the nodes and pages of a log, up to the first unreadable entry."""
         found: list[bytes] = []
         with contextlib.suppress(ValueError):
             found += (entry for kind, entry in self.entries(log) if kind is not Entry.REFRESHED)
         return found
 
     def refreshed(self, node: bytes, entry: bytes) -> bytes:
-        """Return a node in packed form, with what an entry says of how long it is needed."""
+        """Return a packed node, with the times of an entry that refreshes it."""
         stored, (_, seen_ms, page_seen_ms) = self.unpack(node), self._refreshed.unpack(entry)
         assert isinstance(stored, StoredNode)
         return self.pack(stored._replace(seen_ms=seen_ms, page_seen_ms=page_seen_ms))

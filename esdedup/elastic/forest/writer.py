@@ -1,4 +1,4 @@
-"""All writes to a forest, by its one owner, while that holds the lease."""
+"""Writes to a forest, for its one owner while it holds the lease."""
 
 import contextlib
 import time
@@ -119,7 +119,7 @@ class ForestWriter(Closing):
             log: The same, as a log has it. None: if the forest has one, it gets all of them whole.
 
         Raises:
-            EsdedupError: What was begun before has failed.
+            EsdedupError: An earlier write has failed.
         """
         self.flush()
         added: LogDocument | None = None
@@ -144,15 +144,15 @@ class ForestWriter(Closing):
         return self._thread.begin(write)
 
     def begin_log(self) -> int:
-        """Let what is written from now on be in documents of its own; return the number of the first."""
+        """Begin a new document of the log, and return its number."""
         self.settle()
         assert self._log is not None
         self._log.begin_another()
         return self._log.number
 
     def log_since(self, count: int) -> int:
-        """Return the number from which on documents of a log may have what the last `count` batches wrote."""
-        # After a failure another was begun.
+        """Return the first document of a log that may contain the last `count` batches."""
+        # After a failure another document was begun.
         return 1 if self._log is None else self._log.number - count - 1
 
     def flush(self) -> None:
@@ -169,7 +169,7 @@ class ForestWriter(Closing):
 
     @property
     def has_failed(self) -> bool:
-        """Whether the last write has failed, so that nothing more is written before `forget_failure`."""
+        """Whether the last write has failed; then nothing is written before `forget_failure`."""
         return self._failure is not None
 
     def forget_failure(self) -> None:
@@ -185,7 +185,7 @@ class ForestWriter(Closing):
         self._put([document])
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete what a search with versions has found, unless it was written since; return how many were."""
+        """Delete the hits of a search with versions, unless written since; return how many were deleted."""
         self.settle()
         operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)

@@ -87,16 +87,15 @@ def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
 def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None) -> int:
     """Return 64 bits that versions of an article share: 26 of its address, 26 of its id, and zeros.
 
-    The address is the host, path and query of its link. 0 stands for none, and for a front page or a section,
-    by the name of its address.
+    The address is the host, path and query of its link. 0 stands for none, and for the address of a front
+    page or a section, by its name.
     """
     link = _link_of(article, fields)
     of_link = of_id = 0
     if located := _located(link):
         path = unquote(located[1].partition("#")[0]).strip("/")
-        if not _names_article(path):
-            return 0
-        of_link = crc32(f"{located[0]}/{path}".encode(errors="replace"))
+        if _names_article(path):
+            of_link = crc32(f"{located[0]}/{path}".encode(errors="replace"))
     if article_id is not None:
         of_id = crc32(article_id.encode(errors="replace"))
     return of_link >> 6 << 38 | of_id >> 6 << 12

@@ -1,7 +1,6 @@
 """Reference model of the laws of the forest: plain and exhaustive, one arrival at a time."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 
 from esdedup.forest import NO_TIME, Aging
@@ -123,7 +122,7 @@ class Model:
         return kind, node.name, root_node.name, root_node.part_of, self.seq, self.time
 
     def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
-        """Return the roots of versions before, if all that are found go on up to this one."""
+        """Return the roots of versions before, if of five that are found four go on up to this one."""
 
         def is_next(later: ModelNode, before: ModelNode) -> bool:
             return bool(later.addresses & before.addresses) and self.goes_on(later.id, before.id)
@@ -131,12 +130,15 @@ class Model:
         versions = sorted(
             (each for each in found if each.addresses & new.addresses), key=lambda each: each.seq
         )
-        first = versions[: self.max_postings]
-        if not all(is_next(later, before) for before, later in itertools.pairwise(first)):
+        going: list[ModelNode] = []
+        for number, each in reversed(list(enumerate(versions, 1))):
+            later = going[-1] if going else new
+            is_unchecked = going and number >= self.max_postings
+            if is_unchecked or later.root == each.root or is_next(later, each):
+                going.append(each)
+        if len(going) < 4 * (len(versions) - len(going)):
             return set()
-        if not versions or not is_next(new, versions[-1]):
-            return set()
-        return {each.root for each in versions if is_next(new, each) and self.has_root(new.id, each.root)}
+        return {each.root for each in going if is_next(new, each) and self.has_root(new.id, each.root)}
 
     def best(self, text: str, roots: set[str]) -> str | None:
         """Return the root with the best claim to a text, the oldest of several; None if there is none."""

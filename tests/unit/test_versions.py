@@ -77,9 +77,25 @@ def test_figures_make_no_other_article_of_a_version() -> None:
     assert joined([ours, theirs], [PAGE, f"{PAGE}-2"]) == [0, 1]
     # An address under which unrelated texts come is none.
     assert joined([words(100, 4), ours, theirs], [PAGE] * 3) == [0, 1, 2]
-    # Nor is a front page, or a section, by its id either.
+    # Nor is that of a front page, or a section; an id is one.
     for link in ("https://news.example/", "https://news.example/local/sport"):
-        assert joined([ours, theirs], [link] * 2, ids=["1", "1"]) == [0, 1]
+        assert joined([ours, theirs], [link] * 2) == [0, 1]
+        assert joined([ours, theirs], [link] * 2, ids=["1", "1"]) == [0, 0]
+
+
+def test_versions_that_have_expired_end_no_story() -> None:
+    """While a later one with its root lives."""
+    story = words(1_000, 2)
+    versions = [story[at : at + 300] for at in (0, 100, 180, 200)]
+    assert joined(versions, [PAGE] * 4, days=[0, 0, 4, 8]) == [0] * 4
+
+
+def test_an_error_page_ends_no_story() -> None:
+    """If there are four versions for each."""
+    story, odd = words(1_000, 2), words(100, 3)
+    versions = [story[at : at + 300] for at in range(0, 240, 40)]
+    assert joined([*versions[:4], odd, *versions[4:]], [PAGE] * 7) == [0, 0, 0, 0, 4, 0, 0]
+    assert joined([*versions[:3], odd, versions[4]], [PAGE] * 5) == [0, 0, 0, 3, 4]
 
 
 def test_a_version_keeps_its_story_whatever_else_it_resembles() -> None:

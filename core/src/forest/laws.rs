@@ -58,6 +58,9 @@ struct Moment {
     live_since_ms: i64,
 }
 
+/// So many versions under an address must go on, at least, for each page there with which none does.
+const VERSIONS_AN_ODD_PAGE: usize = 4;
+
 impl<R: Relation> Nodes<R> {
     /// Assigns arrivals in their order. `state` is the one before them, then the one after.
     ///
@@ -155,20 +158,31 @@ impl<R: Relation> Nodes<R> {
         (kind, row)
     }
 
-    /// Returns the roots of earlier versions of the signature's article with which it goes on; none if it does not go
-    /// on with the latest, or if an unrelated text has come under its address.
+    /// Returns the roots of earlier versions of the signature's article with which it goes on; none if too many unrelated
+    /// texts have come under its address.
     fn roots_of_versions(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
         let Index { relation, .. } = &self.index;
         let text = |row: u32| self.index.signature(row);
         let goes_on = |later, row| relation.ways_by(later, text(row)) & BY_ADDRESS != 0;
-        let mut versions = found.versions.clone();
-        versions.retain(|row| self.node(*row).seen_ms >= now.live_since_ms);
-        versions.sort_unstable_by_key(|row| self.node(*row).seq);
-        // Beyond these, the address is a frequent key, and not all are found.
-        let first = &versions[..versions.len().min(relation.max_postings())];
-        if versions.last().is_none_or(|last| !goes_on(signature, *last))
-            || !first.windows(2).all(|pair| goes_on(text(pair[1]), pair[0]))
-        {
+        let mut found = found.versions.clone();
+        found.retain(|row| self.node(*row).seen_ms >= now.live_since_ms);
+        found.sort_unstable_by_key(|row| self.node(*row).seq);
+        // The latest first.
+        let mut versions: Vec<u32> = Vec::new();
+        for (number, row) in found.iter().enumerate().rev() {
+            // Beyond these, the address is a frequent key, and not all are found. Between two of one story, some may have
+            // expired.
+            let follows = |later: &u32| {
+                number + 1 >= relation.max_postings()
+                    || self.node(*later).root == self.node(*row).root
+                    || goes_on(text(*later), *row)
+            };
+            if versions.last().map_or_else(|| goes_on(signature, *row), follows) {
+                versions.push(*row);
+            }
+        }
+        // Unrelated texts come under the address, not just an error page now and then.
+        if versions.len() < VERSIONS_AN_ODD_PAGE * (found.len() - versions.len()) {
             return Vec::new();
         }
         versions.retain(|row| goes_on(signature, *row));

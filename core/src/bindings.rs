@@ -16,8 +16,8 @@ use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
 use crate::columns::{Column, column, numbers};
 use crate::markup::visible_beginning;
-use crate::normal_form::{normalise, normalise_line, passage_places, to_string};
-use crate::parsed::{ParseRules, ParsedText, Parser};
+use crate::normal_form::{normalise, normalise_line, to_string};
+use crate::parsed::{ParseRules, ParsedText, Parser, sentence_places};
 use crate::passages::Passage;
 use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
@@ -231,7 +231,7 @@ fn locate<'py>(
         let parsed = Parser::new(rules).parse(text);
         // A character has one or more points, or shares one.
         let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
-        let places = passage_places(&text[..end], &parsed);
+        let places = sentence_places(&text[..end], &parsed);
         (parsed, places)
     })?;
     Ok((

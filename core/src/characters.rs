@@ -272,6 +272,11 @@ fn shift<'a>(targets: &mut [u32], mut words: impl Iterator<Item = &'a str>) {
     }
 }
 
+/// Whether it reverses the order in which characters are shown, but not the order in which they are compared.
+pub const fn is_override(character: char) -> bool {
+    matches!(character, '\u{202d}' | '\u{202e}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,6 @@
 
 use std::sync::LazyLock;
 
-use crate::tags::Tag;
-
 /// Properties of an element that follow from its name.
 type Traits = u16;
 /// It begins and ends a line.
@@ -113,6 +111,16 @@ impl Element {
             _ => self.has(HEADING) && next.has(HEADING),
         }
     }
+}
+
+/// An opening or closing tag.
+pub struct Tag {
+    /// The element that it opens or closes.
+    pub element: Element,
+    /// Whether its attributes hide the element.
+    pub hides: bool,
+    /// Whether it ends with `/>`.
+    pub is_closed: bool,
 }
 
 #[derive(Clone, Copy, Default)]

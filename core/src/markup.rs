@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr3};
 
-use crate::elements::{BLOCK, CELL, Element, Elements, HIDDEN, RAW};
-use crate::normal_form::is_override;
+use crate::characters::is_override;
+use crate::elements::{BLOCK, CELL, Element, Elements, HIDDEN, RAW, Tag};
 use crate::references::unescaped;
-use crate::tags::{Tag, Token, end_of_content, end_of_name, is_plainly_markup, is_space};
+use crate::tags::{Token, end_of_content, end_of_name, is_plainly_markup, is_space};
 
 const COMMENT: &str = "<!--";
 const CDATA: &str = "<![CDATA[";

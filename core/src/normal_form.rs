@@ -2,15 +2,16 @@
 //! characters simplified, digits of all scripts as ASCII digits, and without the marks and strokes in which spellings of
 //! a word differ. Also finds the places in the visible text from which the points of the normal form come.
 
+use std::ops::Range;
+
 use unicode_normalization::UnicodeNormalization;
 
-use crate::characters::{BLANK, Folded, Form, MARK, Point, tables};
-use crate::parsed::ParsedText;
+use crate::characters::{BLANK, Folded, Form, MARK, Point, is_override, tables};
 
 // No script needs more marks in a row. Sorting them takes quadratic time, so longer runs are cut, as in the
 // Stream-Safe Text Format (Unicode Standard Annex #15).
 const MOST_MARKS: usize = 30;
-const CYRILLIC: std::ops::Range<u32> = 0x400..0x530;
+const CYRILLIC: Range<u32> = 0x400..0x530;
 const ELLIPSIS: char = '\u{2026}';
 const ELLIPSIS_LENGTH: usize = 3;
 
@@ -104,11 +105,6 @@ pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
     append(&mut part, points);
 }
 
-/// Whether it reverses the order in which characters are shown, but not the order in which they are compared.
-pub const fn is_override(character: char) -> bool {
-    matches!(character, '\u{202d}' | '\u{202e}')
-}
-
 fn append(part: &mut String, points: &mut Vec<Point>) {
     let tables = tables();
     for character in part.nfkc() {
@@ -125,22 +121,8 @@ pub fn to_string(points: &[Point]) -> String {
     points.iter().map(|each| each.character()).collect()
 }
 
-/// Returns where the passages of a text start and end in its visible text, in characters.
-///
-/// Characters that are normalised together (a letter and its accents), or are not shown, all have the first one's place.
-pub fn passage_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
-    let places = places_of_points(visible);
-    let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);
-    let spans = text.sentences.iter().map(|each| {
-        let last = place(each.sentence.end);
-        let after = places.partition_point(|&each| each <= last);
-        (place(each.sentence.start), place(after))
-    });
-    spans.collect()
-}
-
 /// Returns the place of each point that `normalise` makes of all of a text, but for the end; last its length.
-fn places_of_points(visible: &str) -> Vec<usize> {
+pub fn places_of_points(visible: &str) -> Vec<usize> {
     let tables = tables();
     let mut places = Vec::with_capacity(visible.len());
     // A character that is no form by itself belongs to those before it: no other combines with one before it.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::characters::{Point, STOP};
 use crate::figures::unmark_asides;
 use crate::markup::{may_have_markup, visible_beginning};
-use crate::normal_form::normalise;
+use crate::normal_form::{normalise, places_of_points};
 use crate::passages::Passage;
 use crate::sentences::{Sentence, sentences};
 use crate::tokens::{CharacterHash, Cut, Token, content_hash, tokenise};
@@ -170,4 +170,18 @@ fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Ve
     let passages = Passage::of_all(points, &with_tokens);
     unmark_asides(points, tokens, &passages, &places);
     (sentences, passages)
+}
+
+/// Returns where the sentences of a text start and end in its visible text, in characters.
+///
+/// Characters that are normalised together (a letter and its accents), or are not shown, all have the first one's place.
+pub fn sentence_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
+    let places = places_of_points(visible);
+    let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);
+    let spans = text.sentences.iter().map(|each| {
+        let last = place(each.sentence.end);
+        let after = places.partition_point(|&each| each <= last);
+        (place(each.sentence.start), place(after))
+    });
+    spans.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memchr;
 
-use crate::normal_form::is_override;
+use crate::characters::is_override;
 
 const DATA: &str = include_str!("../data/references.txt");
 const LONGEST_NAME: usize = 32;

@@ -3,18 +3,8 @@
 
 use memchr::{memchr, memchr_iter, memchr2_iter};
 
-use crate::elements::Element;
+use crate::elements::{Element, Tag};
 use crate::references::unescaped;
-
-/// An opening or closing tag.
-pub struct Tag {
-    /// The element that it opens or closes.
-    pub element: Element,
-    /// Whether its attributes hide the element.
-    pub hides: bool,
-    /// Whether it ends with `/>`.
-    pub is_closed: bool,
-}
 
 /// A token that begins with `<`.
 pub enum Token {

@@ -54,8 +54,8 @@ def cluster(
 ) -> None:
     """Cluster the articles of files in memory, in the order of their lines.
 
-    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
-    that has no fingerprint, and stay so if it comes again.
+    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for each
+    copy of a text that had no fingerprint when it first came.
 
     Options:
         time_field: The publication time. Default: articles have no time, and nothing expires.
@@ -138,8 +138,8 @@ def weights(
 ) -> None:
     """Make a table of word weights from articles, for --weights.
 
-    A word weighs the more, the fewer articles it is in: ln((articles + 1) / articles with it). Give the
-    same --segmenter and --dictionary with the table as here.
+    The fewer articles contain a word, the more it weighs: ln((articles + 1) / articles with it). Use the
+    table with the same --segmenter and --dictionary.
 
     Options:
         min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words

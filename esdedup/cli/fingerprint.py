@@ -40,8 +40,8 @@ def fingerprint(
     """Show the fingerprint of a text on standard input, its representatives, and what is left out of it.
 
     Two texts are compared when they have a minhash in common, or a simhash of one is within three bits, or
-    --max-distance-bits, of a simhash of the other; such simhashes share a band. Without --index, the text is
-    judged like the first page of `esdedup cluster`.
+    --max-distance-bits, of a simhash of the other; such simhashes share a band. Without --index, nothing is
+    known of other pages, as for the first article of `esdedup cluster`.
 
     Options:
         index: Index of articles: leave out what its forest has learned to be boilerplate.

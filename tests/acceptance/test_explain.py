@@ -283,7 +283,7 @@ def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain:
 def test_an_article_that_stays_without_a_fingerprint(
     run: Run, elasticsearch_url: str, feed: Any, explain: Any
 ) -> None:
-    """All of it but a word was declared boilerplate when it came, and is not now."""
+    """When it arrived, an override made all but one word boilerplate; now none does."""
     notice = "No part of this article may be copied without the consent of its publisher."
     # `verified` would have its content hash, and nothing but what is declared would not be remembered.
     index, forest = feed(

@@ -1,4 +1,4 @@
-"""What all pages have in common, in a real browser: language, keys, times, live news, and no barriers."""
+"""Features of all pages in a real browser: language, keys, times, live news, accessibility."""
 
 import re
 import urllib.parse

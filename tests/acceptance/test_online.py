@@ -273,7 +273,7 @@ def test_every_command_ends_soon_after_ctrl_c(
     is_away: bool,
     number: int,
 ) -> None:
-    """By whichever signal: with what was done, and how to go on; the forest is free again."""
+    """After any signal, it reports its progress and how to continue, and releases the forest."""
     index, forest = index_name("news"), index_name("forest")
     helpers.bulk(
         es, ({"_index": index, "text": f"{LONG} {at}", "published_at": at} for at in range(600)), refresh=True

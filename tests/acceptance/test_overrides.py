@@ -162,7 +162,7 @@ def test_pages_are_indexed_whole_if_boilerplate_is_kept(
 
 
 def test_articles_with_boilerplate_are_counted(run: Run, elasticsearch_url: str, es: Elasticsearch) -> None:
-    """By every command with the same figures."""
+    """Every command reports the same numbers."""
     articles = list(pages(120))
     given = lines(*articles)
     said = run("cluster", "-", stdin=given).err

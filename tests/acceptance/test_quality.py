@@ -1,4 +1,4 @@
-"""What profiles find in real, labelled articles, by the scorer that comes with them."""
+"""Scores of profiles on real, labelled articles, by the scorer that comes with these."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What every store must do: the forest over it follows the laws, whatever the batches."""
+"""The contract of every store: the forest over it follows the laws for any batches."""
 
 import dataclasses
 import secrets
@@ -362,7 +362,7 @@ def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic
 
 @with_documents
 def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """Its node was kept alive by another page; a crash must not revive it before its arrival."""
+    """Another page kept its node alive; a crash must not revive the hash before it arrives."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     back, other = Arrival(f"{A:016x}", 0, page=1), Arrival(f"{A:016x}", 60, page=2)

@@ -1,4 +1,4 @@
-"""What every store must do with the signatures of `verified`, and with saturated keys."""
+"""The contract of every store for the signatures of `verified`, and for saturated keys."""
 
 import dataclasses
 import secrets

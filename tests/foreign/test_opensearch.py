@@ -157,7 +157,7 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
 
 
 def test_a_sidecar_takes_articles_for_it(es: Elasticsearch, url: str, index_name: Names) -> None:
-    """From a feeder that speaks to OpenSearch: in plain JSON."""
+    """The feeder is made for OpenSearch, and sends plain JSON."""
     index, forest = index_name("through"), index_name("forest")
     Dedup(es, forest=forest).setup(index)
     with running(url, forest=forest) as sidecar:

@@ -1,4 +1,4 @@
-"""What front ends rely on in `/api/v1`: tags, packing, other sites, further fields, problems, description."""
+"""Features of `/api/v1` for front ends: tags, compression, other sites, fields, problems, description."""
 
 import asyncio
 import gzip

@@ -348,7 +348,7 @@ def test_no_root_goes_before_its_leaves(
     stays = f"b{1:015x}"
 
     def between(request: Sent, send: Send) -> Answer:
-        """As if one of the leaves had been written since it was found."""
+        """Write one of the leaves after it was found."""
         if b'{"delete"' in request.body and stays.encode() in request.body:
             write(es, index.name, nodes(es, index.name)[stays])
         return send()
@@ -375,7 +375,7 @@ def test_expired_nodes_are_no_violation(es: Elasticsearch, index_name: Names) ->
 
 
 def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_name: Names) -> None:
-    """Its old leaves are still there, and were made before the root that it is now."""
+    """Its old leaves still exist, and are older than the root that it has become."""
     index, forest = index_name("articles"), index_name("forest")
     one, near = next((each[0], each[1]) for each in stories(1))
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:

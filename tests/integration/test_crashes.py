@@ -25,7 +25,7 @@ LARGER_PACE = Pace(block_pages=64, period_records=800)
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What a server holds when all articles have been fed."""
+    """The state of a server after all articles have been fed."""
 
     # The root of each article; None for those that have one of their own.
     articles: dict[str, str | None]
@@ -46,7 +46,7 @@ class State:
 
 
 def kill_points(requests: list[str], chance: random.Random, *, first: str) -> list[Point]:
-    """Before requests of a run, and when writes have been sent but not answered.
+    """Return points before requests of a run, and after unanswered writes.
 
     By night that is each of them. By day it is two writes of different kinds: one whose address contains
     `first`, unanswered, and one before it is sent. At a request that reads, the server holds what it holds at

@@ -268,7 +268,7 @@ def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
 def test_damaged_hashes_without_a_fingerprint_are_repaired(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
-    """Each damage has two pages of its own, of which one has nothing but a short text."""
+    """Each damage has two pages of its own, one of them with only a short text."""
     damages = {
         "Ok": bare_page_forgotten,
         "No": bare_page_damaged,
@@ -303,7 +303,7 @@ def test_damaged_hashes_without_a_fingerprint_are_repaired(
 
 
 def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
-    """What cannot be repaired is reported, before and after."""
+    """Violations that cannot be repaired are reported before and after."""
     index, forest = fed
     tree = next(trees(nodes(es, forest)))
     leaf_gone(es, index, forest, tree)

@@ -1,4 +1,4 @@
-"""What a list shows, to take away: the feed as feed readers take it, and the files as programs do."""
+"""Downloads of a list: the feed as feed readers parse it, and the files as programs do."""
 
 import asyncio
 import csv

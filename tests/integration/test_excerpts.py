@@ -1,4 +1,4 @@
-"""Who quotes a part of a story, and which story one quotes: the numbers equal those of all documents."""
+"""Quoted parts of stories: the numbers equal those computed from all documents."""
 
 import dataclasses
 from collections import defaultdict
@@ -80,7 +80,7 @@ def test_every_page_about_a_cluster_tells_of_excerpts(corpus: Corpus, read: Read
     for root, cluster in list(corpus.clusters.items())[:40]:
         article_id = first_of(cluster)
         page = read(operation, corpus.index, root if operation == "cluster" else article_id)
-        # What is only a part is in no other number.
+        # Articles that are only a part are in no other number.
         alone = operation in {"similar", "sources"}
         assert page.total == len(cluster) - alone
         expected = quoting(corpus, root)

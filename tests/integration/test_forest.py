@@ -101,7 +101,7 @@ def test_a_forest_keeps_its_laws_after_a_failed_write(
 def test_a_batch_fails_with_the_unwritten_one_before_it(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any]
 ) -> None:
-    """It has found nodes that no crash would leave."""
+    """The later batch relied on nodes that were never written."""
     goes_on = threading.Event()
     fails = False
 

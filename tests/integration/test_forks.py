@@ -191,7 +191,7 @@ def test_so_is_an_async_reader(elasticsearch_url: str, small: tuple[str, str]) -
 def test_a_child_cannot_continue_a_stream_of_its_parent(
     elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
 ) -> None:
-    """Even one that only deletes, and so has sent nothing; a thread that reads it is the parent's alone."""
+    """Even a stream of deletions, which has sent no request: only the parent has the thread that reads it."""
     deletions = [{"_op_type": "delete", "_index": "any", "_id": str(n)} for n in range(2 * BATCH)]
     with Elasticsearch(elasticsearch_url) as client:
         dedup = Dedup(client, forest=index_name("forest"), batch_size=BATCH)

@@ -138,7 +138,7 @@ def test_too_many_fields_are_no_reason_for_another_index(es: Elasticsearch, inde
 def test_two_processes_may_make_an_index_at_once(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
-    """It is checked like one that was there before."""
+    """The loser checks the index like an existing one."""
 
     def between(request: Sent, send: Send) -> Answer:
         if request.method == "PUT" and request.path.count("/") == 1:
@@ -553,7 +553,7 @@ def test_only_its_forest_takes_the_articles_of_an_index(
 
 
 def test_all_take_the_forest_that_an_index_keeps(es: Elasticsearch, index_name: Names) -> None:
-    """It was set up without one, and keeps the one that took its first article."""
+    """The index was set up without a forest, and keeps the one that took its first article."""
     (index, forest), (small, other) = (
         [index_name(name) for name in pair] for pair in (("news", "forest"), ("small", "other"))
     )

@@ -1,4 +1,4 @@
-"""What was learned about boilerplate: checked, repaired, rebuilt, and taught before articles come."""
+"""Learned boilerplate: checked, repaired, rebuilt, and learned before articles arrive."""
 
 import dataclasses
 import logging

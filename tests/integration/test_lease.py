@@ -33,7 +33,7 @@ def forest(es: Elasticsearch, index_name: Names) -> str:
 
 
 def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch, forest: str) -> None:
-    """It waits in the server, for a copy of its shard, longer than any margin."""
+    """A write waits in the server for a copy of its shard, longer than any margin."""
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
     # From here on the shard takes a write that asks for all its copies only when there is one.
     es.indices.put_settings(index=forest, settings={"auto_expand_replicas": False, "number_of_replicas": 1})
@@ -114,7 +114,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
 def test_a_dead_owner_with_a_fast_clock_is_noticed(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a standby does: it tries once a second. The owner is on another machine."""
+    """The standby tries once a second; the owner is on another machine."""
     with monkeypatch.context() as patch:
         patch.setattr("esdedup.elastic.forest.lease._machine", lambda: "another")
         patch.setattr("esdedup.elastic.forest.lease.time.time", lambda: 4e9)
@@ -154,7 +154,7 @@ def test_a_process_may_retry_its_failed_claim_at_once(
 def test_a_forest_is_not_taken_while_writes_are_possible(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
-    """As in a cluster with a server that lags behind and still knows the previous owner's alias."""
+    """One server of the cluster lags behind, and still knows the previous owner's alias."""
 
     def between(request: Sent, send: Send) -> Answer:
         return answer(200, {"acknowledged": False}) if request.path == "/_aliases" else send()

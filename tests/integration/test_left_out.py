@@ -1,4 +1,4 @@
-"""What is left out of texts that are looked up, by what was learned and by overrides."""
+"""Texts that are looked up are compared without learned boilerplate and by overrides."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -62,7 +62,7 @@ def assert_one_short_search(
 
 
 def test_a_forest_that_was_deleted_meanwhile_is_missing(es: Elasticsearch, index_name: Names) -> None:
-    """Not an index that nobody has named, though its mapping is still known."""
+    """The error is not that of an unnamed index, though the mapping is still cached."""
     index, forest = index_name("pages"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)

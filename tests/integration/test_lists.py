@@ -492,7 +492,7 @@ def test_order_by_count_is_exact_where_shards_prove_it(
 def test_pages_go_past_a_very_large_cluster(
     es: Elasticsearch, read: Read, index_name: Callable[[str], str]
 ) -> None:
-    """It fills every order by time beyond the depth that the engine reaches."""
+    """The cluster fills each order by time beyond the depth that the engine reaches."""
     index, size = index_name("large"), 12_000
     Dedup(es).setup(index)
     # A few single articles, then the cluster, then single ones again; the cluster has one earlier article.

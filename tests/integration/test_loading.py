@@ -102,7 +102,7 @@ def test_deleting_an_index_during_a_write_is_an_error(
 def test_deleting_an_index_during_the_last_batch(
     es: Elasticsearch, index: str, dedup: Dedup, chunk_size: int
 ) -> None:
-    """Before the rest of a bulk request is sent, or after a part of it has made the index anew."""
+    """Before the rest of a bulk request is sent, or after a part of it has recreated the index."""
 
     def actions() -> Iterator[dict[str, Any]]:
         given = [{"_index": index, "_id": each.id, "_source": each.article} for each in articles(7)]

@@ -128,7 +128,7 @@ def test_maintenance_expires_a_log_as_its_owner_does(es: Elasticsearch, index_na
 def test_beyond_its_memory_a_forest_refuses_articles(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It says so before that, once, and goes on when it may take more."""
+    """It warns once before that, and continues when it may take more."""
     forest = index_name("forest")
     with opened(es, forest) as store:
         arrive(store, range(4_000))

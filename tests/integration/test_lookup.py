@@ -1,4 +1,4 @@
-"""What the forest, and its owner, say of a text that is not indexed is what happens when it arrives."""
+"""The forest and its owner predict for a new text what happens when it arrives."""
 
 import asyncio
 import threading
@@ -42,7 +42,7 @@ from tests.support.pages import pages
 def test_a_text_gets_the_root_that_its_article_gets(
     es: Elasticsearch, read: Read, index_name: Names, profile: Profile, lookup: Lookup
 ) -> None:
-    """By the articles, if the nodes are in the memory of the owner."""
+    """The reader uses articles if the nodes are in the owner's memory."""
     index, forest = index_name("articles"), index_name("forest")
     of = {"forest": forest, "profile": profile}
     known, coming = ARTICLES[:-15], ARTICLES[-15:]
@@ -188,7 +188,7 @@ def same(found: Assignment, decided: Assignment) -> bool:
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda each: each.label)
 def test_it_says_what_it_decides_then(es: Elasticsearch, names: tuple[str, str], profile: Profile) -> None:
-    """No article has been indexed from which anybody else could know it."""
+    """Only the owner can know: no article has been indexed yet."""
     index, forest = names
     kinds = set()
     with Dedup(es, forest=forest, profile=profile) as dedup:
@@ -228,7 +228,7 @@ def log_of(es: Elasticsearch, forest: str) -> list[tuple[str, int]]:
 def test_asking_the_owner_changes_nothing(
     es: Elasticsearch, dedup: Dedup, names: tuple[str, str], unchanged: tuple[str, str]
 ) -> None:
-    """Nor does it disturb who feeds meanwhile."""
+    """Nor does it disturb feeders."""
     index, forest = names
     owner, asked, is_over = owner_of(dedup), [0], threading.Event()
 

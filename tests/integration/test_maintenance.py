@@ -268,7 +268,7 @@ def test_a_rebuilt_forest_keeps_boilerplate_if_its_articles_did(es: Elasticsearc
 
 def test_a_rebuild_during_a_stream_changes_no_root(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
-    # What was learned goes with the forest.
+    # Otherwise the rebuild would lose what was learned.
     profile = VERIFIED.with_changes(keep_boilerplate=True)
     with Dedup(es, forest=forest, profile=profile) as dedup:
         dedup.setup(index)

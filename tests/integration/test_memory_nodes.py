@@ -72,7 +72,7 @@ def test_memory_and_search_make_the_same_forest(es: Elasticsearch, index_name: N
 def test_beyond_the_memory_nodes_are_searched(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without an error, in the middle of a stream as at the beginning of one."""
+    """Without an error, both at the beginning and in the middle of a stream."""
     caplog.set_level(logging.INFO, "esdedup")
     forest = index_name("forest")
 

@@ -1,4 +1,4 @@
-"""What a search finds as a whole, and what articles it does not find."""
+"""Overviews of searches, and articles that these do not count."""
 
 import itertools
 from collections import Counter
@@ -290,7 +290,7 @@ def test_a_new_forest_beside_rooted_articles_is_warned_of(
 
 
 def test_dynamically_mapped_languages_can_be_chosen(es: Elasticsearch) -> None:
-    """It makes strings text with a subfield; of other fields, that is mostly prose."""
+    """Dynamic mapping makes strings text with a subfield, which is mostly prose in other fields."""
     with new_names(es) as name:
         made = name("by-itself")
         es.indices.create(index=made)

@@ -137,7 +137,7 @@ def test_odd_parameters_are_refused_and_nothing_fails(
 @examples(4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: st.DataObject) -> None:
-    """Whatever is sent, an answer is one of those that the description has, and an error is a problem."""
+    """Every answer is one of those described, and every error is a problem (RFC 9457)."""
     (first, *_) = sample.articles(60)
     known = {
         "id": [first["id"], "none"],

@@ -1,4 +1,4 @@
-"""What every released version stored and wrote is read by this one, and goes over to its own profile."""
+"""This version reads and migrates what every released version has stored."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def folder(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> dict[str, Any]:
-    """What that version answered."""
+    """The answers of that version."""
     found: dict[str, Any] = json.loads((folder / "expected.json").read_text("utf-8"))
     return found
 

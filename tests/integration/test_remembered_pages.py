@@ -56,7 +56,7 @@ def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
 def test_articles_fed_again_with_other_fingerprints_change_nothing(
     es: Elasticsearch, fed: tuple[str, str], learn: Callable[[Change], None]
 ) -> None:
-    """Nor when the forest was rebuilt."""
+    """The same holds after the forest was rebuilt."""
     index, forest = fed
     before, remembered = dedup_objects(es, index), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)

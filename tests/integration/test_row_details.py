@@ -1,4 +1,4 @@
-"""What rows unfold to, and the versions and timeline of a cluster."""
+"""Details of rows, and the versions and timeline of a cluster."""
 
 import itertools
 from collections import Counter

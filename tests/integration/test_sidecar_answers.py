@@ -1,4 +1,4 @@
-"""What the sidecar makes of requests, odd bodies and answers is what the server makes of them."""
+"""The sidecar treats requests, odd bodies and answers as the server does."""
 
 import asyncio
 import http.client
@@ -341,7 +341,7 @@ def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsear
 def test_what_a_client_asks(
     client: Elasticsearch, es: Elasticsearch, unchanged: tuple[str, str], index_name: Names
 ) -> None:
-    """Also with the name of an index that is a path of the sidecar's own."""
+    """Even if the index has the name of one of the sidecar's own paths."""
     index, _ = unchanged
     query = {"match": {"text": "the"}}
     assert client.ping() == es.ping()

@@ -1,4 +1,4 @@
-"""What the sidecar takes, refuses and passes on, and the roles in deploy/ with which it works."""
+"""Requests that the sidecar takes, refuses and passes on; and the roles in deploy/ that it needs."""
 
 import base64
 import json
@@ -141,7 +141,7 @@ def test_what_elasticsearch_takes_is_taken(door: Door) -> None:
 
 
 def test_no_update_makes_an_article_without_a_root(door: Door) -> None:
-    """As before: what changes an article that exists is taken, and so is an article with a text."""
+    """Changes of existing articles are taken, and so are articles with a text."""
     assert door.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 200
     _, answer = door.bulk(
         *({"update": {"_id": "b"}}, {"doc": {"n": 1}, "doc_as_upsert": True}),
@@ -158,7 +158,7 @@ def test_no_update_makes_an_article_without_a_root(door: Door) -> None:
 
 
 def test_many_articles_without_a_text_keep_nobody_waiting(door: Door) -> None:
-    """Their lines in the log, and their answers, took seconds in which nothing else was answered."""
+    """Logging and answering them once blocked all other requests for seconds."""
     body = b'{"index":{}}\n{}\n' * 60_000
     waits_s = []
     with ThreadPoolExecutor() as threads:

@@ -73,7 +73,7 @@ def test_articles_get_the_same_roots_without_a_sidecar(
     assert process.metric("esdedup_boilerplate_letters_total") == sum(together)
     assert process.metric("esdedup_boilerplate_articles_total") == sum(map(bool, together)) > 0
     found = {**_dedups(es, index)}
-    # What is learned counts: otherwise pages of one site would be alike.
+    # Without learned boilerplate, pages of one site would be near-duplicates.
     assert len({each["root"] for each in found.values()}) > len(PAGES) / 3
     assert found == expected
     # Those who send texts are told the same.
@@ -307,7 +307,7 @@ def test_everything_is_as_without_a_sidecar(
 
 
 def test_elasticsearch_refuses_a_body_that_is_too_large(elasticsearch_url: str, sidecar: str) -> None:
-    """Before it is sent, if the caller asks first."""
+    """It is not even sent if the caller asks first (`Expect: 100-continue`)."""
     head = (
         b"PUT /a/_doc/1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         b"expect: 100-continue\r\ncontent-length: 999999999\r\n\r\n"

@@ -200,7 +200,7 @@ def test_bulk_requests_are_refused_or_get_the_servers_status(
 def test_no_actions_to_be_enriched_fail(
     stage: Fuzzed, body: bytes, is_named: bool, is_backfill: bool
 ) -> None:
-    """Each gets its answer, and what is to be added is an object."""
+    """Each is answered, and every addition is an object."""
     named = f"index={stage.set_up.ours}&" if is_named else ""
     target = f"/v1/enrich?{named}backfill={str(is_backfill).lower()}"
     answer = stage.sidecar.send("POST", target, body, NDJSON)
@@ -242,7 +242,7 @@ def test_documents_get_the_servers_status(stage: Fuzzed, data: st.DataObject) ->
 @examples(5, suppress_health_check=_ALL_CHECKS)
 @given(data=st.data())
 def test_bodies_that_break_off_are_never_taken(stage: Fuzzed, data: st.DataObject) -> None:
-    """Whatever the caller does then, and wherever they break off; nobody waits for the rest for ever."""
+    """At any place, and for any caller; the sidecar does not wait for the rest for ever."""
     body = data.draw(st.sampled_from(_BULKS))
     path, content_type = data.draw(
         st.sampled_from(

@@ -1,4 +1,4 @@
-"""What nodes and articles keep of their texts under `verified`: lost, exchanged, or another's."""
+"""Signatures of nodes and articles under `verified` that are lost, exchanged, or of another text."""
 
 import base64
 from typing import Any
@@ -105,7 +105,7 @@ def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, 
 def test_nodes_whose_documents_have_another_length(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
-    """Neither articles nor repair are stopped by them."""
+    """They stop neither articles nor a repair."""
     index, forest = feed_sample(es, index_name, profile, lookup="search")
     before = nodes(es, forest)
     one = a_leaf(before)

@@ -97,7 +97,7 @@ class Soak:
 
     @property
     def acknowledged_until(self) -> int:
-        """How many articles from the first on have been acknowledged."""
+        """The number of articles acknowledged without a gap from the first."""
         count = self.counts["articles in a row"]
         while f"article-{count:06d}" in self.acknowledged:
             count += 1
@@ -167,7 +167,7 @@ class Soak:
         stale.__exit__(None, None, None)
 
     def _start_rival(self) -> None:
-        """It is refused while the first one lives."""
+        """Start a second owner, which must be refused while the first one lives."""
         if not self._is_feeding():
             return
         self.counts["rivals refused"] += 1

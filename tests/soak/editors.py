@@ -120,7 +120,7 @@ class EditorProcess:
 
 
 class Newsroom:
-    """All who are at work, and what was acknowledged."""
+    """The editors at work, and their acknowledged edits."""
 
     def __init__(self, url: str, *, seed: int) -> None:
         self._url, self._chance = url, random.Random(seed)

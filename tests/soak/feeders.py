@@ -101,7 +101,7 @@ _JAVASCRIPT = Path(__file__).parents[1] / "clients" / "javascript" / "feed.mjs"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a feeder does."""
+    """The work of a feeder."""
 
     kind: str
     sidecars: list[str]
@@ -392,7 +392,7 @@ class Refused:
 
 @dataclasses.dataclass(frozen=True)
 class Waited:
-    """How long an article has waited until it was taken."""
+    """The time that an article waited until it was taken."""
 
     until_s: float
     seconds: float

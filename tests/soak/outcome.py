@@ -34,7 +34,7 @@ class Indices:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Of a soak."""
+    """The outcome of a soak."""
 
     figures: dict[str, int]
     faults: list[str]
@@ -149,7 +149,7 @@ class Sample:
 
 
 class Memory:
-    """Of one process, from its start."""
+    """The memory of one process over time."""
 
     def __init__(self, sidecar: SidecarProcess) -> None:
         self.sidecar = sidecar

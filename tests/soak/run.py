@@ -31,7 +31,7 @@ _USUAL_WAIT_S, _LONGEST_WAIT_S = 2.5, 10.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a soak does."""
+    """The plan of a soak."""
 
     articles: int
     # In which all articles are sent, if nothing is in the way.

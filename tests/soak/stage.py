@@ -40,7 +40,7 @@ def free_port() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Happened:
-    """What has happened, and when its traces had gone."""
+    """An event, and when its effects were over."""
 
     what: str
     from_s: float

@@ -27,7 +27,7 @@ _MOST_GROWTH, _SLACK_BYTES = 1.15, 48 * _MIB
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What came back; the status is 0 if nothing did, -1 if nothing did in time."""
+    """An answer; the status is 0 if there was none, -1 if it timed out."""
 
     status: int
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)

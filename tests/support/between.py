@@ -31,7 +31,7 @@ class Sent:
 
     @property
     def items(self) -> list[bytes]:
-        """What a bulk request writes, each with its action."""
+        """The documents of a bulk request, each with its action."""
         lines = self.body.splitlines(keepends=True)
         return [b"".join(pair) for pair in zip(lines[::2], lines[1::2], strict=True)]
 

@@ -52,7 +52,7 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a process feeds, and how."""
+    """The articles that a process feeds, and how."""
 
     url: str
     index: str

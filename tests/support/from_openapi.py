@@ -51,7 +51,7 @@ class Sent:
 
 
 class Description:
-    """Of an API."""
+    """The OpenAPI description of an API."""
 
     def __init__(self, openapi: Mapping[str, Any]) -> None:
         self._schemas: Mapping[str, Schema] = openapi.get("components", {}).get("schemas", {})

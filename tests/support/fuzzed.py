@@ -29,7 +29,7 @@ ONE = ARTICLES[0]
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a server answered."""
+    """The answer of a server."""
 
     status: int
     headers: http.client.HTTPMessage

@@ -23,7 +23,7 @@ SITE_COLUMNS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """How soon pages teach something, and how soon it is forgotten."""
+    """How soon something is learned from pages, and how soon it is forgotten."""
 
     block_pages: int = 4
     period_records: int = 90

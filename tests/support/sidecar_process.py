@@ -32,12 +32,12 @@ class SidecarProcess:
 
     @functools.cached_property
     def url(self) -> str:
-        """Its address; waits until it listens."""
+        """The sidecar's address; waits until it listens."""
         return str(until(lambda: next(iter(_ADDRESS.findall(self.log)), None), START_S, self))
 
     @property
     def log(self) -> str:
-        """Its log so far."""
+        """The sidecar's log so far."""
         return "".join(self._lines)
 
     def get(self, path: str) -> Any:

@@ -105,7 +105,7 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"upsert": {"text": "hello", "old": True}}])
 def test_an_upsert_makes_the_article(given: dict[str, Any]) -> None:
-    """Without a date, a new article counts as published at its arrival; one that exists keeps its date."""
+    """Without a date, a new article counts as published on arrival; an existing one keeps its date."""
     action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
@@ -234,7 +234,7 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
     ],
 )
 def test_no_update_makes_an_article_without_a_text(update: Any) -> None:
-    """It would have no root."""
+    """The article would have no root."""
     with pytest.raises(ArticleRejected, match="would make an article without a text"):
         read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1, now_ms=NOW_MS)
 

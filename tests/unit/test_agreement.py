@@ -278,14 +278,14 @@ def bulletin(count: int, figures: list[str], seed: int) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_next_issue_of_a_template_stays_apart(seed: int) -> None:
-    """By its figures, however few of its words they are."""
+    """Its figures tell them apart, even if they are few of its words."""
     ours, theirs = (bulletin(120, numbers(4, issue), seed) for issue in (100, 200))
     assert (roots([ours, theirs]), rule(ours, theirs)) == ([0, 1], Rule.OTHER_FIGURES)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_bulletin_of_the_next_day_stays_apart(seed: int) -> None:
-    """Each value of today stands where that of yesterday did; all but one are in both texts."""
+    """Today's values replace yesterday's; all but one occur in both texts."""
     values = numbers(7, 100)
     ours, theirs = bulletin(91, values, seed), bulletin(91, values[1:] + numbers(1, 200), seed)
     assert (roots([ours, theirs]), rule(ours, theirs)) == ([0, 1], Rule.OTHER_FIGURES)
@@ -339,7 +339,7 @@ def test_excerpt_and_story_join_in_either_order(start: int) -> None:
 
 
 def test_an_excerpt_of_the_longest_text_joins_it() -> None:
-    """Of 150,000 units: more than 16 bits count."""
+    """It has 150,000 units, which do not fit into 16 bits."""
     chance = random.Random(1)
     story = "".join(chance.choices([chr(code) for code in range(0x4E00, 0x9F00)], k=150_000))
     assert rule([story], [story[10_000:100_000]]) is Rule.EXCERPT
@@ -370,7 +370,7 @@ def test_a_round_up_never_joins_its_stories(stories: int, seed: int) -> None:
 
 
 def test_a_round_up_draws_two_stories_together_at_most() -> None:
-    """Each nearly half of it, beside others that are very short."""
+    """Each story is nearly half of it, and the others are very short."""
     drawn = []
     for seed in range(10):
         parts = [words(count, 10 * seed + each) for each, count in enumerate((198, 198, 4))]

@@ -1,4 +1,4 @@
-"""What runs in the background: the server's jars, and files that name processes; only our own are ended."""
+"""Background processes: the server's jars, and files that name processes; only our own are ended."""
 
 import contextlib
 import functools
@@ -162,7 +162,7 @@ def jar() -> bytes:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where jars are installed."""
+    """The directory of installed jars."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _: tmp_path / "cache")
     return tmp_path / "cache"
 

@@ -1,4 +1,4 @@
-"""What pages teach: the arrays against the model, however the pages come in batches."""
+"""Learning from pages: the arrays agree with the model, for pages in any batches."""
 
 import functools
 import itertools
@@ -247,7 +247,7 @@ def test_a_page_that_is_a_list_keeps_it() -> None:
 
 
 def test_a_table_keeps_its_rows_however_common_they_are() -> None:
-    """And a page whose article is missing keeps nothing, though its footer has a number."""
+    """A page whose article is missing keeps nothing either, though its footer has a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -345,7 +345,7 @@ def test_older_items_of_a_moving_list_are_filtered(
 
 
 def test_a_site_with_long_boilerplate_is_learned() -> None:
-    """All of its pages share their marks, so no page is another context."""
+    """All its pages share the passages that mark contexts, so none is another context."""
     articles = names(30)
     others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
     # Without text of its own together, a page may be a new version, unless all of its young site is like it.
@@ -364,7 +364,7 @@ def test_a_site_with_long_boilerplate_is_learned() -> None:
 
 
 def test_pages_of_young_sites_count_by_their_own() -> None:
-    """As soon as two others have the same notice, and while it is the larger part."""
+    """A page is left out once two others have the same notice, while the notice is most of it."""
     whole, own = [False] * 4, [False, True, True, True]
     stream: list[Page] = [
         (at, [prose(100 + text, letters), *LEGAL], "a.example", article)
@@ -405,7 +405,7 @@ def test_a_site_sharing_passages_with_others_is_learned() -> None:
 
 
 def test_what_a_platform_reprints_is_not_its_own() -> None:
-    """It brings one story again and again, with another signature, among other articles."""
+    """The platform repeats one story among other articles, with another signature each time."""
     story = [prose(number, 100) for number in range(1, 7)]
     stream: list[Page] = []
     for at, article in enumerate(names(30), 1):
@@ -477,7 +477,7 @@ def test_a_site_showing_only_a_notice_is_learned() -> None:
 
 @pytest.mark.slow
 def test_a_long_page_teaches_its_first_and_last_passages() -> None:
-    """What stands between them is judged as on any other page."""
+    """Passages between them are judged as on any other page."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
     learning = boilerplate.filter

@@ -1,4 +1,4 @@
-"""What the server refuses is raised in the operation that asked, with either client."""
+"""Errors of the server are raised in the operation that made the request, with either client."""
 
 import asyncio
 import dataclasses

@@ -78,7 +78,7 @@ def test_an_id_that_doubles_as_a_field_stays(tmp_path: Path) -> None:
 
 
 def test_what_is_rejected_does_not_stay_in_memory(tmp_path: Path) -> None:
-    """Neither by the rejections, nor while the first article is awaited."""
+    """Neither rejections keep it, nor does the wait for the first article."""
     path = tmp_path / "a.gz"
     bad = b'{"id": "a", "text": "' + b"x" * 1_000_000 + b"\n"
     bad += b'{"text": "' + b"x" * 1_000_000 + b'"}\n'
@@ -369,7 +369,7 @@ def test_columns_that_have_no_name_or_the_same(tmp_path: Path) -> None:
 def test_an_article_that_is_too_long_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """It is never in memory: neither here, nor decompressed."""
+    """It is never in memory, not even decompressed."""
     monkeypatch.setattr(records, "MAX_ARTICLE_BYTES", 20_000)
     long = "x" * 4_000_000
     contents = {

@@ -118,7 +118,7 @@ def test_a_page_is_the_words_that_readers_see() -> None:
 
 
 def test_golden_vector_of_the_sample_corpus() -> None:
-    """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
+    """As above; if only the grammar of the sample changes, write new vectors here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
     assert mmh3.hash_bytes(sketched).hex() == "f66af7e04c4f4a899ac9eb8ca2eae5f8"
@@ -346,7 +346,7 @@ def test_equal_and_different_texts() -> None:
 
 
 def test_figures_that_differ_are_counted() -> None:
-    """Each time that they come, and rather too few than too many."""
+    """Every occurrence counts; the estimate is rather too low than too high."""
     text, figures = words(300, 1), numbers(40, 2)
     errors = []
     for count in (1, 2, 3, 5, 8, 12):

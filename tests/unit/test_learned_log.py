@@ -22,7 +22,7 @@ PAGES = PARSED.passages, PARSED.pages
 
 
 class Documents:
-    """Those of a forest, in memory."""
+    """The documents of a forest, in memory."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}

@@ -311,7 +311,7 @@ def test_many_edits_of_an_article_teach_nothing() -> None:
 
 @pytest.mark.parametrize("count", [40, 64 + 10])
 def test_a_look_at_few_pages_teaches_too(count: int) -> None:
-    """They fill no block, or the last ones do not."""
+    """All pages, or the last ones, fill less than a block."""
     own = list(pages(count + 20, sites=1))
     taught, fresh = clustering([]), clustering([])
     texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
@@ -359,7 +359,7 @@ def test_articles_added_between_two_passes_are_assigned() -> None:
 
 
 def test_pages_that_have_taught_teach_nothing_when_they_come() -> None:
-    """In any order and cut: those that come are judged by the same as long as nothing new comes."""
+    """In any order and batches: pages seen before are judged by what was learned before."""
     mine = clustering([])
     texts = [RawPage(page["text"]) for page in PAGES]
     assert mine.learn(texts[:100]) == 100

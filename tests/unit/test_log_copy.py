@@ -1,4 +1,4 @@
-"""What follows a log that grows, is shortened and expires decides as what loads it from the beginning."""
+"""A copy that follows a log, growing, shortened and expiring, decides like one loaded from scratch."""
 
 import base64
 import dataclasses

@@ -78,7 +78,7 @@ def test_what_is_undone_has_never_been(
 def test_what_was_stored_is_what_was_there(
     all_arrivals: list[Arrival], sizes: list[int], random: st.DataObject, later: list[Arrival]
 ) -> None:
-    """It is read in any order, and twice."""
+    """Records are read in any order, and twice."""
     nodes, state = Nodes(RELATION, AGING), State()
     stored: dict[bytes, bytes] = {}
     for batch in map(as_batch, batches(all_arrivals, sizes)):
@@ -180,7 +180,7 @@ def test_a_key_has_room_for_just_so_many_nodes() -> None:
 
 
 def test_only_nodes_made_within_the_retention_saturate_keys() -> None:
-    """Those that were made before it live on if they were needed since."""
+    """Earlier nodes still live if they were needed since."""
     saturated, texts = Saturated(2), different_texts(4)
     assert saturated.are_indexed(texts[:2], 0) == [True, True]
     assert saturated.are_indexed(texts[:3], AGING.retention_ms // 2) == [True, True, False]
@@ -227,12 +227,12 @@ def test_repeats_of_one_text_are_written_once_a_granularity() -> None:
 
 
 def test_texts_without_letters_and_digits_are_not_remembered() -> None:
-    """They never have a fingerprint, whatever was learned."""
+    """They never get a fingerprint."""
     assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
 
 
 def test_texts_without_a_node_count_as_without_fingerprint() -> None:
-    """Its signature of today makes nothing: the same text on another page becomes a root."""
+    """A signature that it would get today makes no node: the same text on another page becomes a root."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(

@@ -1,4 +1,4 @@
-"""What is noticed to stand in the place of articles."""
+"""How placeholders are noticed among articles."""
 
 import pytest
 

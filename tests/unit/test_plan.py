@@ -1,4 +1,4 @@
-"""What a stream of articles needs, by unit costs that are easy to calculate with."""
+"""Plans for a stream of articles, by unit costs that are easy to calculate with."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What a feeder sends to whichever of several sidecars takes articles, and what it makes of the answer."""
+"""A feeder finds the sidecar that takes articles, sends requests, and reads the answers."""
 
 import base64
 import json
@@ -305,7 +305,7 @@ def test_the_one_that_takes_articles_is_found_and_remembered(servers: list[Scrip
 
 
 def test_it_is_asked_again_until_one_takes_articles(servers: list[ScriptedServer]) -> None:
-    """They break off, are busy, end in the middle of an answer, stand behind a proxy that finds nobody."""
+    """Sidecars that break off, are busy, end within an answer, or are behind a proxy without a backend."""
     turns = iter([b"", response(429), DECIDED[:-3], response(502, b"<html>"), NOT_OWNER, response(504)])
 
     def script(connection: Connection) -> None:

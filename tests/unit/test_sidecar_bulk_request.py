@@ -250,7 +250,7 @@ def test_what_was_in_the_place_of_the_object_goes() -> None:
     ],
 )
 def test_parts_of_an_update_get_their_own_objects(parts: dict[str, Any], sent: dict[str, Any]) -> None:
-    """Where the doc was to serve as upsert, that is written out, if it gets another object."""
+    """A doc that serves as upsert is copied there if the upsert gets another object."""
     update = {"doc": {"text": "x", "dedup.root": "y"}, "doc_as_upsert": True, "detect_noop": False}
     item = _item(json.dumps(update, indent=1).replace("\n", "").encode(), "update", _id="1")
     item.objects, item.added = INDEX.objects, Addition(parts)
@@ -270,7 +270,7 @@ _DOCUMENT = b'{"dedup":"evil","text":"x","a":'
     "around", [b"%b", b'{"index":{"_id":"%b"}}', _DOCUMENT + b'"%b"}', _DOCUMENT + b"[%b1]}"]
 )
 def test_lines_are_read_in_a_time_that_is_linear(repeated: bytes, around: bytes) -> None:
-    """Where each of its quotes began the search anew, 100 kB took 87 s."""
+    """When each quote restarted the search, 100 kB took 87 s."""
     line = around % (repeated * (1_000_000 // len(repeated)))
     began = time.process_time()
     assert isinstance(_read(line + b'\n{"text":"x"}\n'), list | RequestRefused)

@@ -169,7 +169,7 @@ def test_each_action_gets_its_own_addition() -> None:
 
 
 def test_a_doc_that_serves_as_upsert_gets_two_objects() -> None:
-    """Of an article that exists, the date stays; a new one has none, and counts from its arrival."""
+    """An existing article keeps its date; a new one has none, and counts from its arrival."""
     undated, dated = Sidecar().enrich(
         {"update": {"_id": "1"}},
         {"doc": {"text": "one"}, "doc_as_upsert": True},

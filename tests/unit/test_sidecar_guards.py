@@ -1,4 +1,4 @@
-"""What stands before the sidecar's routes: hosts, foreign pages, the token, sizes, numbers and times."""
+"""Checks before the sidecar's routes: hosts, foreign pages, the token, sizes, numbers and times."""
 
 import asyncio
 import json

@@ -432,7 +432,7 @@ def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> None:
 def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
-    """Whatever the thread was about to look after then."""
+    """Even if the thread had other work pending."""
     monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
 
     async def run() -> None:

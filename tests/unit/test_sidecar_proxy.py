@@ -1,4 +1,4 @@
-"""What passes the sidecar byte for byte, from a scripted server to a bare socket; and what may not pass."""
+"""Answers pass byte for byte from a scripted server to a bare socket; some requests may not pass."""
 
 import asyncio
 import contextlib
@@ -128,7 +128,7 @@ def test_a_header_with_a_control_character_is_refused(url: str, character: bytes
 def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     server: ScriptedServer, url: str, status: bytes, body: tuple[bytes, ...]
 ) -> None:
-    """It answers 400 to headers that are too long, keeps the connection open, and ignores what follows."""
+    """After headers that are too long, it answers 400, keeps the connection open, and ignores the rest."""
     is_closed: list[bool] = []
     noticed = threading.Event()
 

@@ -173,7 +173,7 @@ PARTS = ("_bucket", "_sum", "_count")
 def test_a_body_that_breaks_the_protocol_is_refused_once(
     apart: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By an application that answers before it has read the body."""
+    """The application answers before it has read the body."""
 
     async def answered() -> bytes:
         async with listening() as port:
@@ -331,7 +331,7 @@ def test_what_is_right_or_not_known_yet_is_taken(request_bytes: bytes) -> None:
 
 
 def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
-    """What uvicorn sends in two parts would take up to 40 ms longer."""
+    """Otherwise answers that uvicorn sends in two parts take up to 40 ms longer."""
     with (
         listen("127.0.0.1", 0) as listening,
         socket.create_connection(listening.getsockname(), timeout=10),

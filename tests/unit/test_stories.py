@@ -1,4 +1,4 @@
-"""What editors said: the story of an article, compared with a model that goes over all articles."""
+"""Edits of stories: an article's story equals that of a model that goes through all articles."""
 
 import itertools
 import time

@@ -1,4 +1,4 @@
-"""What reaches a terminal: text only, no matter who wrote it."""
+"""Only text reaches a terminal, no matter who wrote it."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""From raw text to normal text, sentences, passages and tokens."""
+"""Raw texts become normal texts, sentences, passages and tokens."""
 
 import itertools
 import operator

@@ -1,4 +1,4 @@
-"""What readers see of a text, what its fingerprint leaves out of that, and passages of wrapped text."""
+"""Visible text, what fingerprints leave out of it, and passages of wrapped text."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""What the pages compute: texts, drawings, facets and bars that lead to other lists, and visits."""
+"""Computations of the pages: texts, drawings, facets, bars that link to other lists, and visits."""
 
 import asyncio
 from datetime import UTC, date, datetime, timedelta

@@ -46,7 +46,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_files_without_words_are_refused(write: Write) -> None:
-    """They would give the profile another label, and no article another fingerprint."""
+    """They would change the profile's label without changing any fingerprint."""
     for content in ("", " \n\n", "\ufeff\n"):
         path = write("words", content)
         with pytest.raises(SettingError, match=f"{path} has no words: leave it out"):
@@ -120,7 +120,7 @@ def test_a_table_is_read_as_it_was_written(write: Write) -> None:
 
 
 def test_every_word_of_a_custom_table_can_be_cut() -> None:
-    """What depends on the words around it too, which a test of each word alone would miss."""
+    """Including words that depend on their neighbours, which a test of each word alone would miss."""
     table = table_of(TEXTS, segmenter=Jieba())
     assert words_never_cut(KEYWORDS.with_changes(weighting=table)) == []
     alone = [word for word in table.words if list(Jieba().cut(word)) != [word]]

@@ -227,7 +227,7 @@ def test_fingerprints_are_the_golden_vectors(profile: Profile, zh: str, en: str)
 
 @pytest.mark.parametrize("name", ["classic 2-grams", "keywords times33", "classic adler32"])
 def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
-    """By the simhash of weighted tokens, which takes any hash."""
+    """Computed independently, by the simhash of weighted tokens with each hash."""
     profile = CHANGED[name][0]
     fingerprinter = Fingerprinter(profile)
     for text in (ZH, EN):

@@ -176,7 +176,7 @@ def test_the_features_of_the_cat_example() -> None:
 def test_cats_are_nearer_to_cats_than_to_ice_cream(
     features: Callable[[str], Collection[str]], width: int | str, token_hash: TokenHash
 ) -> None:
-    """Whatever the features and the hash, at its own width and at that of fingerprints."""
+    """For all features and hashes, at their own width and at that of fingerprints."""
 
     bits, function = (64, token_hash.of_bytes) if width == 64 else (token_hash.bits, token_hash.function)
     mat, other_mat, ice = (

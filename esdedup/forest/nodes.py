@@ -1,5 +1,6 @@
 """The nodes and pages of a forest in memory, in which the crate decides by the laws."""
 
+import collections
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -17,13 +18,15 @@ _KINDS = list(Kind)
 class Nodes:
     """All nodes and pages of a forest, or those that a batch may meet. Threads may share it.
 
-    `assign` begins a step, which is kept or undone as a whole; several may have begun. What lives has been
-    seen since `live_since_ms`, inclusive.
+    `assign` begins a step, which may be committed, and is kept or undone as a whole; several may have begun.
+    What lives has been seen since `live_since_ms`, inclusive.
     """
 
     def __init__(self, relation: Relation, aging: Aging) -> None:
         self._relation = relation
         self._nodes = _core.Nodes(relation.core, **dataclasses.asdict(aging))
+        # The plans of the steps that are committed and not kept, the first one first.
+        self.committed: collections.deque[Plan] = collections.deque()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -82,18 +85,27 @@ class Nodes:
         """Return the ids of the roots whose leaves have decided something in the last step."""
         return set(self._relation.written_ids(self._nodes.contested()))
 
+    def commit(self, plan: Plan) -> None:
+        """Commit the last step, that of a plan: `undo` leaves it then."""
+        self.committed.append(plan)
+
     def keep(self) -> None:
-        """Keep the first step, and forget some of what had expired by its end."""
+        """Keep the first step for good, and forget some of what had expired by its end."""
         self._nodes.keep()
+        # Last: after an exception in between, what is durable is only read again.
+        if self.committed:
+            self.committed.popleft()
 
     def undo(self) -> None:
-        """Undo the last step."""
-        self._nodes.undo()
+        """Undo the steps since the last one that was committed or kept."""
+        while self._nodes.depth > len(self.committed):
+            self._nodes.undo()
 
-    def undo_until(self, depth: int) -> None:
-        """Undo the last steps, until `depth` steps are left."""
-        while self._nodes.depth > depth:
-            self.undo()
+    def undo_all(self) -> list[Plan]:
+        """Undo all steps that were not kept; return the plans of those that were committed."""
+        plans, self.committed = list(self.committed), collections.deque()
+        self.undo()
+        return plans
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
         """Add nodes and pages as `Plan.written` has them, in any order, if they live.

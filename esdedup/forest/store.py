@@ -1,14 +1,11 @@
 """The contract of a store, which keeps what a forest must not forget, and a store in memory.
 
-A store can be written from this file and the values of `model.py` alone. Each batch goes through::
+Each batch goes through a store in this order; it may be abandoned after any call::
 
     store.begin()
     left_out = store.boilerplate.filter(passages, pages)
     plan = store.nodes(arrivals, now_ms=now_ms).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
-
-A batch may be abandoned after any call, and the next one may begin before the plan of this one is durable.
-`assign` begins a step of the nodes, `begin` one of the boilerplate; a step is kept or undone as a whole.
 """
 
 from concurrent.futures import Future
@@ -44,46 +41,47 @@ class Store(Protocol):
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What was learned from the pages of committed batches; inside a batch, with the step of `begin`.
+        """What pages have taught: `Boilerplate()` in a new forest, after a restart with all changes written.
 
-        The caller lets it learn from the pages of the batch. Only the store keeps or undoes its steps.
+        Inside a batch the caller lets it learn. Only the store calls `begin`, `apply`, `keep` and `undo`.
         """
 
     def begin(self) -> None:
-        """Begin a batch; may be called again before the batch is committed, to discard it.
+        """Begin a batch, and discard one that was neither committed nor learned.
 
-        Undoes each step of the nodes and of the boilerplate that `commit` or `learn` has not kept, then
-        begins a step of the boilerplate. After a `commit` that failed, first restores `state`, nodes and
-        boilerplate to those of its plan or of the plan before, whichever agrees with what was written.
+        Calls `undo` of nodes that stay in memory. Of the boilerplate, undoes all steps that have begun, then
+        begins one. After an error of `commit`, of its future or of `learn`, first makes state, nodes and
+        boilerplate what a restart would make of what was written.
         """
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return nodes in memory, all or at least these, on which the caller calls `assign` at `now_ms`.
+        """Return nodes, all or at least these, on which the caller calls `assign` at `now_ms`.
 
-        - every live node of a committed plan that is near an arrival or has its id,
+        - every live node that is near an arrival or has its id,
         - every remembered page of an arrival, with its node, near or not,
         - the roots of all these,
         - if the relation counts leaves, every live leaf of the roots that are `contested` after `assign`.
 
-        "Live" and "remembered" are meant at ``state.time_ms``. Committed plans count at once, also after a
-        restart, and whether durable yet or not. A text may occur twice among the arrivals.
+        These are as all committed plans have them, durable or not; "live" and "remembered" are meant at
+        ``state.time_ms``. They may be made for this call, by `load` of what was written and `settle`. A text
+        may occur twice among the arrivals.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Keep the steps of the batch, and begin to make its plan durable. From then on, it is committed.
+        """Commit what `assign` returned of the nodes that `nodes` returned last, and begin to write it.
 
-        The plan is what `assign` returned, of the nodes that `nodes` returned last. Waits until the plan
-        before is durable; if that failed, raises its error and writes nothing of this one. Writes the state,
-        then refreshed nodes, then new nodes and pages in the order of arrival, then the changes of the step
-        of boilerplate, which are all or nothing.
+        Waits until the plan before is durable; if that failed, raises its error and writes nothing of this
+        one. Has these written in order: ``plan.state``, each of ``plan.written``, and the boilerplate's
+        `changes`, all or nothing. Keeps the boilerplate's step. Of nodes that stay in memory, calls `commit`,
+        and `keep` once the plan is durable.
 
         Returns a future that is done when all of it survives a crash of the process (and of the machine, if
-        the store promises that), or has the error. Not atomic: after a failure or a crash any beginning of
-        that order may be written, from which the same arrivals, assigned again, get the same roots.
+        the store promises that), or has the error. Then and after a crash, any beginning of that order may be
+        written: the same arrivals, assigned again, get the same roots.
         """
 
     def learn(self) -> None:
-        """Keep the step of the boilerplate, and make its changes durable, all or nothing; then return.
+        """Write the boilerplate's `changes`, all or nothing; when they are durable, keep its step and return.
 
         For a batch whose pages only teach, in place of `nodes` and `commit`.
         """
@@ -109,7 +107,7 @@ class MemoryStore:
 
     def begin(self) -> None:
         """Begin a batch, and undo uncommitted changes."""
-        self._nodes.undo_until(0)
+        self._nodes.undo()
         while self.boilerplate.has_begun:
             self.boilerplate.undo()
         self.boilerplate.begin()

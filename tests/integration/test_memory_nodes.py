@@ -93,7 +93,7 @@ def test_beyond_the_memory_nodes_are_searched(
         assert "more than" in caplog.text
         assert kinds(store, range(2_000)) == {"known"}
         # After a failure too.
-        store._commit_failed = True
+        store._is_torn = True
         assert kinds(store, range(2_000)) == {"known"}
     assert len(caplog.messages) == 1
     with opened(LITTLE) as store:
@@ -139,7 +139,7 @@ def test_content_hashes_keep_their_nodes_after_failed_writes(
             return [each.root for each in assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)]
 
         assert [roots_of(Arrival(one, 0, page=page)) for page in (1, 2)] == [[one]] * 2
-        store._commit_failed = True
+        store._is_torn = True
         # A page keeps its node, whatever its text is by now.
         assert roots_of(Arrival(other, 0, page=2)) == [one]
 

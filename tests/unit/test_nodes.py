@@ -58,15 +58,14 @@ def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
 def test_what_is_undone_has_never_been(
     kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
 ) -> None:
-    """Several steps may have begun; the last one is undone first."""
+    """Several steps may have begun."""
     plain, disturbed = Nodes(RELATION, AGING), Nodes(RELATION, AGING)
     state = State()
     for batch in map(as_batch, batches(kept, sizes)):
         after = state
         for number in range(depth):
             after = disturbed.assign(as_batch(undone[number::depth]), after, now_ms=NOW_MS).state
-        for _ in range(depth):
-            disturbed.undo()
+        disturbed.undo()
         one, other = (nodes.assign(batch, state, now_ms=NOW_MS) for nodes in (plain, disturbed))
         assert one == other
         state = one.state

@@ -1,9 +1,9 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
-import collections
+import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 
 from elasticsearch import Elasticsearch
@@ -94,7 +94,8 @@ class ElasticStore(Closing):
         self._is_log = self._index.meta.is_log
         self.relation = self._index.relation
         self._clock = Clock(self._index)
-        self._commit_failed = False
+        # Whether an exception may have left what is in memory half changed.
+        self._is_torn = False
         # Nodes are either all in memory, or searched for, but for the recent ones.
         self._memory_bytes = memory_bytes
         # The memory that nodes may take before a warning.
@@ -103,9 +104,8 @@ class ElasticStore(Closing):
         self._recent: dict[str, Stored] = {}
         # How many documents no refresh has shown.
         self._unshown = 0
+        # What they have committed and not kept may not be durable.
         self._nodes: Nodes | None = None
-        # The plans that may not be durable yet, one for each step of the nodes.
-        self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoader | None = None
         self.writer = ForestWriter(self._index, terms=terms)
         with self.writer.released_on_error():
@@ -154,12 +154,12 @@ class ElasticStore(Closing):
     def begin(self) -> None:
         """Begin a batch: undo what was not committed, and read the index again after a failure."""
         is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)
-        if self._commit_failed or self.writer.has_failed or is_torn:
+        if is_torn or self._is_torn or self.writer.failure:
             self._recover()
         elif self._loading is not None:
             self._take_loaded(wait_s=0.0)
         if self._nodes is not None:
-            self._nodes.undo_until(len(self._unsettled))
+            self._nodes.undo()
         while self.boilerplate.has_begun:
             self.boilerplate.undo()
         self.boilerplate.begin()
@@ -177,35 +177,30 @@ class ElasticStore(Closing):
 
     def commit(self, plan: Plan) -> Future[None]:
         """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""
-        self._commit_failed = True
-        if self._nodes is not None:
-            self._unsettled.append(plan)
-        written = self._begin_writing(plan.written, plan.state, log=plan.log)
-        self._state = plan.state
-        if self._nodes is None:
-            self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
-            if self._loading is not None:
-                self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
-        else:
-            # The plans before are durable.
-            while len(self._unsettled) > 1:
-                # In this order: after an exception in between, durable data is only read again.
-                self._nodes.keep()
-                self._unsettled.popleft()
-            self._give_up_memory_if_full()
-        if not self._is_log:
-            self._unshown += len(plan.written)
-            if self._unshown > self._index.limits.recent_nodes:
-                self._refresh()
-        # Last: an exception from a signal handler may leave the memory half changed.
-        self._commit_failed = False
+        with self._changing():
+            if self._nodes is not None:
+                self._nodes.commit(plan)
+            written = self._begin_writing(plan.written, plan.state, log=plan.log)
+            self._state = plan.state
+            if self._nodes is None:
+                self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
+                if self._loading is not None:
+                    self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
+            else:
+                # The plans before are durable.
+                while len(self._nodes.committed) > 1:
+                    self._nodes.keep()
+                self._give_up_memory_if_full()
+            if not self._is_log:
+                self._unshown += len(plan.written)
+                if self._unshown > self._index.limits.recent_nodes:
+                    self._refresh()
         return written
 
     def learn(self) -> None:
         """Write what was learned."""
-        self._commit_failed = True
-        self._begin_writing([], None).result()
-        self._commit_failed = False
+        with self._changing():
+            self._begin_writing([], None).result()
 
     def expiring(self) -> Iterator[Expired]:
         """Delete expired nodes and pages, as `expiry.expiring` does. Batches may be committed meanwhile."""
@@ -217,6 +212,13 @@ class ElasticStore(Closing):
         self.writer.flush()
         assert self._nodes is not None
         return self._nodes.living(log, live_since_ms=live_since_ms)
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """If the body fails, perhaps by a signal, let the next batch begin from the index."""
+        self._is_torn = True
+        yield
+        self._is_torn = False
 
     def _begin_writing(
         self, packed: Sequence[bytes], state: State | None, *, log: bytes | None = None
@@ -253,23 +255,21 @@ class ElasticStore(Closing):
         self._refresh()
         self._state = self._index.status().state
         self._learned = self._read_learned()
-        nodes, unsettled = self._nodes, list(self._unsettled)
-        if nodes is None or nodes.is_torn or (self._is_log and self._has_some(unsettled)):
+        nodes = self._nodes
+        if nodes is None or nodes.is_torn or (self._is_log and self._has_some(nodes.committed)):
             # Free their memory before others are loaded.
             nodes = self._nodes = None
-            self._unsettled.clear()
             self._begin_loading()
         else:
             # Prevents a double undo after an exception.
             self._nodes = None
-            nodes.undo_until(0)
+            undone = nodes.undo_all()
             if not self._is_log:
-                self._load_again(nodes, unsettled)
+                self._load_again(nodes, undone)
             self._nodes = nodes
-            self._unsettled.clear()
-        self._commit_failed = False
+        self._is_torn = False
 
-    def _has_some(self, plans: Sequence[Plan]) -> bool:
+    def _has_some(self, plans: Collection[Plan]) -> bool:
         """Return whether a log contains a write of one of these plans."""
         logs = list(self._index.run(read_logs(self._index.name, first=self.writer.log_since(len(plans)))))
         return any(plan.log and plan.log in log for plan in plans for log in logs)
@@ -304,18 +304,16 @@ class ElasticStore(Closing):
         loading = self._loading
         if loading is None or not loading.is_done(timeout_s=wait_s):
             return
-        # As in `commit`.
-        self._commit_failed = True
-        try:
-            self._nodes = loading.nodes()
-        except ServerError as error:
-            log.warning("nodes are searched for until they can be loaded into memory: %s", error)
-            self._begin_loading(wait_s=0.0)
-        else:
-            self._loading = None
-            if self._nodes is None:
-                self._note_small_memory()
-        self._commit_failed = False
+        with self._changing():
+            try:
+                self._nodes = loading.nodes()
+            except ServerError as error:
+                log.warning("nodes are searched for until they can be loaded into memory: %s", error)
+                self._begin_loading(wait_s=0.0)
+            else:
+                self._loading = None
+                if self._nodes is None:
+                    self._note_small_memory()
 
     def _end_loading(self) -> None:
         if self._loading is not None:
@@ -347,7 +345,6 @@ class ElasticStore(Closing):
             # A search must find them.
             self._refresh()
             self._nodes = None
-            self._unsettled.clear()
             self._note_small_memory()
 
     def _note_small_memory(self) -> None:

@@ -41,8 +41,8 @@ class ForestWriter(Closing):
         self._packing = Codec(index.relation)
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
-        # Why the last write failed.
-        self._failure: BaseException | None = None
+        # Why the last write failed: then nothing more is written before `forget_failure`.
+        self.failure: BaseException | None = None
         is_drained = self.lease.acquire()
         with self.released_on_error():
             if not is_drained:
@@ -138,7 +138,7 @@ class ForestWriter(Closing):
                 for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
                     self._put(some)
             except BaseException as error:
-                self._failure = error
+                self.failure = error
                 raise
 
         return self._thread.begin(write)
@@ -158,8 +158,8 @@ class ForestWriter(Closing):
     def flush(self) -> None:
         """Wait for all writes; raise the error of one that failed."""
         self.settle()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     def settle(self) -> None:
         """Wait until no write is in progress, whether they fail or not."""
@@ -167,15 +167,10 @@ class ForestWriter(Closing):
         # By a job of its own: an exception from a signal handler may have lost the future of a write.
         self._thread.begin(lambda: None).result()
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether the last write has failed; then nothing is written before `forget_failure`."""
-        return self._failure is not None
-
     def forget_failure(self) -> None:
         """Let writing begin anew, after a failure."""
         self.settle()
-        self._failure = None
+        self.failure = None
         if self._log is not None:
             self._log.begin_another()
 

@@ -104,8 +104,8 @@ MUTANTS = [
     Mutant(
         "a silent owner is waited for as long as the next one's own lease lasts, not as long as his",
         "esdedup/elastic/forest/lease.py",
-        "_unchanged_s(before.token, version) > before.ttl_s",
-        "_unchanged_s(before.token, version) > self._ttl_s",
+        "_unchanged_s(claim.token, version) > claim.ttl_s",
+        "_unchanged_s(claim.token, version) > DEFAULT_TTL_S",
         ("integration/test_lease.py",),
     ),
     Mutant(

@@ -13,7 +13,7 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import EDITS_SUFFIX
 from esdedup.errors import ServerUnavailable
 
-# The grace period for the previous owner's writes when the task API is unavailable.
+# How long the previous owner's writes are waited for when the task API is unavailable.
 GRACE_S = 2.0
 _POLL_S = 0.05
 # One attempt, and one more for each process that takes the forest at the same time.
@@ -72,8 +72,8 @@ class Fence:
             index=self._forest,
         )
 
-    def drain(self) -> bool:
-        """Wait until no write to the forest is running; return False if the client may not list tasks.
+    def drain(self) -> None:
+        """Wait until no write to the forest is running; for a grace period if the client may not list tasks.
 
         A write that its alias admitted may wait for its shard long after the alias was moved.
         """
@@ -87,11 +87,12 @@ class Fence:
                     headers={"accept": "application/json"},
                 ).body
             except AuthorizationException:
-                return False
+                time.sleep(GRACE_S)
+                return
             tasks = [task for node in answer["nodes"].values() for task in node["tasks"].values()]
             is_unknown = bool(answer.get("node_failures"))
             if not is_unknown and not any(self._writes_here(task["description"]) for task in tasks):
-                return True
+                return
             if time.monotonic() > deadline:
                 raise ServerUnavailable(
                     f"cannot take the forest {self._forest!r}: a write of the previous owner does not end",
@@ -104,8 +105,8 @@ class Fence:
         alias = {"index": self._forest, "alias": f"{self._forest}{EDITS_SUFFIX}"}
         with translated(f"{verb} an alias of the forest {self._forest!r}", index=self._forest):
             self._client.options(ignore_status=404).indices.update_aliases(actions=[{verb: alias}])
-        if verb == "remove" and not self.drain():
-            time.sleep(GRACE_S)
+        if verb == "remove":
+            self.drain()
 
     def _writes_here(self, description: str) -> bool:
         # Descriptions read "requests[5], indices[forest-w-1]", and "index[forest][0]" for a shard.

@@ -29,12 +29,13 @@ from esdedup.elastic.forest.meta import noticing_deletion
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
 from esdedup.origins import is_loopback
 
-# Tokens of leases that this process dropped or gave up, which the server may still show as held.
-_abandoned: set[str] = set()
-# By the token of each claim: the version of its document that this process saw last, and when it saw that
-# first (`time.monotonic`). Thus short attempts to acquire a lease add up to one long wait.
-_seen: dict[str, tuple[dict[str, int], float]] = {}
-# Beyond these, all are forgotten, and waited for anew.
+LEASE_ID = "~lease"
+DEFAULT_TTL_S = 30.0
+# How often a process that waits for another looks again.
+_POLL_S = 0.5
+# A renewal that took long may have to be followed by another at once.
+_RENEWALS = 3
+# Beyond these, all claims that were seen are forgotten, and waited for anew.
 _MOST_SEEN = 1_000
 
 
@@ -45,28 +46,16 @@ class Claim:
     token: str
     host: str
     pid: int
-    # `since_s` and `renewed_s` are seconds since 1970 by the owner's clock.
-    since_s: float
-    renewed_s: float
     ttl_s: float
-    epoch: int
-    released: bool
-
+    # Seconds since 1970 by the owner's clock: when it took the forest, and when it renewed this.
+    since_s: float = 0.0
+    renewed_s: float = 0.0
+    epoch: int = 0
+    released: bool = False
     # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
     machine: str = ""
     # The address where the process takes articles for others; empty if it takes none.
     address: str = ""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it was released, has run out, or was made by a process of this machine that has ended."""
-        if self.released or time.time() > self.renewed_s + self.ttl_s:
-            return True
-        if not self.is_of_this_machine:
-            return False
-        # A forked process must not take the lease of its parent, whose tokens it has.
-        is_abandoned = self.pid == os.getpid() and self.token in _abandoned
-        return is_abandoned or not _process_exists(self.pid)
 
     @property
     def is_of_this_machine(self) -> bool:
@@ -91,46 +80,39 @@ class Claim:
         return self.address
 
 
-def _unchanged_s(token: str, version: dict[str, int]) -> float:
-    """Return for how many seconds this process has seen a claim in that version: not renewed."""
-    now_s = time.monotonic()
-    seen = _seen.get(token)
-    if seen is None or seen[0] != version:
-        if len(_seen) >= _MOST_SEEN:
-            _seen.clear()
-        seen = _seen[token] = version, now_s
-    return now_s - seen[1]
+class KnownClaims:
+    """What a process knows of claims, its own and others', that their documents do not say."""
+
+    def __init__(self) -> None:
+        # Tokens of leases that it dropped or gave up, which the server may still show as held.
+        self.given_up: set[str] = set()
+        # By the token of each claim: the version of its document that was seen last, and when that was seen
+        # first (`time.monotonic`). Thus short attempts to acquire a lease add up to one long wait.
+        self._seen: dict[str, tuple[dict[str, int], float]] = {}
+
+    def is_over(self, claim: Claim, version: dict[str, int]) -> bool:
+        """Return whether the owner of a claim, whose document has this version, has given up or ended."""
+        # The owner's clock may be far ahead: what is not renewed for its whole time by our clock has run out.
+        has_run_out = self._unchanged_s(claim.token, version) > claim.ttl_s
+        if has_run_out or claim.released or time.time() > claim.renewed_s + claim.ttl_s:
+            return True
+        if not claim.is_of_this_machine:
+            return False
+        # A forked process must not take the lease of its parent, whose tokens it has.
+        is_given_up = claim.pid == os.getpid() and claim.token in self.given_up
+        return is_given_up or not _process_exists(claim.pid)
+
+    def _unchanged_s(self, token: str, version: dict[str, int]) -> float:
+        now_s = time.monotonic()
+        seen = self._seen.get(token)
+        if seen is None or seen[0] != version:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            seen = self._seen[token] = version, now_s
+        return now_s - seen[1]
 
 
-def _machine() -> str:
-    """Identify this machine's current run, and the container in which process ids are counted."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:  # not Linux
-        return ""
-
-
-def _process_exists(pid: int) -> bool:
-    if os.name != "posix":  # os.kill would end the process there
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    # A zombie still answers kill(0).
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
-    return True
-
-
-LEASE_ID = "~lease"
-DEFAULT_TTL_S = 30.0
-_POLL_S = 0.5
-# A renewal that took long may have to be followed by another at once.
-_RENEWALS = 3
+THIS_PROCESS = KnownClaims()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,6 +125,8 @@ class LeaseTerms:
     ttl_s: float = DEFAULT_TTL_S
     # The address where this process takes articles for others; None if it takes none.
     address: str | None = None
+    # What it knows of earlier claims, its own and others'.
+    known: KnownClaims = THIS_PROCESS
 
 
 DEFAULT_TERMS = LeaseTerms()
@@ -161,11 +145,17 @@ class Lease:
         self._fence = Fence(client, forest=forest)
         self._forest = forest
         self._terms = terms
-        self._token = secrets.token_hex(8)
+        # As `_write` wrote it last, and when that began (`time.monotonic`).
+        self._claim = Claim(
+            token=secrets.token_hex(8),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            ttl_s=terms.ttl_s,
+            machine=_machine(),
+            address=terms.address or "",
+        )
         self._version: dict[str, int] = {}
-        self._since_s = 0.0
         self._renewed_at = 0.0
-        self.epoch = 0
         # How its document is addressed: through the alias once there is one, or else a renewal would recreate
         # an index that was deleted.
         self._target: dict[str, Any] = {"index": forest}
@@ -176,17 +166,15 @@ class Lease:
         # Whether it has ended because another process has the forest, or the forest was deleted.
         self.is_lost = False
         # An exception from a signal handler may drop the lease before anybody can release it.
-        weakref.finalize(self, _abandoned.add, self._token).atexit = False
+        weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
 
     @property
     def alias(self) -> str:
         """The alias to write nodes through, with ``require_alias``."""
-        return self._fence.alias(self.epoch)
+        return self._fence.alias(self._claim.epoch)
 
-    def acquire(self) -> bool:
+    def acquire(self) -> None:
         """Take the lease, and wait until no write of a previous owner can succeed any more.
-
-        Returns whether that is certain; False if the client may not list running writes.
 
         Raises:
             ForestBusy: Another process owns the forest, and still did after waiting.
@@ -198,11 +186,9 @@ class Lease:
         with noticing_deletion(name), translated(f"take the lease on the forest {name!r}", index=name):
             while True:
                 before, version = self._read()
-                # The owner's clock may be far ahead: a lease that is not renewed for its whole time by our
-                # clock has run out too.
-                if before is None or before.is_over or _unchanged_s(before.token, version) > before.ttl_s:
-                    if (is_drained := self._take(before, version)) is not None:
-                        return is_drained
+                if before is None or self._terms.known.is_over(before, version):
+                    if self._take(before, version):
+                        return
                 elif time.monotonic() >= deadline:
                     raise self._busy(before)
                 else:
@@ -239,7 +225,7 @@ class Lease:
     def give_up(self) -> None:
         """Let the lease run out; until then at least this process may take the forest again."""
         self._ended.set()
-        _abandoned.add(self._token)
+        self._terms.known.given_up.add(self._claim.token)
 
     def abandon(self) -> None:
         """End the lease without releasing it, since its index is about to be deleted; await a renewal."""
@@ -309,29 +295,29 @@ class Lease:
     def _age_s(self) -> float:
         return time.monotonic() - self._renewed_at
 
-    def _take(self, before: Claim | None, version: dict[str, int]) -> bool | None:
-        """Write the lease, and shut out the previous owner; None if another process was faster."""
-        self._target = {"index": self._forest}
-        self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
-        self._since_s = time.time()
+    def _take(self, before: Claim | None, version: dict[str, int]) -> bool:
+        """Write the lease, and shut out the previous owner; return False if another process was faster."""
+        epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
+        self._claim = dataclasses.replace(self._claim, epoch=epoch, since_s=time.time())
         try:
             if not self._write(self._client, version, released=False):
-                return None
+                return False
             # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
             # more often than a renewal is due, since callers renew too.
             arguments = (weakref.ref(self), self._ended, self._terms.ttl_s / 9)
             threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
-            self._move_alias()
-            return self._fence.drain()
+            self._shut_out_others()
         except BaseException:
             with contextlib.suppress(EsdedupError):
                 self.release()
             raise
+        return True
 
-    def _move_alias(self) -> None:
-        if not self._fence.move(self.epoch):
+    def _shut_out_others(self) -> None:
+        if not self._fence.move(self._claim.epoch):
             raise self.lost()
         self._target = {"index": self.alias, "require_alias": True}
+        self._fence.drain()
 
     def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:
@@ -343,18 +329,7 @@ class Lease:
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
         """Write the lease if it still has that version; return whether it is held now."""
         started_at = time.monotonic()
-        claim = Claim(
-            token=self._token,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            since_s=self._since_s,
-            renewed_s=time.time(),
-            ttl_s=self._terms.ttl_s,
-            epoch=self.epoch,
-            released=released,
-            machine=_machine(),
-            address=self._terms.address or "",
-        )
+        claim = dataclasses.replace(self._claim, renewed_s=time.time(), released=released)
         document = {"lease": dataclasses.asdict(claim)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
         try:
@@ -363,13 +338,11 @@ class Lease:
         except ConflictError:
             # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
             found, version = self._read()
-            if found is None or (found.token, found.epoch) != (self._token, self.epoch):
-                return False
-            if found.released and not released:
-                # Released in the middle of this renewal.
+            if found is None or (found.token, found.epoch) != (claim.token, claim.epoch):
                 return False
             if found.released != released:
-                return self._write(client, version, released=released)
+                # A renewal in the middle of which it was released, or a release after a renewal.
+                return released and self._write(client, version, released=True)
         except NotFoundError:
             return False
         if not released:
@@ -391,3 +364,27 @@ def _keep_renewing(held: "weakref.ref[Lease]", ended: threading.Event, interval_
             if not lease._renew():
                 return
         del lease
+
+
+def _machine() -> str:
+    """Identify this machine's current run, and the container in which process ids are counted."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # not Linux
+        return ""
+
+
+def _process_exists(pid: int) -> bool:
+    if os.name != "posix":  # os.kill would end the process there
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    # A zombie still answers kill(0).
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    return True

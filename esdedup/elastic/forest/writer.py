@@ -1,7 +1,6 @@
 """Writes to a forest, for its one owner while it holds the lease."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from http import HTTPStatus
@@ -12,7 +11,6 @@ from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, json_documents, unchanged
-from esdedup.elastic.forest.fence import GRACE_S
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
@@ -43,10 +41,8 @@ class ForestWriter(Closing):
         self._log: LogDocuments | None = None
         # Why the last write failed: then nothing more is written before `forget_failure`.
         self.failure: BaseException | None = None
-        is_drained = self.lease.acquire()
+        self.lease.acquire()
         with self.released_on_error():
-            if not is_drained:
-                time.sleep(GRACE_S)
             index.refresh()
             if index.meta.is_log:
                 self._log = LogDocuments(self._packing, last=index.run(read_last_number(index.name)))

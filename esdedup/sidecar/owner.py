@@ -23,7 +23,7 @@ from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
-# How often the owner looks after the forest, and a standby whether the forest is free.
+# How often the owner looks after the forest, and a standby tries to take it.
 _LOOK_S = 1.0
 # A forest that is free is taken within that, so that the first request finds an owner.
 _FIRST_LOOK_S = 2.0
@@ -105,14 +105,14 @@ class OwnerThread:
 
     async def learn(self, pages: Sequence[RawPage], are_last: bool) -> int:
         """Do as `learn` in `ingest/learn.py`; errors are those of `assigning`."""
-        return await self._run(lambda: self._noting(lambda: self._learned(pages, are_last)))
+        return await self._run(lambda: self._noting_errors(lambda: self._learn_in_thread(pages, are_last)))
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._run(self._look), _FIRST_LOOK_S)
+            await asyncio.wait_for(self._run(self._take_or_keep), _FIRST_LOOK_S)
         self._tasks = [
             asyncio.create_task(self._batcher.run(), name="batcher"),
-            asyncio.create_task(self._look_after(), name="owner"),
+            asyncio.create_task(self._keep_forest(), name="owner"),
         ]
         return self
 
@@ -126,24 +126,24 @@ class OwnerThread:
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
-        # Stops the thread's next `_look`.
+        # Stops the thread's next `_take_or_keep`.
         self._is_closing = True
-        self._set(Ownership())
+        self._set_ownership(Ownership())
         # If Elasticsearch is down, the lease expires.
         with contextlib.suppress(TimeoutError, EsdedupError):
             async with asyncio.timeout_at(end_s):
                 await self._run(self._release)
 
-    async def _look_after(self) -> None:
+    async def _keep_forest(self) -> None:
         """Take the forest and keep it, until this is cancelled."""
         while True:
-            is_more_to_do = await self._run(self._look)
+            is_more_to_do = await self._run(self._take_or_keep)
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
     async def _decide(self, articles: list[ArticleAction]) -> tuple[list[ArticleDecision], Awaitable[None]]:
         """Decide a batch; return the decisions, and a function that waits until they are durable."""
-        assigned, written = await self._run(lambda: self._decided(articles))
+        assigned, written = await self._run(lambda: self._decide_in_thread(articles))
         return assigned, self._durable(written)
 
     async def _durable(self, written: Future[None]) -> None:
@@ -151,50 +151,50 @@ class OwnerThread:
             await asyncio.wrap_future(written)
         except EsdedupError:
             # The owner's thread finds out whether the forest was lost.
-            await self._run(lambda: self._noting(written.result))
+            await self._run(lambda: self._noting_errors(written.result))
 
     async def _run(self, job: Callable[[], _Result]) -> _Result:
         """Do a job in the thread. It continues even if no caller waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
 
-    def _learned(self, pages: Sequence[RawPage], are_last: bool) -> int:
+    def _learn_in_thread(self, pages: Sequence[RawPage], are_last: bool) -> int:
         self.ownership.require()
         return self._owner.learn(pages, on_learned=lambda *_: None, are_last=are_last)
 
-    def _decided(self, articles: list[ArticleAction]) -> BatchDecision:
+    def _decide_in_thread(self, articles: list[ArticleAction]) -> BatchDecision:
         # It may have been lost since the job was begun; deciding would take it again.
         self.ownership.require()
         began_s = time.perf_counter()
-        batch = self._noting(lambda: self._owner.decide(articles))
+        batch = self._noting_errors(lambda: self._owner.decide(articles))
         decided_s = time.perf_counter()
         self._metrics.batch_decide.observe(decided_s - began_s)
         write = self._metrics.batch_write
         batch.written.add_done_callback(lambda _: write.observe(time.perf_counter() - decided_s))
         return batch
 
-    def _noting(self, job: Callable[[], _Result]) -> _Result:
+    def _noting_errors(self, job: Callable[[], _Result]) -> _Result:
         try:
             return job()
         except EsdedupError as error:
-            self._note(error)
+            self._note_ownership(error)
             if isinstance(error, IndexNotReady):
                 # The forest's index. To callers, 409 would say that a document of theirs exists already.
                 raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 
-    def _look(self) -> bool:
-        """Do a part of the pending work; return whether there is more."""
+    def _take_or_keep(self) -> bool:
+        """Take the forest, or do a part of what its owner or a standby does; return whether there is more."""
         if self._is_closing:
             return False
         try:
             self._owner.open(at_once=self.ownership.failure is not None)
-            self._note(None)
+            self._note_ownership(None)
             if time.monotonic() >= self._count_at_s:
                 self._count_at_s = time.monotonic() + _COUNT_EVERY_S
-                self._note_contents(self._owner.contents())
+                self._export_contents(self._owner.contents())
             expired = self._owner.expire_some()
         except EsdedupError as error:
-            self._note(error)
+            self._note_ownership(error)
             # A standby, which will load less.
             return isinstance(error, ForestBusy) and self._owner.follow()
         if expired is None:
@@ -206,14 +206,14 @@ class OwnerThread:
         return True
 
     def _release(self) -> None:
-        self._set(Ownership())
+        self._set_ownership(Ownership())
         self._owner.close()
 
-    def _note(self, error: EsdedupError | None) -> None:
+    def _note_ownership(self, error: EsdedupError | None) -> None:
         """Note whether the forest is owned, and log it if that has changed."""
         before = self.ownership
         is_owner = self._owner.is_open
-        self._set(Ownership(is_owner, None if is_owner else error, error if is_owner else None))
+        self._set_ownership(Ownership(is_owner, None if is_owner else error, error if is_owner else None))
         if is_owner and not before.is_owner:
             log.info("this process owns the forest %s now", self._name)
         elif isinstance(error, ForestBusy):
@@ -227,7 +227,7 @@ class OwnerThread:
         elif is_owner and error is None and before.failure is not None:
             log.info("articles can be taken for the forest %s again", self._name)
 
-    def _set(self, ownership: Ownership) -> None:
+    def _set_ownership(self, ownership: Ownership) -> None:
         has_changed = ownership.is_owner is not self.ownership.is_owner
         self.ownership = ownership
         if has_changed:
@@ -235,9 +235,9 @@ class OwnerThread:
             self._count_at_s = time.monotonic()
             if not ownership.is_owner:
                 # The next owner reports its contents.
-                self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
+                self._export_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
 
-    def _note_contents(self, contents: Contents) -> None:
+    def _export_contents(self, contents: Contents) -> None:
         self._metrics.nodes.set(contents.nodes)
         self._metrics.pages.set(contents.pages)
         self._metrics.memory.set(contents.memory_bytes)

@@ -161,9 +161,9 @@ class Lease:
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
         self._writing = threading.Lock()
-        # Set when it was released, given up or lost: from then on nothing renews it.
+        # Set once, when it was released, given up or lost: from then on nothing renews it.
         self._ended = threading.Event()
-        # Whether it has ended because another process has the forest, or the forest was deleted.
+        # Whether it was lost: another process has the forest, or the forest was deleted.
         self.is_lost = False
         # An exception from a signal handler may drop the lease before anybody can release it.
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
@@ -274,16 +274,16 @@ class Lease:
         )
 
     def _renew(self, *, at_once: bool = False) -> bool:
-        """Renew the lease if that is due; return whether it is still held."""
+        """Renew the lease if that is due; return False if the forest is another process's now."""
         # Before the lock: the parent's thread may have held it when this process was forked.
         refuse_inherited(self._client)
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
             for _ in range(_RENEWALS):
-                # Released while it was about to be renewed: it must not be taken again.
+                # Once it has ended, perhaps during a renewal, it must not be taken again.
                 if self._ended.is_set() or (self._age_s() < self._terms.ttl_s / 3 and not at_once):
                     break
-                if not self._write(self._hasty, self._version, released=False):
-                    return self._ended.is_set() and not self.is_lost
+                if not self._write(self._hasty, self._version, released=False) and not self._ended.is_set():
+                    return False
                 at_once = False
             if not self._ended.is_set() and self._age_s() > self._terms.ttl_s * 2 / 3:
                 raise ServerUnavailable(

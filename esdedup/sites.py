@@ -50,6 +50,8 @@ class RawPage(NamedTuple):
     site: str | None = None
     # The name of its article there: the path of its address, or the id; a section is another one each time.
     article: str | None = None
+    # What tells versions of it, as `origin_of` has it; 0 where that is not asked for.
+    origin: int = 0
 
     @classmethod
     def of(cls, article: Mapping[str, Any], fields: Fields, *, name: str, article_id: str) -> "RawPage":

@@ -23,6 +23,12 @@ _NODE_STATES: dict[NodeState, str] = {
     "gone": "not in the forest: expired and deleted, or written since the last refresh",
 }
 
+_MAY_JOIN: dict[Way | None, str] = {
+    "root": "it may join",
+    "member": "it may join through a text that is all but equal",
+    "address": "it may join as a version of its article",
+    None: "it may not join",
+}
 _WAYS: dict[Way, str] = {
     "root": "joined through it, and the root resembles it enough",
     "member": "joined through it, to which it is all but equal, while the root still resembles it",
@@ -45,7 +51,8 @@ def explain(
     """Explain why two articles are in one cluster or not, stage by stage.
 
     Also shows what is left out of each as boilerplate: of articles of an index, what its forest has learned
-    by now; of files, what `esdedup cluster` would leave out if these two were all.
+    by now; of files, what `esdedup cluster` would leave out if these two were all. B counts as the later one:
+    with A's address (or `id`), if the files are JSON, it may be a version of it.
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
@@ -62,9 +69,8 @@ def explain(
         paths = [Path(one), Path(other)]
         profile = fingerprinting.read_profile()
         check_readable(paths)
-        one_text, other_text = (read_text(path, fields) for path in paths)
-        sites = one_text.site, other_text.site
-        compared = explain_texts(one_text.text, other_text.text, profile, overrides=overrides, sites=sites)
+        texts = [read_text(path, fields) for path in paths]
+        compared = explain_texts(texts[0], texts[1], profile, overrides=overrides)
         output.print_answer(compared, _print_explanation, json=json)
         return
     given = fingerprinting.given_profile()
@@ -205,5 +211,5 @@ def _root_comparison(compared: RootComparison) -> str:
     if compared.whole_texts is not None:
         line += f"; resemblance {_measured(compared.whole_texts)}, "
         line += f"{compared.whole_texts.needed_for_root:.2f} is needed to join a root: "
-        line += "it may join" if compared.may_join else "it may not join"
+        line += _MAY_JOIN[compared.way]
     return f"{line} (by {by})"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO
 
 from esdedup.errors import ArticleRejected, SettingError
-from esdedup.fields import Fields, text_of
+from esdedup.fields import Fields, term_of, text_of
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, input_name
-from esdedup.sites import RawPage, site_of
+from esdedup.sites import RawPage, origin_of, site_of
 
 # A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
@@ -25,7 +25,7 @@ _ONE_A_FILE = (
 
 
 def read_text(path: Path, fields: Fields) -> RawPage:
-    """Read a text, or the article in a file, with its site; raises `ArticleRejected` or `SettingError`."""
+    """Read a text, or the article in a file, with its origin; raises `ArticleRejected` or `SettingError`."""
     name, text = input_name(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
@@ -42,7 +42,8 @@ def read_text(path: Path, fields: Fields) -> RawPage:
         raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
     except (ValueError, RecursionError) as error:
         raise _no_object(name, error) from error
-    return RawPage(text_of(article, fields, name=name), site_of(article, fields))
+    origin = origin_of(article, fields, term_of(article, "id"))
+    return RawPage(text_of(article, fields, name=name), site_of(article, fields), origin=origin)
 
 
 def read_plain_text(path: Path) -> str:

@@ -6,6 +6,7 @@ import itertools
 import pydantic
 
 from esdedup.boilerplate.boilerplate import untaught_filters
+from esdedup.boilerplate.overrides import without_placeholders
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.files import read_plain_text
@@ -56,7 +57,8 @@ def fingerprint(
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
             filter_on = execute(client, learned_copy(forest.of(client, index), profile)).filter_on(overrides)
-    explainer = Explainer(profile, filter_on=filter_on)
+    without = functools.partial(without_placeholders, overrides)
+    explainer = Explainer(profile, filter_on=filter_on, without=without)
     name = None if site is None else site_name(site)
     described = _described(read_plain_text(STANDARD_INPUT), name, explainer)
     if described.cut:

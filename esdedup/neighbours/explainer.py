@@ -1,6 +1,7 @@
 """Works out why two texts are neighbours or not."""
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from esdedup.fingerprint.agreement import Agreement, Comparison, Overlap, overla
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.neighbours.explanation import (
     NEAR,
@@ -21,6 +23,7 @@ from esdedup.neighbours.explanation import (
     WholeTextComparison,
 )
 from esdedup.neighbours.relation import Relation, relation_of
+from esdedup.sites import RawPage
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters, left_out
 
@@ -44,8 +47,6 @@ class _ComparedText:
     site: str | None
     # None if it has no fingerprint.
     signature: Signatures | None
-    # What is left out of the text today; None for nothing.
-    passage_filter: PassageFilter | None
     # Whether this is its signature today. If not, it came about when something else was left out.
     is_todays: bool
 
@@ -53,25 +54,28 @@ class _ComparedText:
 class Explainer:
     """Compares texts as a forest of one profile does. Not thread-safe."""
 
-    def __init__(self, profile: Profile, *, filter_on: SiteFilters | None = None) -> None:
-        """`filter_on` says what is left out of texts of a site, unless the profile keeps boilerplate."""
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        filter_on: SiteFilters | None = None,
+        without: Callable[[Fingerprints, Sequence[str], Sequence[str | None]], Fingerprints] | None = None,
+    ) -> None:
+        """`filter_on` says what is left out of texts of a site, `without` which get no fingerprint."""
         self.profile = profile
         self._filter_on = None if profile.keep_boilerplate else filter_on
+        self._without = without
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
 
     def fingerprint(self, text: str, site: str | None = None) -> str | None:
         """Return the fingerprint of a raw text, None if it has none."""
-        signature = self._signature(text, self._filter_of(site))
+        signature = self._signature(text, site)
         return None if signature is None else self._relation.ids(signature)[0]
 
     def page(self, text: str) -> int:
         """Return the id of a raw text's page."""
         return int(self._fingerprinter.fingerprint([text]).pages[0])
-
-    def representatives(self, text: str, site: str | None = None) -> list[Representative]:
-        """Return the representatives of a raw text, each simhash once; none if it has no fingerprint."""
-        return self._representatives(text, self._filter_of(site))
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text."""
@@ -85,23 +89,25 @@ class Explainer:
 
     def explain(
         self,
-        one: str,
-        other: str,
+        one: str | RawPage,
+        other: str | RawPage,
         *,
-        sites: tuple[str | None, str | None] = (None, None),
         decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
+        is_first_later: bool = False,
     ) -> Explanation:
         """Compare two raw texts in all stages, even after an earlier one has decided.
 
         `decided` is by what it was decided about each: what is left out of it may have changed since. None:
-        by its signature of today.
+        by its signature of today. Only the later one can be a version of the other.
         """
-        texts = self._compared(one, sites[0], decided[0]), self._compared(other, sites[1], decided[1])
+        texts = self._compared(one, decided[0]), self._compared(other, decided[1])
         whole_texts = self._compare_whole_texts(*texts)
         first, second = (self._describe(each) for each in texts)
         pairs = _pairs(first, second, self._relation)
         near_pairs = [pair for pair in pairs if pair.distance_bits <= self.profile.max_distance_bits]
-        rule = _rule(first, second, near_pairs, whole_texts)
+        earlier, later = reversed(texts) if is_first_later else texts
+        is_version = self._is_version(earlier.signature, later.signature, has_common=bool(near_pairs))
+        rule = Rule.VERSION if is_version else _rule(first, second, near_pairs, whole_texts)
         return Explanation(
             profile=self.profile.label,
             one=first,
@@ -113,26 +119,29 @@ class Explainer:
             whole_texts=whole_texts,
             rule=rule,
             near=rule in NEAR,
-            may_join=rule is not Rule.NO_FINGERPRINT and (whole_texts is None or whole_texts.may_join),
+            may_join=rule in NEAR or bool(whole_texts and whole_texts.may_join),
         )
 
     def _filter_of(self, site: str | None) -> PassageFilter | None:
         return None if self._filter_on is None else self._filter_on(site)
 
-    def _compared(self, text: str, site: str | None, decided: PastSignature | None) -> _ComparedText:
-        passage_filter = self._filter_of(site)
-        todays = self._signature(text, passage_filter)
-        compared = _ComparedText(
-            text=text, site=site, signature=todays, passage_filter=passage_filter, is_todays=True
-        )
-        if decided is None:
-            return compared
-        is_todays = self._are_equal(decided.signature, todays)
-        return dataclasses.replace(compared, signature=decided.signature, is_todays=is_todays)
+    def _compared(self, text: str | RawPage, decided: PastSignature | None) -> _ComparedText:
+        page = RawPage(text) if isinstance(text, str) else text
+        signature, is_todays = self._signature(page.text, page.site), True
+        if decided is not None:
+            is_todays = self._are_equal(decided.signature, signature)
+            signature = decided.signature
+        elif page.origin and signature is not None and signature.dtype.names:
+            signature = signature.copy()
+            signature["origin"] = page.origin
+        return _ComparedText(text=page.text, site=page.site, signature=signature, is_todays=is_todays)
 
-    def _signature(self, text: str, passage_filter: PassageFilter | None) -> Signatures | None:
+    def _signature(self, text: str, site: str | None, *, is_whole: bool = False) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
+        passage_filter = None if is_whole else self._filter_of(site)
         found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
+        if self._without is not None:
+            found = self._without(found, [text], [site])
         return found.signatures if found.exists[0] else None
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
@@ -141,6 +150,15 @@ class Explainer:
             return one is other
         return self._relation.are_equal(one, other)
 
+    def _is_version(self, earlier: Signatures | None, later: Signatures | None, *, has_common: bool) -> bool:
+        """Return whether the later of two texts would join the earlier one by their address alone."""
+        if earlier is None or later is None or self._are_equal(earlier, later):
+            return False
+        ((way,), _) = self._relation.joining(later, earlier, earlier)
+        return (
+            way == "address" if has_common else bool(way and self._relation.find_by_address(later, earlier))
+        )
+
     def _compare_whole_texts(self, one: _ComparedText, other: _ComparedText) -> WholeTextComparison | None:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
@@ -148,7 +166,7 @@ class Explainer:
         # Counted only in what was compared: by an earlier signature, only if it is that of the whole text.
         counted = None
         if all(
-            each.is_todays or self._are_equal(each.signature, self._signature(each.text, None))
+            each.is_todays or self._are_equal(each.signature, self._signature(each.text, None, is_whole=True))
             for each in (one, other)
         ):
             counted = overlaps(self._remaining(one), self._remaining(other))
@@ -160,7 +178,7 @@ class Explainer:
     def _remaining(self, text: _ComparedText) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
         """Return a text and which of its passages are not compared: those left out today, or none."""
         parsed = self._parsed(text.text)
-        return parsed, parsed.left_out(text.passage_filter if text.is_todays else None)
+        return parsed, parsed.left_out(self._filter_of(text.site) if text.is_todays else None)
 
     def _describe(self, text: _ComparedText) -> Text:
         alphanumerics, signature = self._parsed(text.text).alphanumerics, text.signature
@@ -174,12 +192,12 @@ class Explainer:
 
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         if text.is_todays:
-            return self._representatives(text.text, text.passage_filter)
+            return self.representatives(text.text, text.site)
         # What they were made from may be in the text still.
         todays = (
             each
-            for passage_filter in (text.passage_filter, None)
-            for each in self._representatives(text.text, passage_filter)
+            for is_whole in (False, True)
+            for each in self.representatives(text.text, text.site, is_whole=is_whole)
         )
         known = {each.simhash: each for each in todays}
         return [
@@ -187,10 +205,14 @@ class Explainer:
             for simhash in dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
         ]
 
-    def _representatives(self, text: str, passage_filter: PassageFilter | None) -> list[Representative]:
-        signature = self._signature(text, passage_filter)
+    def representatives(
+        self, text: str, site: str | None = None, *, is_whole: bool = False
+    ) -> list[Representative]:
+        """Return the representatives of a raw text, or all of it, each simhash once; none without any."""
+        signature = self._signature(text, site, is_whole=is_whole)
         if signature is None:
             return []
+        passage_filter = None if is_whole else self._filter_of(site)
         kind: Literal["words", "sentence"]
         if self.profile.representation == "keywords":
             features = self._fingerprinter.features(text, passage_filter=passage_filter)

@@ -19,12 +19,14 @@ class Rule(enum.StrEnum):
     # The shorter text is an excerpt of the other; or a part, which is too small to join.
     EXCERPT = "excerpt"
     PART = "part"
+    # The later text is a version of the same article.
+    VERSION = "version"
     UNLIKE = "unlike"
     # They resemble each other enough, but for their figures.
     OTHER_FIGURES = "other_figures"
 
 
-NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.EXCERPT})
+NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.EXCERPT, Rule.VERSION})
 """The rules by which the second text joins the first."""
 
 

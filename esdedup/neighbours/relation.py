@@ -116,6 +116,14 @@ class Relation:
         exact, others = iter(layout.exact_terms(representatives[are_exact])), iter(bands)
         return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]
 
+    def find_by_address(self, one: Signatures, other: Signatures) -> bool:
+        """Return whether two, ``(1,)`` each, have the link in common by which they are found, else the id."""
+        if self._agreement is None:
+            return False
+        # As `origin_of` has it: a link without an id, or an id, are the highest bits that are not 0.
+        links_or_ids = {int(each["origin"][0]) >> 38 or int(each["origin"][0]) >> 12 for each in (one, other)}
+        return len(links_or_ids) == 1 and 0 not in links_or_ids
+
     def joining(
         self, signatures: Signatures, members: Signatures, roots: Signatures
     ) -> tuple[list[Way | None], npt.NDArray[np.float64]]:

@@ -1,11 +1,12 @@
 """Why two texts are near each other or not, and why two articles of an index are in one cluster or not."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from esdedup.boilerplate.boilerplate import untaught_filters
-from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless, without_placeholders
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import noticing_deletion, read_meta, refuse_incomplete
@@ -20,7 +21,7 @@ from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.explainer import Explainer, PastSignature, Signatures, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
-from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.relation import Way, relation_of
 from esdedup.reading.articles import StoredText, text_by_fingerprint, text_by_id
 from esdedup.reading.clusters import ForestScope
 from esdedup.reading.verdict import (
@@ -31,36 +32,34 @@ from esdedup.reading.verdict import (
     RootComparison,
     outcome,
 )
-from esdedup.sites import site_name
+from esdedup.sites import RawPage
 from esdedup.times import DAY_MS, iso
 
 
 def explain(
-    one: str,
-    other: str,
+    one: str | RawPage,
+    other: str | RawPage,
     profile: Profile = DEFAULT,
     *,
     overrides: Overrides = NO_OVERRIDES,
-    sites: tuple[str | None, str | None] = (None, None),
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
     Of each is left out what a forest leaves out before it has learned anything.
 
     Args:
-        one: The first text, with or without markup.
-        other: The second text.
+        one: The first text, with or without markup; if need be with its site, and what tells its versions.
+        other: The second text, which comes later.
         profile: Decides fingerprints and thresholds.
         overrides: What is declared boilerplate or text.
-        sites: The sites of the two, names or addresses, for the overrides of these sites.
 
     Raises:
         SettingError: The profile keeps boilerplate, so overrides would have no effect.
     """
     refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
-    names = [None if site is None else site_name(site) for site in sites]
-    explainer = Explainer(profile, filter_on=untaught_filters(overrides))
-    return explainer.explain(one, other, sites=(names[0], names[1]))
+    filter_on, without = untaught_filters(overrides), functools.partial(without_placeholders, overrides)
+    explainer = Explainer(profile, filter_on=filter_on, without=without)
+    return explainer.explain(one, other)
 
 
 def explain_articles(
@@ -124,9 +123,11 @@ def explain_indexed(
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
     filter_on = scope.learned.filter_on(scope.overrides) if learned_missing is None else None
-    explainer = _IndexExplainer(index, fields, forest, Explainer(profile, filter_on=filter_on))
-    comparison = explainer.compare(first, second)
+    without = functools.partial(without_placeholders, scope.overrides)
+    of_texts = Explainer(profile, filter_on=filter_on, without=without)
+    explainer = _IndexExplainer(index, fields, forest, of_texts)
     states = (yield from explainer.state(first, second)), (yield from explainer.state(second, first))
+    comparison = explainer.compare(first, second, is_first_later=states[0].order > states[1].order)
     retention_ms = None if forest is None else forest.status.aging.retention_ms
     gap_ms = None
     if first.seen_ms is not None and second.seen_ms is not None:
@@ -194,13 +195,13 @@ class _IndexExplainer:
         # Texts that were asked for, by fingerprint.
         self._texts: dict[str, StoredText | None] = {}
 
-    def compare(self, one: StoredText, other: StoredText) -> Explanation:
+    def compare(self, one: StoredText, other: StoredText, *, is_first_later: bool = False) -> Explanation:
         """Compare two articles as they were decided, if that is known."""
         return self._explainer.explain(
-            one.text,
-            other.text,
-            sites=(one.site, other.site),
+            RawPage(one.text, one.site),
+            RawPage(other.text, other.site),
             decided=(self._decided_by(one), self._decided_by(other)),
+            is_first_later=is_first_later,
         )
 
     def state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
@@ -210,6 +211,7 @@ class _IndexExplainer:
         has_node = is_comparable and self._nodes is not None and article.fingerprint is not None
         nodes = yield from self._nodes_by_id(article.fingerprint, article.root)
         node = nodes.get(article.fingerprint or "")
+        neighbour = yield from self._first_neighbour(node)
         return ArticleState(
             id=article.id,
             index=article.index,
@@ -227,9 +229,9 @@ class _IndexExplainer:
             node_seq=node and node.seq,
             root_node=self._node_state(nodes.get(article.root or "")) if has_node else None,
             live_leaves=(yield from self._count_live_leaves(article.root)) if has_node else None,
-            to_root=(yield from self._compare_with_root(article, article.root)),
-            to_other_root=(yield from self._compare_with_root(article, other_root)),
-            neighbour=(yield from self._first_neighbour(node)),
+            to_root=(yield from self._compare_with_root(article, article.root, neighbour)),
+            to_other_root=(yield from self._compare_with_root(article, other_root, other)),
+            neighbour=neighbour,
         )
 
     def _nodes_by_id(self, *ids: str | None) -> Requests[dict[str, StoredNode]]:
@@ -279,41 +281,44 @@ class _IndexExplainer:
             return None
         return (yield from self._nodes.count_leaves(root, self._live_since_ms))
 
-    def _compare_with_root(self, article: StoredText, root: str | None) -> Requests[RootComparison | None]:
-        """Compare an article with a root, by their texts if an article still has the root's text."""
+    def _compare_with_root(
+        self, article: StoredText, root: str | None, member: StoredText | Neighbour | None
+    ) -> Requests[RootComparison | None]:
+        """Compare an article with a root, by their texts if these are there; it may join through a member."""
         if root is None or article.fingerprint is None or root == article.fingerprint:
             return None
         if article.profile != self._label or not self._is_whole(article):
             return None
         holder = yield from self._with_fingerprint(root)
-        if holder is not None and self._decided_by(holder) and self._decided_by(article):
-            found = self.compare(holder, article)
-            if found.one.fingerprint == root and found.nearest is not None:
-                return RootComparison(
-                    root=root,
-                    article=holder.id,
-                    nearest_bits=found.nearest.distance_bits,
-                    whole_texts=found.whole_texts,
-                    may_join=found.may_join,
-                )
-        node = (yield from self._nodes_by_id(root)).get(root)
+        if holder is not None and not (self._decided_by(holder) and self._decided_by(article)):
+            holder = None
+        known = holder or (yield from self._nodes_by_id(root)).get(root)
         # A recreated root has the signature of a leaf: its own text is unknown.
-        if node is None or self._relation.ids(self._signature(node)) != [root]:
+        if known is None or self._relation.ids(self._signature(known)) != [root]:
             return None
-        one, other = self._signature(article), self._signature(node)
+        one, other = self._signature(article), self._signature(known)
         mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
         whole_texts = None if rules is None else compare_whole_texts(other, one, rules)
+        if holder is not None:
+            whole_texts = self.compare(holder, article).whole_texts
+        # By a text that is like the root, an article may join through any member.
+        way: Way | None = "root" if whole_texts is None or whole_texts.may_join else None
+        if way is None and isinstance(member, StoredText):
+            if member.profile == self._label and self._is_whole(member):
+                way = self._relation.joining(one, self._signature(member), other)[0][0]
+        elif way is None and isinstance(member, Neighbour):
+            way = member.way
         return RootComparison(
             root=root,
-            article=None,
+            article=None if holder is None else holder.id,
             nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
             whole_texts=whole_texts,
-            may_join=whole_texts is None or whole_texts.may_join,
+            way=way,
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
-        """Find the earliest neighbour through which a leaf may have joined, if possible an older one."""
+        """Find the neighbour through which a leaf may have joined: the earliest, or the version before."""
         if self._nodes is None or node is None or node.is_root:
             return None
         signature = self._signature(node)
@@ -331,7 +336,10 @@ class _IndexExplainer:
         ways, _ = self._relation.joining(texts, members, roots)
         first, way = min(
             zip(neighbours, ways, strict=True),
-            key=lambda each: (each[0].seq > node.seq, each[1] is None, each[0].seq),
+            key=lambda each: (
+                *(each[0].seq > node.seq, each[1] is None, each[1] == "address"),
+                -each[0].seq if each[1] == "address" else each[0].seq,
+            ),
         )
         holder = yield from self._with_fingerprint(first.id)
         return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id, way=way)

@@ -45,7 +45,8 @@ class RootComparison(pydantic.BaseModel, frozen=True):
     nearest_bits: int
     # None if the profile does not compare whole texts.
     whole_texts: WholeTextComparison | None
-    may_join: bool
+    # By which way the article may join it; None if it may not.
+    way: Way | None
 
 
 class Neighbour(pydantic.BaseModel, frozen=True):
@@ -90,13 +91,14 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     to_root: RootComparison | None
     # The comparison with the other article's root; None if both have one root.
     to_other_root: RootComparison | None
-    # The earliest neighbour in its cluster, through which it could join; None for a root.
+    # The neighbour in its cluster through which it could join; None for a root.
     neighbour: Neighbour | None
 
     @property
     def order(self) -> int:
-        """The number of the arrival that made its node, or of its own; 0 if neither is known."""
-        return self.node_seq or self.seq or 0
+        """The number of the arrival that made its node, as far as that is known; 0 if it is not."""
+        # Without the forest's nodes, a node seems to be made by the latest article that has its text.
+        return min(filter(None, (self.node_seq, self.seq)), default=0)
 
 
 class IndexedExplanation(pydantic.BaseModel, frozen=True):
@@ -159,9 +161,10 @@ def _separated(
         earlier, later = one, other
         common = {comparison.one.representatives[pair.one].simhash for pair in comparison.pairs}
     # Certain reasons come before probable ones.
-    if later.to_other_root is not None and not later.to_other_root.may_join:
+    if later.to_other_root is not None and later.to_other_root.way is None:
         return Outcome.FAR_FROM_ROOT
-    if earlier.indexed is not None and not common.intersection(earlier.indexed):
+    indexed = None if comparison.rule is Rule.VERSION else earlier.indexed
+    if indexed is not None and not common.intersection(indexed):
         return Outcome.SATURATED
     if gap_ms is not None and retention_ms is not None and gap_ms >= retention_ms:
         return Outcome.EXPIRED
@@ -180,6 +183,10 @@ RULES = {
     ),
     Rule.EXCERPT: translatable(
         "They have a representative in common, and the shorter text is an excerpt of the other: one cluster."
+    ),
+    Rule.VERSION: translatable(
+        "They have the same address or id, and the later text has enough of the earlier one to be a version"
+        " of it: one cluster."
     ),
     Rule.PART: translatable(
         "They have a representative in common, and the shorter text is a part of the other, but too small or"
@@ -232,8 +239,8 @@ OUTCOMES = {
     ),
     Outcome.OTHER_ROOT: translatable(
         "Two clusters, although they are neighbours: when {later} came, it had neighbours in several "
-        "clusters, and joined the one whose root it resembles most, in classic and keywords the one with "
-        "most texts, or the oldest of those."
+        "clusters, and joined that of its own earlier version, else the one whose root it resembles most, in "
+        "classic and keywords the one with most texts, or the oldest of those."
     ),
     Outcome.EXPIRED: translatable(
         "Two clusters, although they are neighbours: the time between them is at least as long as "
@@ -241,7 +248,8 @@ OUTCOMES = {
     ),
     Outcome.UNEXPLAINED: translatable(
         "Two clusters, although they are neighbours, for a reason that can no longer be seen: when "
-        "{later} came, the forest did not have {earlier}. `esdedup verify` checks the forest."
+        "{later} came, the forest did not have {earlier}, or unrelated texts had come under their common "
+        "address. `esdedup verify` checks the forest."
     ),
 }
 """What became of two articles; the places of values are filled by `verdict`."""

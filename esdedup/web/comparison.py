@@ -30,6 +30,7 @@ _REASONS = {
     Rule.WITHIN_DISTANCE: translatable("They have a characteristic passage in common."),
     Rule.RESEMBLE: translatable("Their wording is alike enough."),
     Rule.EXCERPT: translatable("The shorter one is an excerpt of the longer one."),
+    Rule.VERSION: translatable("The later one is a new version of the earlier one, at the same address."),
     Rule.PART: translatable("The shorter one is a part of the longer one, but too small or too much edited."),
     Rule.UNLIKE: translatable(
         "They have a characteristic passage in common, but their wording is not alike enough."

@@ -1,7 +1,9 @@
 """`esdedup explain`, as a user runs it."""
 
+import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -10,13 +12,13 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Override, Overrides, Profile
+from esdedup import CLASSIC, VERIFIED, Dedup, Override, Overrides, Profile, Reader
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.fingerprint.profile import PROFILES
 from tests import sample
 from tests.acceptance.conftest import Run
-from tests.support.forests import in_both_lookups
+from tests.support.forests import in_both_lookups, roots
 from tests.support.names import Names
 
 SAMPLE = [article["text"] for article in sample.articles(20)]
@@ -42,7 +44,7 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
     """Feed texts to a new index, one after the other, each on its day of January."""
 
     def feed(
-        texts: dict[str, str],
+        texts: Mapping[str, str | dict[str, str]],
         days: Sequence[int] = (),
         profile: Profile = VERIFIED,
         overrides: Overrides = NO_OVERRIDES,
@@ -50,7 +52,8 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
     ) -> tuple[str, str]:
         index, forest = index_name("news"), index_name("forest")
         actions = [
-            {"_index": index, "_id": name, "text": text, "published_at": f"2026-01-{day:02}"}
+            {"_index": index, "_id": name, "published_at": f"2026-01-{day:02}"}
+            | (text if isinstance(text, dict) else {"text": text})
             for (name, text), day in zip(texts.items(), days or [1] * len(texts), strict=True)
         ]
         how: dict[str, Any] = {"retention": timedelta(days=3), "overrides": overrides, "lookup": lookup}
@@ -179,7 +182,7 @@ def test_together_and_apart(
     # The first article with that text to arrive.
     assert leaf["to_root"]["article"] == "a"
     assert (leaf["neighbour"]["article"], leaf["neighbour"]["way"]) == ("a", "root")
-    assert leaf["to_root"]["may_join"]
+    assert leaf["to_root"]["way"] == "root"
     assert leaf["to_root"]["whole_texts"]["exact_resemblance"] is not None
     outcomes = {"a": "same_article", "copy": "one_node", "other": "apart", "empty": "no_fingerprint"}
     assert {other: explain("a", other, index, forest)["outcome"] for other in outcomes} == outcomes
@@ -238,6 +241,114 @@ def test_the_index_says_otherwise(
         assert found["one"]["node"] == "expired"
 
 
+PAGE = "https://news.example/2026/11/ferry"
+# Each has most of the one before, and the third half of the first; none resembles the first enough.
+VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
+
+
+def test_a_version_is_said_to_be_one(run: Run, elasticsearch_url: str, feed: Any, explain: Any) -> None:
+    articles = {f"v{at}": {"text": text, "url": PAGE} for at, text in enumerate(VERSIONS, 1)}
+    late = " ".join(SENTENCES[:11] + SENTENCES[40:49])
+    index, forest = feed(
+        articles | {"x": {"text": SAMPLE[0], "url": PAGE}, "late": {"text": late, "url": PAGE}}
+    )
+    for one, other in (("v1", "v2"), ("v2", "v1"), ("v3", "v1")):
+        found = explain(one, other, index, forest)
+        assert (found["outcome"], found["comparison"]["rule"]) == ("together", "version")
+    # The latest version decided, not the first.
+    assert found["one"]["neighbour"]["article"] == "v2"
+    assert [found["one"][each]["way"] for each in ("neighbour", "to_root")] == ["address"] * 2
+    people = run("explain", "v3", "v1", "--index", index, "--forest", forest, url=elasticsearch_url)
+    words = " ".join(people.out.split())
+    assert "They have the same address or id, and the later text has enough of the earlier one" in words
+    assert "it may join as a version of its article" in words
+    assert "it may not join" not in words
+    # An unrelated text came under that address.
+    assert explain("v1", "late", index, forest)["outcome"] == "unexplained"
+
+
+def test_files_with_one_address_are_versions(run: Run, tmp_path: Path) -> None:
+    for at, (text, page) in enumerate([(VERSIONS[0], PAGE), (VERSIONS[1], PAGE), (VERSIONS[1], f"{PAGE}s")]):
+        (tmp_path / f"{at}.json").write_text(json.dumps({"id": str(at), "text": text, "url": page}))
+    rules = [run("explain", "0.json", f"{at}.json", "--json").json["rule"] for at in (1, 2)]
+    assert rules == ["version", "unlike"]
+
+
+def test_two_placeholders_are_not_equal(run: Run, tmp_path: Path, feed: Any, explain: Any) -> None:
+    (tmp_path / "one").write_text("Access denied")
+    assert run("explain", "one", "one", "--json").json["rule"] == "no_fingerprint"
+    assert run("fingerprint", "--json", stdin=b"Access denied").json["fingerprint"] is None
+    index, forest = feed({"a": "Access denied", "b": "Access denied"})
+    found = explain("a", "b", index, forest)
+    assert found["outcome"] == found["comparison"]["rule"] == "no_fingerprint"
+
+
+def a_hundred() -> list[dict[str, str]]:
+    """Return articles of twenty stories, in any order: some of the same address, or of the same id."""
+    draw, found = Random(7), list[dict[str, str]]()
+    for story in range(20):
+        text = [" ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(9)) + "." for _ in range(30)]
+        table = [
+            f"Wind {a} knots, rain {b} mm, at {c} degrees, {d} %."
+            for a, b, c, d in (draw.sample(range(10, 99), 4) for _ in range(2))
+        ]
+        kinds = {
+            "story": text[:20],
+            "copy": text[:20],
+            "edited": text[:18] + text[20:22],
+            "half": text[:12],
+            "part": text[3:10],
+            "version": text[6:26],
+            "later": text[9:29],
+            "id": text[6:26],
+            "table": [*text[:4], table[0]],
+            "next-table": [*text[:4], table[1]],
+            "wall": ["Access denied"],
+        }
+        for kind in draw.sample(list(kinds), 5):
+            page = f"https://{kind}.example/2026/{story}"
+            if kind in {"story", "version", "later"}:
+                page = f"https://news.example/2026/{story}"
+            found.append({"_id": f"{story} {kind}", "text": " ".join(kinds[kind])})
+            found[-1] |= {} if kind == "id" else {"url": page}
+    draw.shuffle(found)
+    # As they were before they were updated.
+    earlier = [
+        {"_id": each["_id"], "text": " ".join(each["text"].split(".")[:14]) + " so it was"}
+        for each in found
+        if "url" not in each
+    ]
+    return [*earlier, *found]
+
+
+def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
+    index, forest = feed({f"{at}": each for at, each in enumerate(a_hundred())})
+    ids, reader, outcomes = list(roots(es, index)), Reader(es, forest=forest), Counter[str]()
+    pairs = list(itertools.combinations(ids, 2))
+    some = Random(1).sample(pairs, 40)
+    for one, other in (pair for pair in pairs if pair[0].split()[0] == pair[1].split()[0] or pair in some):
+        found = reader.explain(index, one, other)
+        articles, comparison = [found.one, found.other], found.comparison
+        earlier, later = sorted(articles, key=lambda each: each.order)
+        assert found.same_cluster == (earlier.root == later.root)
+        # Of an article that was updated, the earlier text is gone.
+        leaves = [each for each in articles if each.fingerprint not in {None, each.root}]
+        for known in (each for leaf in leaves for each in (leaf.to_root, leaf.neighbour) if each is not None):
+            assert known.way is not None, leaves
+        if None in {each.fingerprint for each in articles}:
+            assert {str(found.outcome), str(comparison.rule)} == {"no_fingerprint"}
+        elif comparison.near and not found.same_cluster:
+            reason = "other_root" if later.root != later.fingerprint else "unexplained"
+            assert found.outcome == (
+                reason if later.to_other_root is None or later.to_other_root.way else "far_from_root"
+            )
+            assert reason == "other_root" or later.to_other_root is None or not later.to_other_root.way
+        elif comparison.near != found.same_cluster:
+            assert found.outcome == "through_others"
+        outcomes[found.outcome if found.outcome != "together" else comparison.rule] += 1
+    assert {"version", "excerpt", "one_node", "through_others", "other_root"} < set(outcomes), outcomes
+
+
 @in_both_lookups
 def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any, lookup: Lookup) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "c": THIRD}, lookup=lookup)
@@ -249,7 +360,7 @@ def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any, l
         assert [found[each]["to_root"] for each in ("one", "other")] == [None, None]
         return
     for each in (found["one"], found["other"]):
-        assert (each["to_root"]["article"], each["to_root"]["may_join"]) == (None, True)
+        assert (each["to_root"]["article"], each["to_root"]["way"]) == (None, "root")
         assert each["to_root"]["whole_texts"]["exact_resemblance"] is None
     assert found["one"]["neighbour"]["article"] is None
 

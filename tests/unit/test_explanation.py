@@ -16,6 +16,7 @@ from esdedup.neighbours.explanation import Explanation, Rule
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, RootComparison, outcome
+from esdedup.sites import RawPage
 from esdedup.web.comparison import explained
 from esdedup.web.languages import language
 from tests.sample import articles
@@ -37,29 +38,44 @@ PIECES = (
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map(" ".join) | st.sampled_from(SAMPLE) | st.text()
 
 
+ORIGINS = {
+    "unknown": (0, 0),
+    "one address": (5 << 38 | 1 << 12, 5 << 38 | 2 << 12),
+    "one id": (1 << 12, 1 << 12),
+    "one id at two addresses": (5 << 38 | 1 << 12, 6 << 38 | 1 << 12),
+}
 LINES = [
     "The ferry to the northern islands stays in the harbour today because of high waves.",
     "A museum of old maps opens its doors in the former customs house on Saturday.",
 ]
 
 
-def alone(one: str, other: str, profile: Profile) -> tuple[Kind, bool]:
+def alone(one: str, other: str, profile: Profile, origins: tuple[int, int] = (0, 0)) -> tuple[Kind, bool]:
     """Return what becomes of the second of two texts in an empty forest, and whether they share a root."""
     relation = relation_of(profile)
-    arrivals = Arrivals.of(Fingerprinter(profile).fingerprint([one, other]), times_ms=[None, None])
+    found = Fingerprinter(profile).fingerprint([one, other])
+    arrivals = Arrivals.of(found, times_ms=[None, None], origins=origins)
     store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation)
     first, second = assign(store, arrivals, now_ms=0)
     return second.kind, first.root is not None and first.root == second.root
 
 
-@given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS, st.booleans())
-@example(VERIFIED, SAMPLE[0], SAMPLE[0] + " And one sentence more.", False)
-@example(VERIFIED, LINES[0], " ".join(LINES), False)
-@example(VERIFIED, " ".join(LINES), LINES[0], False)
-def test_it_says_what_the_forest_does(profile: Profile, one: str, other: str, is_same: bool) -> None:
+@given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS, st.booleans(), st.sampled_from(list(ORIGINS)))
+@example(VERIFIED, SAMPLE[0], SAMPLE[0] + " And one sentence more.", False, "unknown")
+@example(VERIFIED, LINES[0], " ".join(LINES), False, "unknown")
+@example(VERIFIED, " ".join(LINES), LINES[0], False, "unknown")
+@example(VERIFIED, " ".join(LINES), LINES[0], False, "one address")
+@example(VERIFIED, LINES[0], " ".join(LINES), False, "one address")
+@example(VERIFIED, " ".join(LINES[:1] * 3 + LINES[1:]), " ".join(LINES), False, "one id")
+@example(VERIFIED, SAMPLE[0], SAMPLE[0][: len(SAMPLE[0]) // 2], False, "one id at two addresses")
+def test_it_says_what_the_forest_does(
+    profile: Profile, one: str, other: str, is_same: bool, origin: str
+) -> None:
     other = one if is_same else other
-    found = EXPLAINERS[profile].explain(one, other)
-    kind, together = alone(one, other, profile)
+    found = EXPLAINERS[profile].explain(
+        *(RawPage(text, origin=bits) for text, bits in zip((one, other), ORIGINS[origin], strict=True))
+    )
+    kind, together = alone(one, other, profile, ORIGINS[origin])
     assert found.near is together
     assert (found.rule is Rule.EQUAL) is (kind is Kind.KNOWN)
     assert found.may_join >= found.near
@@ -145,7 +161,7 @@ def test_a_text_without_a_fingerprint_stands_alone(nothing: str) -> None:
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)
 COMMON = [each.simhash for each in NEAR.one.representatives]
-FROM_ROOT = RootComparison(root="aa", article=None, nearest_bits=0, whole_texts=None, may_join=False)
+FROM_ROOT = RootComparison(root="aa", article=None, nearest_bits=0, whole_texts=None, way=None)
 
 
 def state(name: str, **known: Any) -> ArticleState:

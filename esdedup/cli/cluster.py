@@ -4,6 +4,7 @@ import collections
 import functools
 import json
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -45,7 +46,7 @@ def cluster(
             rich_help_panel=options.FIELD_NAMES,
         ),
     ] = None,
-    retention_days: Annotated[float | None, typer.Option(min=0.001)] = None,
+    retention_days: Annotated[float | None, typer.Option(min=0.001, max=1_000_000)] = None,
     learn_first: options.LearnFirst = False,
     threads: Threads,
     fingerprinting: options.Fingerprinting,
@@ -80,7 +81,7 @@ def cluster(
             overrides=overrides,
             fields=fields,
             use_time=time_field is not None,
-            retention=options.retention(retention_days) or DEFAULT_RETENTION,
+            retention=timedelta(days=retention_days) if retention_days else DEFAULT_RETENTION,
             on_rejected=run.reject,
             on_cut=run.cut_off,
             workers=threads.workers,

@@ -23,9 +23,7 @@ def merge(
     by: By,
     why: Why = "",
     json: options.Json = False,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Make one story of the stories of some articles; it keeps the name that the first one's has.
 
@@ -34,7 +32,7 @@ def merge(
     if len(ids) < 2:
         raise SettingError("name an article of each story that is to be merged, at least two")
     request = EditRequest(kind="merge", to=ids[0], ids=tuple(ids[1:]), why=why)
-    _edit((server, field_names, forest), index, request, by=by, json=json)
+    _edit(where, index, request, by=by, json=json)
 
 
 @command("split", example="esdedup split 42 --index news --by 'A. Chen'")
@@ -45,13 +43,11 @@ def split(
     by: By,
     why: Why = "",
     json: options.Json = False,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Make a story of its own of some articles of a story, and of all that have the same text as they."""
     request = EditRequest(kind="split", ids=tuple(ids), why=why)
-    _edit((server, field_names, forest), index, request, by=by, json=json)
+    _edit(where, index, request, by=by, json=json)
 
 
 @command("move", example="esdedup move 42 --to 17 --index news --by 'A. Chen'")
@@ -63,9 +59,7 @@ def move(
     by: By,
     why: Why = "",
     json: options.Json = False,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Move articles, and all that have the same text as they, to the story of another article.
 
@@ -73,7 +67,7 @@ def move(
         to: An article of the story that they belong to from now on.
     """
     request = EditRequest(kind="move", ids=tuple(ids), to=to, why=why)
-    _edit((server, field_names, forest), index, request, by=by, json=json)
+    _edit(where, index, request, by=by, json=json)
 
 
 @command("edits", example="esdedup edits --index news")
@@ -84,9 +78,7 @@ def edits(
     why: Why = "",
     index: options.Index,
     json: options.Json = False,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """List what editors said of a forest's stories, or undo it.
 
@@ -98,25 +90,17 @@ def edits(
         if by is None:
             raise SettingError("--undo needs --by: who undoes it")
         request = EditRequest(kind="undo", undoes=undo, why=why)
-        _edit((server, field_names, forest), index, request, by=by, json=json)
+        _edit(where, index, request, by=by, json=json)
         return
-    with server.connect() as client:
-        fields = field_names.fields_of(client, index)
-        found = Editor(client, forest=forest.name, fields=fields).history(index)
+    with where.connect() as client:
+        fields = where.fields_of(client, index)
+        found = Editor(client, forest=where.forest, fields=fields).history(index)
     output.print_answer(found, _print_history, json=json)
 
 
-def _edit(
-    where: tuple[options.Server, options.FieldNames, options.Forest],
-    index: str,
-    request: EditRequest,
-    *,
-    by: str,
-    json: bool,
-) -> None:
-    server, field_names, forest = where
-    with server.connect() as client:
-        editor = Editor(client, forest=forest.name, fields=field_names.fields_of(client, index))
+def _edit(where: options.Where, index: str, request: EditRequest, *, by: str, json: bool) -> None:
+    with where.connect() as client:
+        editor = Editor(client, forest=where.forest, fields=where.fields_of(client, index))
         made = editor.edit(index, request, by=by)
     said = f"edit {made.edit.number}: articles with another story: {made.articles:,}"
     output.print_answer(made, lambda _: output.show(said, markup=False), json=json)

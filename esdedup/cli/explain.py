@@ -44,9 +44,7 @@ def explain(
     index: str | None = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Explain why two articles are in one cluster or not, stage by stage.
 
@@ -65,7 +63,7 @@ def explain(
     """
     overrides = fingerprinting.overrides()
     if index is None:
-        fields = field_names.fields()
+        fields = where.fields()
         paths = [Path(one), Path(other)]
         profile = fingerprinting.read_profile()
         check_readable(paths)
@@ -74,8 +72,8 @@ def explain(
         output.print_answer(compared, _print_explanation, json=json)
         return
     given = fingerprinting.given_profile()
-    with server.connect() as client:
-        maintenance = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, index))
+    with where.connect() as client:
+        maintenance = Maintenance(client, forest=where.forest, fields=where.fields_of(client, index))
         indexed = maintenance.explain(index, one, other, profile=given, overrides=overrides)
     output.print_answer(indexed, _print_verdict, json=json)
 

@@ -16,13 +16,13 @@ from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
 from esdedup.errors import SettingError
+from esdedup.fields import fields_given
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import Learning, check_two_passes, refuse_to_keep, texts_of, two_passes
 from esdedup.ingest.load import Load
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
-from esdedup.maintenance.stored_texts import LATEST_ARTICLES
 from esdedup.reading.scope import Scope
 
 
@@ -62,8 +62,8 @@ def setup(
         raise SettingError("--shards, --route-by-root and --language belong to an index, not to --template")
     with server.connect() as client:
         if template:
-            fields = field_names.fields() if field_names.given() else None
-            Dedup(client, fields=fields).setup_template(index, forest=forest, editorial=editorial)
+            dedup = Dedup(client, fields=fields_given(field_names))
+            dedup.setup_template(index, forest=forest, editorial=editorial)
             if json:
                 output.print_json({"template": index})
             else:
@@ -127,7 +127,7 @@ def index(
     check_index_name(index)
     with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
-        fields, name = field_names.fields_of(client, index), forest.of(client, index)
+        fields, name = field_names.fields_of(client, index), forest.forest_of(client, index)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         fields = dedup.require_ready(index)
         with output.reported(report, index=index):
@@ -157,15 +157,6 @@ def learn(
     files: Annotated[list[Path], typer.Argument(metavar="[FILE...]", show_default=False)] = [],  # noqa: B006 - typer's way
     *,
     index: options.Index,
-    latest: Annotated[
-        int | None,
-        typer.Option(
-            "--latest",
-            min=1,
-            help="Without FILE: how many of the latest articles to learn from. Default: "
-            f"{LATEST_ARTICLES:,}; much older ones would be forgotten again.",
-        ),
-    ] = None,
     json: options.Json = False,
     forest: options.FedForest,
     fingerprinting: options.Fingerprinting,
@@ -180,20 +171,19 @@ def learn(
     indexed later.
 
     Options:
-        files: As for index. Default: the articles that the index, alias or pattern has.
+        files: As for index. Default: the latest 100,000 articles that the index, alias or pattern has; much
+            older ones would be forgotten again.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     refuse_to_keep(profile)
     check_readable(files)
-    if files and latest is not None:
-        raise SettingError("--latest goes without FILE: all articles of files are learned from")
     learning = Learning(on_rejected=say_rejected)
 
     def report() -> None:
         output.print_summary(f"learned by {name}", learning.summary, json=json)
 
     with server.connect() as client:
-        fields, name = field_names.fields_of(client, index), forest.of(client, index)
+        fields, name = field_names.fields_of(client, index), forest.forest_of(client, index)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
         with output.reported(report, index=index), dedup:
@@ -203,9 +193,7 @@ def learn(
                     learning.run(dedup, texts_of(articles, own))
             else:
                 stored = Maintenance(client, forest=name, fields=fields)
-                how_many = latest or LATEST_ARTICLES
-                count = stored.count_texts([index], latest=how_many)
-                with output.count_progress("learning", count) as on_learned:
-                    learning.run(dedup, stored.texts([index], latest=how_many), on_learned=on_learned)
+                with output.count_progress("learning", stored.count_texts([index])) as on_learned:
+                    learning.run(dedup, stored.texts([index]), on_learned=on_learned)
     if learning.summary.failed:
         raise typer.Exit(1)

@@ -56,7 +56,8 @@ def fingerprint(
     if index is not None:
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
-            filter_on = execute(client, learned_copy(forest.of(client, index), profile)).filter_on(overrides)
+            learned = execute(client, learned_copy(forest.forest_of(client, index), profile))
+            filter_on = learned.filter_on(overrides)
     without = functools.partial(without_placeholders, overrides)
     explainer = Explainer(profile, filter_on=filter_on, without=without)
     name = None if site is None else site_name(site)

@@ -78,7 +78,7 @@ def adopt(
         dedup = forest.dedup(
             client,
             profile,
-            forest=forest.of(client, index),
+            forest=forest.forest_of(client, index),
             overrides=overrides,
             fields=adoption.fields,
             sidecar=sidecar,
@@ -157,7 +157,7 @@ def migrate(
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     with server.connect() as client:
-        migration = Migration(client, index, forest=forest.name, to=to, on_rejected=say_rejected)
+        migration = Migration(client, index, forest=forest.forest, to=to, on_rejected=say_rejected)
         dedup = forest.dedup(
             client,
             profile,

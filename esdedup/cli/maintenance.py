@@ -32,9 +32,7 @@ def stats(
     articles: Annotated[int, typer.Option(min=1)] = ARTICLES_READ,
     passages: Annotated[int, typer.Option(min=1)] = PASSAGES_SHOWN,
     json: options.Json = False,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Show the statistics of a forest: nodes, clusters, the largest clusters, the fullest keys, growth.
 
@@ -52,8 +50,8 @@ def stats(
         raise SettingError("--boilerplate goes with --index: the forest itself keeps no text")
     if not boilerplate and (articles, passages) != (ARTICLES_READ, PASSAGES_SHOWN):
         raise SettingError("--articles and --passages go with --boilerplate")
-    with server.connect() as client:
-        fields, name = field_names.fields_of(client, *index), forest.of(client, *index)
+    with where.connect() as client:
+        fields, name = where.fields_of(client, *index), where.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields)
         if boilerplate:
             by_site = maintenance.boilerplate(index, articles=articles, passages=passages)
@@ -79,7 +77,7 @@ def expire(
         dry_run: Only count what would be deleted.
     """
     with server.connect() as client:
-        name = forest.of(client)
+        name = forest.forest_of(client)
         maintenance = Maintenance(client, forest=name, wait_s=forest.wait_s)
         total = maintenance.expire(dry_run=True)
         expired = total
@@ -112,7 +110,7 @@ def verify(
     if dry_run and not repair:
         raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
     with server.connect() as client:
-        fields, name = field_names.fields_of(client, *index), forest.of(client, *index)
+        fields, name = field_names.fields_of(client, *index), forest.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
@@ -162,7 +160,8 @@ def rebuild(
         replace_larger: Delete it even so.
     """
     with server.connect() as client:
-        fields, name = field_names.fields_of(client, *index), forest.name or forest.of(client, *index)
+        fields = field_names.fields_of(client, *index)
+        name = forest.forest or forest.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
         with output.count_progress("rebuilding", maintenance.count_articles(index)) as on_progress:
             nodes = maintenance.rebuild(

@@ -14,7 +14,7 @@ from esdedup.cli import output
 from esdedup.cli.messages import say
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.profile import Profile
 from esdedup.ingest import settings
 from esdedup.ingest.settings import Naming, SettingGroup
@@ -94,15 +94,15 @@ class FieldNames(settings.FieldNames):
 
     def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen
         """Return the names as the library takes them; `others` has those that are not given."""
-        given = {name.removesuffix("_field"): value for name, value in self.given().items()}
-        return dataclasses.replace(others, **given)
+        names = {role: name for role in others.names if (name := getattr(self, f"{role}_field")) is not None}
+        return dataclasses.replace(others, **names)
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
         """Return the names for some indices; None if none is given: then the library reads them there."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
-        if not self.given():
+        if fields_given(self) is None:
             return None
         if not indices:
             return self.fields()
@@ -139,24 +139,28 @@ class Fingerprinting(settings.Fingerprinting):
 class Forest(SettingGroup):
     """The forest that is read."""
 
-    name: Annotated[str | None, Naming(heading="Forest", flag="--forest")] = pydantic.Field(
+    forest: Annotated[str | None, Naming(heading="Forest")] = pydantic.Field(
         default=None,
         description="Name of the forest's index. Default: the one that an index keeps, else "
         f"{DEFAULT_FOREST}.",
     )
 
-    def of(self, client: "Elasticsearch", *indices: str) -> str:
+    def forest_of(self, client: "Elasticsearch", *indices: str) -> str:
         """Return its name, by what some indices keep, or will keep by their template."""
         from esdedup.elastic.article_indices import Articles
         from esdedup.maintenance import Maintenance
 
         try:
-            return Maintenance(client, forest=self.name).forest_of(indices)
+            return Maintenance(client, forest=self.forest).forest_of(indices)
         except IndexNotReady as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             found = Articles(client).find(",".join(indices))
-            return self.name or (found and found.forest) or DEFAULT_FOREST
+            return self.forest or (found and found.forest) or DEFAULT_FOREST
+
+
+class Where(Server, FieldNames, Forest):
+    """Where articles and their forest are read, and the names of their fields."""
 
 
 class WritableForest(Forest):
@@ -169,7 +173,7 @@ class WritableForest(Forest):
 class NewForest(WritableForest):
     """The forest that is written to, and how it is made if there is none."""
 
-    retention_days: float | None = pydantic.Field(default=None, ge=0.001)
+    retention_days: float | None = pydantic.Field(default=None, ge=0.001, le=1_000_000)
     """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
     new forest."""
     change_retention: bool = False
@@ -181,7 +185,7 @@ class NewForest(WritableForest):
     @property
     def retention(self) -> timedelta | None:
         """The retention as a duration, None if none is given."""
-        return retention(self.retention_days)
+        return None if self.retention_days is None else timedelta(days=self.retention_days)
 
 
 class FedForest(settings.Threads, NewForest):
@@ -205,13 +209,3 @@ class PageOptions(SettingGroup):
     after: str | None = None
     """The cursor that the previous page printed, instead of --page; reaches any depth, except in lists by
     relevance or count."""
-
-
-def retention(days: float | None) -> timedelta | None:
-    """Return the retention as a duration, None if none is given."""
-    if days is None:
-        return None
-    try:
-        return timedelta(days=days)
-    except OverflowError:
-        raise SettingError(f"--retention-days {days} is too long") from None

@@ -93,9 +93,7 @@ def similar(
     paging: options.PageOptions,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Show who else published an article: the other articles of its cluster, newest first.
 
@@ -113,16 +111,16 @@ def similar(
         raise SettingError("--after does not go with --by-source: use --page")
     if text is not None and (by_source or other_sources):
         raise SettingError("a text has no source: --by-source and --other-sources go with --id")
-    given = (fingerprinting, forest, site)
-    if text is None and given != (options.Fingerprinting(), options.Forest(), None):
+    given = (fingerprinting, where.forest, site)
+    if text is None and given != (options.Fingerprinting(), None, None):
         raise SettingError(
             "an indexed article has its cluster: --forest, --site and options of fingerprints (--profile, "
             "--overrides and so on) go with --text"
         )
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
-    with server.connect() as client:
-        fields = field_names.fields_of(client, index)
-        reader = Reader(client, fields=fields, forest=forest.name, profile=profile, overrides=overrides)
+    with where.connect() as client:
+        fields = where.fields_of(client, index)
+        reader = Reader(client, fields=fields, forest=where.forest, profile=profile, overrides=overrides)
         if text is not None:
             content = read_text(text, reader.fields(index))
             articles = reader.similar_to_text(index, content.text, site=site or content.site, **vars(paging))
@@ -147,9 +145,7 @@ def show(
     time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
     paging: options.PageOptions,
     json: options.Json = False,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Show the fingerprint, bands and root of an article, or the articles with a fingerprint or a root.
 
@@ -165,10 +161,10 @@ def show(
         raise SettingError("name one thing to show: --id, --fingerprint or --root")
     if article_id is not None and paging != options.PageOptions():
         raise SettingError("--page, --size and --after go with --fingerprint and --root")
-    with server.connect() as client:
-        fields = field_names.fields_of(client, index)
+    with where.connect() as client:
+        fields = where.fields_of(client, index)
         reader = Reader(client, fields=fields)
-        maintenance = Maintenance(client, forest=forest.of(client, index))
+        maintenance = Maintenance(client, forest=where.forest_of(client, index))
         if article_id is not None:
             article = reader.article(index, article_id)
             story = reader.similar(index, article_id, in_index=article.index, size=1)

@@ -22,9 +22,7 @@ def serve(
     thumbnails: Annotated[str | None, typer.Option(metavar="FIELD")] = None,
     time_zone: options.TimeZone = "UTC",
     fingerprinting: options.Fingerprinting,
-    forest: options.Forest,
-    field_names: options.FieldNames,
-    server: options.Server,
+    where: options.Where,
 ) -> None:
     """Serve the list with dedup and the similar articles: web pages, JSON under /api/v1, feeds and files.
 
@@ -50,12 +48,12 @@ def serve(
     from esdedup.web import Visit, create_app
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.
-    with server.connect() as client:
-        fields = field_names.fields_of(client, index)
-        name = forest.of(client, index)
+    with where.connect() as client:
+        fields = where.fields_of(client, index)
+        name = where.forest_of(client, index)
         Reader(client, fields=fields).list(index, size=1, source_includes=[thumbnails] if thumbnails else ())
     app = create_app(
-        server.connect_async(),
+        where.connect_async(),
         index,
         fields=fields,
         forest=name,

@@ -16,6 +16,7 @@ from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 
+# The neighbours of at least so many nodes are searched for together.
 AUDIT_BATCH = 5_000
 # Leaves of one tree that are compared at once: each may have very many neighbours.
 _LEAVES_AT_ONCE = 500
@@ -52,8 +53,6 @@ class ForestAudit:
     _aging: Aging
     _: dataclasses.KW_ONLY
     on_nodes: Callable[[int], None]
-    # The neighbours of at least so many nodes are searched for together.
-    audit_batch: int
 
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
@@ -69,7 +68,7 @@ class ForestAudit:
         self._ordered_since = self._index.run(read_ordered_since(self._index.name))
         by_root = itertools.groupby(itertools.chain(first, nodes), key=lambda node: node.root)
         every_tree = (Tree(root=root, nodes=list(own)) for root, own in by_root)
-        for trees in _batches(every_tree, self.audit_batch):
+        for trees in _batches(every_tree, AUDIT_BATCH):
             batch = [node for tree in trees for node in tree.nodes]
             yield from map(_unfindable, self._index.run(self._index.nodes.unfindable(batch)))
             live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]

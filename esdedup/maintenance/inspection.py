@@ -15,6 +15,7 @@ from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, ForestError, SettingError
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Records
@@ -45,8 +46,6 @@ class Inspection:
 
     _client: Elasticsearch
     _scope: ForestScope
-    _most_plausible_leaves: int
-    _audit_batch: int
 
     def forest_of(self, indices: Sequence[str] = ()) -> str:
         """Return the forest that is used with some indices: given, or kept by them, or ``esdedup-forest``."""
@@ -146,7 +145,7 @@ class Inspection:
             index,
             texts,
             not_enriched=None if records is None else records.count_without(),
-            most_plausible_leaves=self._most_plausible_leaves,
+            most_plausible_leaves=MOST_PLAUSIBLE_LEAVES,
         )
 
     def boilerplate(
@@ -193,8 +192,7 @@ class Inspection:
         records = self._own_records(index, indices)
         aging, on_progress = index.status().aging, on_progress or ignore
         yield from TimesAhead(index, records, latest_ms=Clock(index).latest_ms(), aging=aging).violations()
-        audit = ForestAudit(index, aging, on_nodes=on_progress, audit_batch=self._audit_batch)
-        yield from audit.violations()
+        yield from ForestAudit(index, aging, on_nodes=on_progress).violations()
         if records is not None:
             articles = ArticleAudit(index, records, aging, on_articles=on_progress)
             yield from itertools.chain.from_iterable(articles.violations())

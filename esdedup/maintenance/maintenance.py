@@ -19,11 +19,9 @@ from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
-from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
-from esdedup.maintenance.forest_audit import AUDIT_BATCH
-from esdedup.maintenance.inspection import Inspection, OnProgress, check_at_least_1, ignore
-from esdedup.maintenance.repair import WRITE_BATCH, Rebuild, Repair, Repaired
+from esdedup.maintenance.inspection import Inspection, OnProgress, ignore
+from esdedup.maintenance.repair import Rebuild, Repair, Repaired
 from esdedup.reading.clusters import ForestScope
 
 # Random damage to a third of all nodes took three at most; the last of them found nothing.
@@ -50,9 +48,6 @@ class Maintenance(Inspection):
         forest: str | None = None,
         fields: Fields | None = None,
         wait_s: float = 0.0,
-        most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
-        audit_batch: int = AUDIT_BATCH,
-        write_batch: int = WRITE_BATCH,
     ) -> None:
         """Use a forest; nothing is sent yet.
 
@@ -61,25 +56,15 @@ class Maintenance(Inspection):
             forest: Name of its index; None: the one that the articles' indices keep, else ``esdedup-forest``.
             fields: The names of the articles' fields; None: those that the indices keep, which must agree.
             wait_s: How long to wait while another process owns the forest.
-            most_plausible_leaves: `stats` reports clusters with more live leaves than this.
-            audit_batch: The fewest nodes that are verified together.
-            write_batch: The most nodes or articles that a repair writes in one request.
 
         Raises:
-            SettingError: An argument has a wrong type, the forest's name is invalid, `wait_s` is negative,
-                or a number is below 1.
+            SettingError: An argument has a wrong type, the forest's name is invalid, or `wait_s` is negative.
         """
-        check_at_least_1(
-            most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch, write_batch=write_batch
-        )
         if not wait_s >= 0:
             raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
         self._client = patient(client)
         self._scope = ForestScope(fields=fields, given_forest=forest)
         self._wait_s = wait_s
-        self._most_plausible_leaves = most_plausible_leaves
-        self._audit_batch = audit_batch
-        self._write_batch = write_batch
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress | None = None) -> Expired:
         """Delete the nodes that have expired.
@@ -121,13 +106,7 @@ class Maintenance(Inspection):
         records, clock = self._own_records(index, indices), Clock(index)
         repaired: Repaired = collections.Counter()
         with ForestWriter(index, terms=LeaseTerms(wait_s=self._wait_s)) as writer:
-            repair = Repair(
-                writer=writer,
-                records=records,
-                write_batch=self._write_batch,
-                audit_batch=self._audit_batch,
-                on_progress=on_progress or ignore,
-            )
+            repair = Repair(writer=writer, records=records, on_progress=on_progress or ignore)
             for _ in range(_MOST_PASSES):
                 found = repair.run_once(clock.latest_ms())
                 if not found.total():

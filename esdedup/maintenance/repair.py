@@ -38,10 +38,11 @@ log = logging.getLogger("esdedup")
 Repaired = collections.Counter[ViolationKind]
 """How many violations of each kind have been repaired."""
 
+# The most nodes or articles that are written in one request.
 WRITE_BATCH = 2_000
 
 
-def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE_BATCH) -> Repaired:
+def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
     """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
     repaired: Repaired = collections.Counter()
     is_marked = False
@@ -57,7 +58,7 @@ def adopt(writer: ForestWriter, audit: ArticleAudit, *, write_batch: int = WRITE
             # Before the first of them, so that a continued repair knows.
             is_marked = True
             _mark_order(writer)
-        _write(writer, stored.values(), write_batch)
+        _write(writer, stored.values())
     return repaired
 
 
@@ -66,9 +67,9 @@ def _mark_order(writer: ForestWriter) -> None:
     writer.write_own(ordered_since_document(writer.index.status().state.seq))
 
 
-def _write(writer: ForestWriter, stored: Iterable[Stored], write_batch: int) -> None:
+def _write(writer: ForestWriter, stored: Iterable[Stored]) -> None:
     packing = Codec(writer.index.relation)
-    for chunk in chunks(list(stored), write_batch):
+    for chunk in chunks(list(stored), WRITE_BATCH):
         writer.write([packing.pack(each) for each in chunk])
 
 
@@ -78,8 +79,6 @@ class Repair:
 
     writer: ForestWriter
     records: Records | None
-    write_batch: int
-    audit_batch: int
     on_progress: Callable[[int], None]
 
     def run_once(self, latest_ms: int) -> Repaired:
@@ -89,11 +88,11 @@ class Repair:
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
         count = ahead.set_back(self.writer, write=self._write)
         repaired: Repaired = collections.Counter({ViolationKind.TIME_AHEAD: count})
-        forest = ForestAudit(index, aging, on_nodes=self.on_progress, audit_batch=self.audit_batch)
+        forest = ForestAudit(index, aging, on_nodes=self.on_progress)
         if records is None:
             return repaired + self._repair_forest(forest)
         articles = ArticleAudit(index, records, aging, on_articles=self.on_progress)
-        repaired += adopt(self.writer, articles, write_batch=self.write_batch)
+        repaired += adopt(self.writer, articles)
         if repaired[ViolationKind.NODE_GONE]:
             _mark_order(self.writer)
         repaired += self._repair_forest(forest)
@@ -131,16 +130,16 @@ class Repair:
         repaired: Repaired = collections.Counter()
         for batch in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in batch if violation.remedy.new_root]
-            for chunk in chunks(new_roots, self.write_batch):
+            for chunk in chunks(new_roots, WRITE_BATCH):
                 self.writer.lease.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
             stories = [violation.remedy.new_story for violation in batch if violation.remedy.new_story]
-            for chosen in chunks(stories, self.write_batch):
+            for chosen in chunks(stories, WRITE_BATCH):
                 self.writer.lease.renew()
                 changes = [(record, story_values(story)) for record, story in chosen]
                 repaired[ViolationKind.OTHER_STORY] += records.update(changes)
             outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
-            for some in chunks(outdated, self.write_batch):
+            for some in chunks(outdated, WRITE_BATCH):
                 self.writer.lease.renew()
                 repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
         records.refresh()
@@ -167,7 +166,7 @@ class Repair:
         self._write(node for node in moved if node.id == later)
 
     def _write(self, stored: Iterable[Stored]) -> None:
-        _write(self.writer, stored, self.write_batch)
+        _write(self.writer, stored)
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:

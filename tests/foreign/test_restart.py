@@ -84,7 +84,9 @@ def test_files_are_indexed_to_their_end(
 
 
 @pytest.mark.parametrize("lookup", ["memory", "search"])
-def test_a_program_and_what_checks_its_forest_go_on(server: Server, es: Elasticsearch, lookup: Any) -> None:
+def test_a_program_and_what_checks_its_forest_go_on(
+    server: Server, es: Elasticsearch, lookup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index, forest = f"enriched-{lookup}", f"enriched-{lookup}-forest"
     restart, again = Restart(server, away_s=2.0), Restart(server, away_s=0.0)
     with Dedup(es, forest=forest, lookup=lookup, batch_size=20) as dedup:
@@ -94,7 +96,8 @@ def test_a_program_and_what_checks_its_forest_go_on(server: Server, es: Elastics
         helpers.bulk(es, enriched)
         # An article that is damaged, so that there is something to find.
         es.update(index=index, id=enriched[0]["_id"], doc={"dedup": {"root": "0" * 32}}, refresh=True)
-    maintenance = Maintenance(es, forest=forest, audit_batch=10)
+    monkeypatch.setattr("esdedup.maintenance.forest_audit.AUDIT_BATCH", 10)
+    maintenance = Maintenance(es, forest=forest)
     expected = list(maintenance.verify([index]))
     assert [each.subject for each in expected] == [enriched[0]["_id"]]
     counts = itertools.count()

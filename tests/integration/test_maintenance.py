@@ -107,7 +107,8 @@ def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_nam
             find = functools.partial(ForestIndex.find, limits=Limits(max_hits=20))
             patch.setattr(ForestIndex, "find", find)
             patch.setattr("esdedup.elastic.limits.MAX_HITS", 20)
-            maintenance = Maintenance(es, forest=forest, audit_batch=10)
+            patch.setattr("esdedup.maintenance.forest_audit.AUDIT_BATCH", 10)
+            maintenance = Maintenance(es, forest=forest)
             assert list(maintenance.verify([index], on_progress=feed_on)) == []
         assert not list(rest)
 
@@ -337,8 +338,11 @@ def words(draw: Random, count: int) -> str:
 
 
 @pytest.fixture
-def feed_texts(es: Elasticsearch, index_name: Names) -> Callable[[Profile, list[str]], tuple[str, str]]:
+def feed_texts(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Profile, list[str]], tuple[str, str]]:
     """Feeds texts to a new index and forest, where few leaves are plausible."""
+    monkeypatch.setattr("esdedup.maintenance.inspection.MOST_PLAUSIBLE_LEAVES", LIMIT)
 
     def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
         index, forest = index_name("articles"), index_name("forest")
@@ -363,7 +367,7 @@ def test_a_cluster_that_is_too_large(
     texts = template(2 * LIMIT + 3)
     with caplog.at_level(logging.WARNING, logger="esdedup"):
         index, forest = feed_texts(VERIFIED, texts)
-    found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
+    found = Maintenance(es, forest=forest).stats()
     live = 2 * LIMIT + 2
     assert found.implausible_trees == 1
     (cluster,) = found.implausible
@@ -375,19 +379,16 @@ def test_a_cluster_that_is_too_large(
         assert cluster.root in record.getMessage()
         assert f"more than {passed} distinct texts" in record.getMessage()
         assert not any(word in record.getMessage() for word in texts[0].split())
-    told = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).implausible[0].shared
+    told = Maintenance(es, forest=forest).stats([index]).implausible[0].shared
     assert told is not None
     assert told.kind == "sentence"
     assert told.sentence is not None
     assert told.sentence in texts[0]
     # An index without the forest's articles gives no sentence.
     empty, _ = feed_texts(VERIFIED, [])
-    assert (
-        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([empty]).implausible[0].shared
-        == cluster.shared
-    )
+    assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
     with pytest.raises(IndexNotReady):
-        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([forest])
+        Maintenance(es, forest=forest).stats([forest])
 
 
 def test_a_placeholder_is_said_to_be_one(
@@ -422,7 +423,7 @@ def test_a_plausible_cluster_is_not_reported(
     es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, forest = feed_texts(VERIFIED, template(LIMIT + 1))
-    found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
+    found = Maintenance(es, forest=forest).stats()
     assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, (), 0)
     assert (found.shared_by_trees, caplog.records) == ((), [])
 
@@ -432,17 +433,15 @@ def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: 
     # A sentence for each half.
     texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
     index, forest = feed_texts(VERIFIED, texts)
-    shared, *others = (
-        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).shared_by_trees
-    )
+    shared, *others = Maintenance(es, forest=forest).stats([index]).shared_by_trees
     # It is long enough for runs of its own.
     assert {each.kind for each in others} <= {"minhash"}
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
     assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)
-    unsaid, *_ = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().shared_by_trees
+    unsaid, *_ = Maintenance(es, forest=forest).stats().shared_by_trees
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
     own, other = feed_texts(VERIFIED, texts[:9])
-    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).shared_by_trees == ()
+    assert Maintenance(es, forest=other).stats([own]).shared_by_trees == ()
 
 
 def test_a_rebuild_replaces_only_its_articles_unless_told(

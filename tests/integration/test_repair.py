@@ -60,8 +60,9 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
 
         with monkeypatch.context() as patch:
             patch.setattr(ForestWriter, "write", fail)
+            patch.setattr("esdedup.maintenance.repair.WRITE_BATCH", 1)
             try:
-                Maintenance(es, forest=forest, write_batch=1).repair([index])
+                Maintenance(es, forest=forest).repair([index])
             except ForestError:
                 continue
         break

@@ -263,9 +263,6 @@ def test_an_explanation_needs_the_name_of_an_index() -> None:
         ({"forest": "a,b"}, "'a,b' cannot name one index"),
         ({"wait_s": -1}, "wait_s is -1; it must be at least 0"),
         ({"wait_s": float("nan")}, "wait_s is nan"),
-        ({"most_plausible_leaves": 0}, "most_plausible_leaves is 0; it must be at least 1"),
-        ({"audit_batch": 0}, "audit_batch is 0; it must be at least 1"),
-        ({"write_batch": 0}, "write_batch is 0; it must be at least 1"),
     ],
 )
 def test_maintenance_refuses_values_without_a_meaning(wrong: dict[str, Any], message: str) -> None:

@@ -173,7 +173,7 @@ class Found:
         held: Articles = {name: {"text": text} for name, text in texts.items()}
         found = list(detectors.assigned(held, DEFAULT))
         self.roots = {each.id: each.root for each in found}
-        self._parts_of = {each.id: each.part_of for each in found}
+        self._linked = {each.id: {each.part_of, each.has_part} - {None} for each in found}
         self._first = {root: name for name, root in reversed(self.roots.items()) if root is not None}
 
     def are_joined(self, one: str, other: str) -> bool:
@@ -181,14 +181,12 @@ class Found:
 
     def are_linked(self, one: str, other: str) -> bool:
         """Whether they have two roots, and one is linked as a part of the other."""
-        parts = ((self._parts_of[one], self.roots[other]), (self._parts_of[other], self.roots[one]))
-        return not self.are_joined(one, other) and any(
-            part is not None and part == root for part, root in parts
-        )
+        are_linked = self.roots[other] in self._linked[one] or self.roots[one] in self._linked[other]
+        return are_linked and not self.are_joined(one, other)
 
     def named_by(self, name: str) -> set[str]:
-        """Return the first texts of the story that this one joined, and of that which it is a part of."""
-        return {self._first[root] for root in (self.roots[name], self._parts_of[name]) if root is not None}
+        """Return the first texts of the story that this one joined, and of those that it is linked with."""
+        return {self._first[root] for root in (self.roots[name], *self._linked[name]) if root is not None}
 
 
 class Stories:

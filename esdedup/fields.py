@@ -80,6 +80,16 @@ class Fields:
         return f"{self.dedup}.part_of"
 
     @property
+    def has_part(self) -> str:
+        """The full name of the field with the id of an earlier root that is a part of the root."""
+        return f"{self.dedup}.has_part"
+
+    @property
+    def links(self) -> tuple[str, str]:
+        """The full names of `part_of` and `has_part`."""
+        return self.part_of, self.has_part
+
+    @property
     def fingerprint(self) -> str:
         """The full name of the field with the fingerprint."""
         return f"{self.dedup}.fingerprint"

@@ -40,7 +40,7 @@ _META = {"_op_type", KNOWN_MS} | {
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
-OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "seen", "published")
+OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "has_part", "seen", "published")
 """The fields of the dedup object that some articles lack: an update, which merges objects, clears them."""
 
 _MISSING = object()
@@ -251,8 +251,8 @@ def addition_to(
     }
     if isinstance(fields, EditorialFields):
         values |= story_values(stories.of(root, fingerprint.get("fingerprint")))
-    if assignment.part_of is not None:
-        values["part_of"] = assignment.part_of
+    links = {"part_of": assignment.part_of, "has_part": assignment.has_part}
+    values |= {name: root for name, root in links.items() if root is not None}
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
 

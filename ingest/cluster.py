@@ -31,6 +31,8 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     root: str | None
     # The root that this root is a part of; None if it is none.
     part_of: str | None
+    # An earlier root that is a part of this root; None if there is none.
+    has_part: str | None
     # Of the node that it got.
     fingerprint: str | None
     # How many letters and digits were left out of its fingerprint, as boilerplate.
@@ -119,6 +121,7 @@ class Clustering:
                 id=article.id,
                 root=assigned.root,
                 part_of=assigned.part_of,
+                has_part=assigned.has_part,
                 fingerprint=assigned.node,
                 boilerplate_letters=letters,
                 is_undated=self._use_time and dated_ms is None,

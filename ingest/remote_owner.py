@@ -262,6 +262,7 @@ class RemoteOwner:
             time_ms=dedup.get("seen") or NO_TIME,
             signature=base64.b64decode(dedup.get("signature") or ""),
             part_of=dedup.get("part_of"),
+            has_part=dedup.get("has_part"),
         )
         article.is_cut = item.get("is_cut", False)
         article.boilerplate_letters = item.get("boilerplate_letters", 0)

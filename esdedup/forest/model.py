@@ -89,6 +89,8 @@ class Assignment(NamedTuple):
     signature: bytes
     # The id of the root that its root is a part of; None if it is not a part.
     part_of: str | None = None
+    # The id of a root that came before, and is a part of its root; None if there is none.
+    has_part: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

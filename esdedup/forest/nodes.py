@@ -59,18 +59,20 @@ class Nodes:
             state=(state.seq, state.time_ms, state.origin_ms),
             now_ms=now_ms,
         )
-        kinds, nodes, roots, wholes, times_ms, signatures, written, log, (seq, time_ms, origin_ms) = found
+        kinds, nodes, roots, links, times_ms, signatures, written, log, (seq, time_ms, origin_ms) = found
         size = self._relation.dtype.itemsize
+        linked = [each if each.strip("0") else None for each in self._relation.written_ids(links)]
         assignments = [
             Assignment(kind, None, None, seq, at_ms, signature)
             if kind is Kind.WITHOUT_FINGERPRINT
-            else Assignment(kind, node, root, seq, at_ms, signature, whole if whole.strip("0") else None)
-            for seq, (kind, node, root, whole, at_ms, signature) in enumerate(
+            else Assignment(kind, node, root, seq, at_ms, signature, whole, part)
+            for seq, (kind, node, root, whole, part, at_ms, signature) in enumerate(
                 zip(
                     map(_KINDS.__getitem__, kinds),
                     self._relation.written_ids(nodes),
                     self._relation.written_ids(roots),
-                    self._relation.written_ids(wholes),
+                    linked[::2],
+                    linked[1::2],
                     np.frombuffer(times_ms, np.int64).tolist(),
                     [signatures[at : at + size] for at in range(0, len(signatures), size)],
                     strict=True,

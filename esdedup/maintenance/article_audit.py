@@ -224,7 +224,8 @@ class ArticleAudit:
             )
             if node_id != own.id:
                 own = recreate_root(node_id, own, self.index.relation)
-            return own._replace(part_of=record.part_of or "") if own.is_root else own
+            linked = own._replace(part_of=record.part_of or "", has_part=record.has_part or "")
+            return linked if own.is_root else own
         # A root recreated from a leaf's article gets its own signature back from its own article; others have
         # that of the article that made them, which says where it came from.
         is_lost = node_id == record.fingerprint and not genuine([node], self.index.relation)
@@ -235,6 +236,7 @@ class ArticleAudit:
             # Kept unless too early: it may have been rounded with another granularity.
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
             part_of=node.part_of or record.part_of or "" if node.is_root else "",
+            has_part=node.has_part or record.has_part or "" if node.is_root else "",
         )
 
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:

@@ -20,7 +20,9 @@ from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import EditorialFields, Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 
-_KEYWORDS = ("root", "story", "part_of", "fingerprint", "page", "profile", "seq")
+_KEYWORDS = ("root", "story", "part_of", "has_part", "fingerprint", "page", "profile", "seq")
+# Of a root that it gets later.
+_NO_LINKS = {"part_of": None, "has_part": None}
 LONE = "~"
 """Prefix of the root of an article without a fingerprint."""
 
@@ -46,6 +48,8 @@ class Record:
     story: str | None
     # The root that this root is a part of; None if it is not a part.
     part_of: str | None
+    # An earlier root that is a part of this root; None if there is none.
+    has_part: str | None
     # None for a text without a fingerprint.
     fingerprint: str | None
     # The signature as bytes; empty for a text without a fingerprint.
@@ -153,7 +157,7 @@ class Records:
         # An article that is routed by its root has to move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
         staying = [
-            (record, {"root": root, "part_of": None} | self._partition_of(root))
+            (record, {"root": root, **_NO_LINKS} | self._partition_of(root))
             for record, root in roots
             if record.routing != record.root
         ]
@@ -248,6 +252,7 @@ class Records:
             root=values["root"],
             story=values["story"],
             part_of=values["part_of"],
+            has_part=values["has_part"],
             fingerprint=values["fingerprint"],
             signature=signature_of(hit["_source"], self._fields),
             page=values["page"],
@@ -296,7 +301,7 @@ class Records:
             else:
                 condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
                 deleted.append(delete)
-            dedup = self._dedup(old) | {"root": root, "part_of": None, "partition": partition_of(root)}
+            dedup = self._dedup(old) | {"root": root, **_NO_LINKS, "partition": partition_of(root)}
             target = {"index": _place(record, root) | condition}
             written.append((target, old["_source"] | {self._fields.dedup: dedup}))
         moved = self._bulk(written)

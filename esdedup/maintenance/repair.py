@@ -158,7 +158,8 @@ class Repair:
         if root is None:
             # The target is missing too: the next audit joins the trees, once the target has been restored.
             return
-        moved = [node._replace(root=target, part_of="") for node in index.run(index.nodes.tree(later))]
+        tree = index.run(index.nodes.tree(later))
+        moved = [node._replace(root=target, part_of="", has_part="") for node in tree]
         seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
         # A root must never expire before its leaves, so its own `seen` is written first.
         self._write([root._replace(seen_ms=seen_ms)])

@@ -124,7 +124,7 @@ def one_article(
     Its text, which may be long, and `further` fields are read only with `has_text`.
     """
     whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
-    read = list(whole) if has_text else [*with_signature(fields), fields.part_of, fields.root]
+    read = list(whole) if has_text else [*with_signature(fields), *fields.links, fields.root]
     query: Query = {"ids": {"values": [article_id]}}
     if in_index is not None:
         query = {"bool": {"filter": [query, {"term": {"_index": in_index}}]}}

@@ -22,7 +22,7 @@ from esdedup.fingerprint.agreement import Comparison
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest import Kind
 from esdedup.reading.articles import check_names, find_article, including
-from esdedup.reading.excerpts import both_roots, quoted_story, search_with_excerpts
+from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, values_of, with_signature
 from esdedup.reading.results import SimilarArticle, SimilarPage
@@ -191,7 +191,7 @@ def similar(
             other_articles(ready, hit, other_sources=other_sources),
             paging,
             source_includes,
-            **both_roots(hit, ready.fields),
+            **linked_roots(hit, ready.fields),
             identity=[index, article_id, in_index, other_sources],
             similarity=Similarity.to(hit, ready.fields),
         )
@@ -242,16 +242,19 @@ def _page_of(
     root: str | None,
     identity: Sequence[Any],
     part_of: str | None = None,
+    has_part: str | None = None,
     similarity: Similarity = _NOTHING,
 ) -> Requests[SimilarPage]:
     """Read a page of the articles that match, newest first; `identity` ties cursors to it."""
     fields, start = ready.fields, paging.start(identity, is_endless=True)
     first = start.offset if start.place is None else 0
     body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)
-    answer, story = yield from search_with_excerpts(ready, body, root=root, part_of=part_of)
+    links = {"part_of": part_of, "has_part": has_part}
+    (answer,), story = yield from search_with_excerpts(ready, body, root=root, **links)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
-    if root is not None and part_of is None and hits and (whole := both_roots(hits[0], fields)["part_of"]):
-        story["excerpt_of"] = yield from quoted_story(ready, whole)
+    linked = linked_roots(hits[0], fields) if root is not None and hits else {}
+    if not any(links.values()) and (linked.get("part_of") or linked.get("has_part")):
+        _, story = yield from search_with_excerpts(ready, **linked | {"root": root})
     following = None
     if hits and start.offset + len(hits) < total:
         following = start.next(rows=len(hits), place=hits[-1]["sort"]).write(identity)
@@ -321,12 +324,14 @@ def similar_to_text(
             source_includes,
             root=root,
             part_of=assignment.part_of,
+            has_part=assignment.has_part,
             identity=[index, root],
             similarity=similarity,
         )
-    elif assignment.part_of is not None:
-        quoted = yield from quoted_story(ready, assignment.part_of)
-        found = found.model_copy(update={"excerpt_of": quoted})
+    elif assignment.part_of or assignment.has_part:
+        links = {"part_of": assignment.part_of, "has_part": assignment.has_part}
+        _, story = yield from search_with_excerpts(ready, root=assignment.root, **links)
+        found = found.model_copy(update=story | {"root": None})
     text_left_out = None
     if not profile.keep_boilerplate:
         passage_filter = scope.learned.filter_on(scope.overrides)(name)
@@ -416,6 +421,6 @@ def cluster_members(
         "sort": order("newest", fields),
         "size": size,
         "track_total_hits": True,
-        "_source": [*with_signature(fields), fields.part_of],
+        "_source": [*with_signature(fields), *fields.links],
         **place,
     }

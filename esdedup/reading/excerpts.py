@@ -30,24 +30,29 @@ _TITLES_READ = 100
 
 
 def search_with_excerpts(
-    ready: ReadyIndex, body: Query, *, root: str | None, part_of: str | None
-) -> Requests[tuple[Any, dict[str, Any]]]:
-    """Search, also for what `StoryPage` says of a root; return the answer, and values of that."""
+    ready: ReadyIndex,
+    *bodies: Query,
+    root: str | None,
+    part_of: str | None = None,
+    has_part: str | None = None,
+) -> Requests[tuple[list[Any], dict[str, Any]]]:
+    """Search, also for what `StoryPage` says of a root; return the answers, and values of that."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
-        (answer,) = yield from search(ready.index, body)
-        return answer, story
+        return (yield from search(ready.index, *bodies)), story
     short = {"bool": {"filter": [{"term": {fields.cluster: root}}, of_short_texts(fields)]}}
-    bodies = [body, excerpts_body(root, fields=fields), aggregation(short, under_titles(fields))]
-    if part_of is not None:
-        bodies.append(first_article(part_of, fields))
-    answer, excerpts, titles, *quoted = yield from search(ready.index, *bodies)
+    *answers, excerpts, titles, quoted = yield from search(
+        ready.index,
+        *bodies,
+        excerpts_body(root, has_part, fields=fields),
+        aggregation(short, under_titles(fields)),
+        whole_body(root, part_of, fields=fields),
+    )
     story["excerpts"] = _excerpts(excerpts, fields)
     story["is_placeholder"] = seems_placeholder(titles["aggregations"], fields)
-    if part_of is not None:
-        story["excerpt_of"] = _quoted_story(part_of, quoted[0], fields)
-    return answer, story
+    story["excerpt_of"] = _quoted_story(part_of, quoted, fields)
+    return answers, story
 
 
 def of_short_texts(fields: Fields) -> Query:
@@ -72,19 +77,17 @@ def seems_placeholder(found: Any, fields: Fields) -> bool:
     )
 
 
-def quoted_story(ready: ReadyIndex, root: str) -> Requests[QuotedStory]:
-    """Return a story that another one is a part of."""
-    (answer,) = yield from search(ready.index, first_article(root, ready.fields))
-    return _quoted_story(root, answer, ready.fields)
+def linked_roots(hit: Hit, fields: Fields) -> dict[str, str | None]:
+    """Return the root of a hit, the root that it is a part of, and an earlier one that is a part of it."""
+    part_of, has_part = (term_of(hit["_source"], name) for name in fields.links)
+    return {"root": root_of(hit, fields), "part_of": part_of, "has_part": has_part}
 
 
-def both_roots(hit: Hit, fields: Fields) -> dict[str, str | None]:
-    """Return the root of a hit, and the root that it is a part of."""
-    return {"root": root_of(hit, fields), "part_of": term_of(hit["_source"], fields.part_of)}
-
-
-def excerpts_body(root: str, *, fields: Fields) -> Query:
+def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> Query:
     """Return the search for the first article of each cluster that is a part of a root, and their number."""
+    parts: list[Query] = [{"term": {fields.part_of: root}}]
+    if has_part is not None:
+        parts.append({"term": {fields.root: has_part}})
     # Without a time, a cluster is older than all others.
     first = {"min": {"field": fields.published, "missing": 0}}
     newest = {
@@ -97,7 +100,7 @@ def excerpts_body(root: str, *, fields: Fields) -> Query:
     # By default it would make room for a count of every root of the index.
     few = {"execution_hint": "map"}
     return {
-        "query": {"term": {fields.part_of: root}},
+        "query": {"bool": {"should": parts}},
         "size": 0,
         "track_total_hits": True,
         "aggs": {
@@ -108,10 +111,13 @@ def excerpts_body(root: str, *, fields: Fields) -> Query:
     }
 
 
-def excerpts_of_each(roots: Sequence[str], *, fields: Fields) -> Query:
-    """Return the search that counts the articles of the clusters that are a part of each root."""
-    terms = {"field": fields.part_of, "size": max(1, len(roots)), "execution_hint": "map"}
-    return aggregation({"terms": {fields.part_of: list(roots)}}, {"roots": {"terms": terms}})
+def articles_of_each(roots: Sequence[str], *names: str, fields: Fields) -> Query:
+    """Return the search that counts the articles with each of some roots in a field, and finds the first."""
+    # A bucket for each of them, and for no others.
+    some = {"size": max(1, len(roots)), "include": list(roots), "execution_hint": "map"}
+    earliest = {"earliest": first_hit("oldest", fields, fields_read(fields))}
+    found = {name: {"terms": {"field": name} | some, "aggs": earliest} for name in names}
+    return aggregation({"bool": {"should": [{"terms": {name: list(roots)}} for name in names]}}, found)
 
 
 def _excerpts(answer: Any, fields: Fields) -> Excerpts:
@@ -127,17 +133,25 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
     )
 
 
-def first_article(root: str, fields: Fields) -> Query:
-    """Return the search for who had a root's story first."""
+def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
+    """Return the search for who had first what a root is a part of: `part_of`, or what came later."""
+    by_root = {"field": fields.root, "size": _MAX_COUNTED, "execution_hint": "map"}
     return {
-        "query": {"term": {fields.root: root}},
+        "query": {"term": {fields.root: part_of} if part_of else {fields.has_part: root}},
         "sort": order("oldest", fields),
         "size": 1,
-        "track_total_hits": True,
-        "_source": fields_read(fields),
+        "track_total_hits": False,
+        "_source": [*fields_read(fields), fields.root],
+        # Several stories may have it as a part.
+        "aggs": {"roots": {"terms": by_root}},
     }
 
 
-def _quoted_story(root: str, answer: Any, fields: Fields) -> QuotedStory:
-    articles = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
-    return QuotedStory(root=root, articles=answer["hits"]["total"]["value"], first=next(articles, None))
+def _quoted_story(part_of: str | None, answer: Any, fields: Fields) -> QuotedStory | None:
+    first = next(iter(answer["hits"]["hits"]), None)
+    root = part_of or (first and term_of(first["_source"], fields.root))
+    if root is None:
+        return None
+    counts = {each["key"]: each["doc_count"] for each in answer["aggregations"]["roots"]["buckets"]}
+    article = first and Article(**values_of(first, fields))
+    return QuotedStory(root=root, articles=counts.get(root, 0), first=article)

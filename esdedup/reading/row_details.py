@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.clusters import Similarity
-from esdedup.reading.excerpts import both_roots, excerpts_of_each, first_article
+from esdedup.reading.excerpts import articles_of_each, linked_roots
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import (
     Hit,
@@ -84,11 +84,11 @@ def with_details(
     with_headline = list(itertools.compress(rows, titled))
     parts = list(chunks(searches, _CLUSTERS_IN_A_SEARCH))
     named = list(chunks(with_headline, _HEADLINES_IN_A_SEARCH))
-    texts, of_parts, *answers = yield from search(
+    texts, of_links, *answers = yield from search(
         request.searched,
         snippets_body(rows, request.query, fields=fields)
-        | {"_source": [*signature_read(fields), fields.cluster, fields.part_of]},
-        excerpts_of_each([row.root for row in rows if row.root], fields=fields),
+        | {"_source": [*signature_read(fields), fields.cluster, *fields.links]},
+        articles_of_each([row.root for row in rows if row.root], *fields.links, fields=fields),
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
     )
@@ -98,32 +98,40 @@ def with_details(
         for row, found in _of_each(named, answers[len(parts) :])
         if (number := found["stories"]["count"])
     }
-    excerpts = {each["key"]: each["doc_count"] for each in of_parts["aggregations"]["roots"]["buckets"]}
     hits = texts["hits"]["hits"]
     shown = {place_of(hit): hit for hit in hits}
-    wholes = {place: whole for place, hit in shown.items() if (whole := both_roots(hit, fields)["part_of"])}
+    links = {place: linked_roots(hit, fields) for place, hit in shown.items()}
+    roots = sorted({root for each in links.values() for root in (each["part_of"], each["has_part"]) if root})
     different = {}
     for row in rows:
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
         if hit and cluster and (other := _most_different(hit, cluster, fields)):
             different[row.index, row.id] = other
     asked = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
-    asked += [first_article(whole, fields) for whole in wholes.values()]
+    asked += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
     versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *asked)
-    linked = iter(
-        [tuple(Article(**values_of(hit, fields)) for hit in each["hits"]["hits"]) for each in answers]
-    )
-    namesakes = {place: SameHeadline(stories=stories[place], rows=next(linked)) for place in stories}
-    quoted = {place: next(iter(next(linked)), None) for place in wholes}
+    namesakes = {
+        place: SameHeadline(stories=stories[place], rows=tuple(_articles(answer, fields)))
+        for place, answer in zip(stories, answers, strict=False)
+    }
+    linked = {
+        (name, each["key"]): each
+        for answer in (of_links, *answers[len(stories) :])
+        for name, found in answer["aggregations"].items()
+        for each in found["buckets"]
+    }
     detailed = []
     for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True):
         place, of_cluster = (row.index, row.id), _of_cluster(row, clusters.get(row.root or ""), fields)
+        part_of, has_part = (links.get(place, {}).get(name) for name in ("part_of", "has_part"))
+        quoting = [linked.get((fields.part_of, row.root)), linked.get((fields.root, has_part))]
+        whole = linked.get((fields.root, part_of) if part_of else (fields.has_part, row.root))
         details = RowDetails(
             snippet=snippet,
             most_different=versions.get(place),
             same_headline=namesakes.get(place, SameHeadline()),
-            excerpts=excerpts.get(row.root, 0),
-            excerpt_of=quoted.get(place),
+            excerpts=sum(each["doc_count"] for each in quoting if each),
+            excerpt_of=whole and next(_articles(whole["earliest"], fields), None),
             **of_cluster,
         )
         detailed.append(row.model_copy(update={"details": details}))
@@ -162,8 +170,8 @@ def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[
         return {"earliest": alone, "latest": alone, "largest_sources": (), "spread": ()}
     buckets = found.get("sources", {"buckets": []})["buckets"]
     return {
-        "earliest": _article(found["earliest"], fields),
-        "latest": _article(found["latest"], fields),
+        "earliest": next(_articles(found["earliest"], fields), None),
+        "latest": next(_articles(found["latest"], fields), None),
         "largest_sources": tuple(
             SourceCount(source=str(each["key"]), articles=each["doc_count"]) for each in buckets
         ),
@@ -171,8 +179,8 @@ def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[
     }
 
 
-def _article(found: dict[str, Any], fields: Fields) -> Article | None:
-    return next((Article(**values_of(hit, fields)) for hit in found["hits"]["hits"]), None)
+def _articles(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
+    return (Article(**values_of(hit, fields)) for hit in found["hits"]["hits"])
 
 
 def _spread(asked: ClusterSearch, found: dict[str, Any]) -> tuple[int, ...]:

@@ -26,8 +26,8 @@ _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
 # Elasticsearch takes 4,096 bytes of method, path and parameters.
 _MAX_NAMES_LENGTH = 3_000
-# A field of the dedup object: an index without it was set up before there were excerpts.
-_OPTIONAL = ("part_of",)
+# Fields of the dedup object: an index without them was set up before there were excerpts.
+_OPTIONAL = ("part_of", "has_part")
 LANGUAGE_FIELDS = ("language", "lang")
 """Names of fields for the language of an article."""
 

@@ -9,7 +9,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import Similarity, other_articles
-from esdedup.reading.excerpts import both_roots, search_with_excerpts
+from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import (
     aggregation,
@@ -51,8 +51,8 @@ def sources(
     hit = yield from find_article(ready, article_id, in_index=in_index)
     query = other_articles(ready, hit, other_sources=other_sources)
     field, last = ready.required_source_field(), page * size
-    body, roots = count_sources(query, source_field=field, size=last), both_roots(hit, ready.fields)
-    answer, story = yield from search_with_excerpts(ready, body, **roots)
+    body, roots = count_sources(query, source_field=field, size=last), linked_roots(hit, ready.fields)
+    (answer,), story = yield from search_with_excerpts(ready, body, **roots)
     counts = answer["aggregations"]
     with_name, without = int(counts["total"]["count"]), bool(counts["without_source"]["doc_count"])
     # None stands for articles without a source; it comes last.

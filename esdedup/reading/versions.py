@@ -7,7 +7,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import Similarity, other_articles
-from esdedup.reading.excerpts import both_roots, search_with_excerpts
+from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Hit, fields_read, number_of_unread, order, values_of, with_signature
 from esdedup.reading.results import (
@@ -101,8 +101,8 @@ def versions(
     hit = yield from find_article(ready, article_id, in_index=in_index)
     query = other_articles(ready, hit, other_sources=other_sources, with_itself=True)
     body = versions_body(query, sort=sort, first=start.offset, size=size, fields=ready.fields)
-    roots = both_roots(hit, ready.fields)
-    answer, story = yield from search_with_excerpts(ready, body, **roots)
+    roots = linked_roots(hit, ready.fields)
+    (answer,), story = yield from search_with_excerpts(ready, body, **roots)
     hits: list[Hit] = answer["hits"]["hits"]
     shown = Similarity.to(hit, ready.fields).articles(hits, ready.fields)
     return VersionsPage(

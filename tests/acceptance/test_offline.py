@@ -16,6 +16,7 @@ from esdedup import Fields
 from esdedup.cli.app import _PLACES
 from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
+from tests.support import excerpts
 from tests.support.faults import PLACE, fail_at
 from tests.support.names import Names
 from tests.support.pages import pages
@@ -33,13 +34,29 @@ def test_cluster_writes_a_root_for_each_article(run: Run, corpus: Path, tmp_path
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 0
     assert [row["id"] for row in rows] == [article["id"] for article in sample.articles(500)]
-    assert {tuple(row) for row in rows} == {("id", "root", "part_of", "fingerprint")}
+    assert {tuple(row) for row in rows} == {("id", "root", "part_of", "has_part", "fingerprint")}
     ids = {row["fingerprint"] for row in rows}
     assert all(row["root"] in ids for row in rows)
     assert max(Counter(row["root"] for row in rows).values()) > 20
     again = run("cluster", "-", "--output", "roots.jsonl", stdin=gzip.compress(corpus.read_bytes()))
     assert again.code == 0
     assert (tmp_path / "roots.jsonl").read_text() == result.out
+
+
+@pytest.mark.parametrize(
+    ("is_first", "links"), [(False, ("excerpt", "part_of")), (True, ("story", "has_part"))]
+)
+def test_the_later_of_whole_and_part_is_linked(run: Run, is_first: bool, links: tuple[str, str]) -> None:
+    story, _, excerpt, *_ = excerpts.articles()
+    fed = [excerpt, story] if is_first else [story, excerpt]
+    text = "".join(json.dumps({"id": each["_id"], "text": each["text"]}) + "\n" for each in fed)
+    first, later = map(json.loads, run("cluster", "-", stdin=text.encode()).out.splitlines())
+    assert (later["id"], first["part_of"], first["has_part"]) == (links[0], None, None)
+    assert {name: later[name] for name in ("part_of", "has_part")} == {
+        "part_of": None,
+        "has_part": None,
+        links[1]: first["root"],
+    }
 
 
 def test_cluster_with_nulls_and_rejections(run: Run) -> None:
@@ -49,7 +66,7 @@ def test_cluster_with_nulls_and_rejections(run: Run) -> None:
     result = run("cluster", "-", stdin=lines)
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 1
-    assert rows[0] == {"id": "1", "root": None, "part_of": None, "fingerprint": None}
+    assert rows[0] == {"id": "1", "root": None, "part_of": None, "has_part": None, "fingerprint": None}
     assert rows[1]["root"] == rows[1]["fingerprint"]
     assert "standard input:2 (id '2'): has no field 'text'" in result.err
     assert "standard input:3: is not JSON" in result.err

@@ -4,6 +4,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
@@ -13,12 +14,13 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.mappings import article_index
 from esdedup.elastic.requests import Search
 from esdedup.fields import Fields
+from esdedup.maintenance import Maintenance
 from esdedup.reading.excerpts import MAX_CLUSTERS_SHOWN
 from esdedup.reading.scope import Scope
 from esdedup.reading.versions import versions
 from tests.support.brute_force import HOUR_MS, Document, oldest_first, random_corpus
 from tests.support.excerpts import articles
-from tests.support.forests import Read, feed
+from tests.support.forests import Read, feed, in_each_way
 from tests.support.names import Names
 from tests.support.noted_searches import noting
 
@@ -48,6 +50,10 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
         whole = chance.choice(quoted)
         for article in article_ids.values():
             article["dedup"] |= {"part_of": whole, "published": chance.randrange(99) * HOUR_MS}
+    for article_ids in list(made.clusters.values())[60:80]:
+        part = chance.choice([roots[0], roots[5], roots[81], "no-article-has-it"])
+        for article in article_ids.values():
+            article["dedup"] |= {"has_part": part}
     es.options(ignore_status=404).indices.delete(index=index)
     Dedup(es).setup(index, shards=request.param)
     helpers.bulk(
@@ -59,16 +65,29 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
     es.indices.delete(index=index)
 
 
+def whole_of(corpus: Corpus, root: str) -> str | None:
+    """Return the root that a root is a part of: its own word, or that of the oldest that came later."""
+    articles = corpus.clusters[root].values()
+    later = {
+        article_id: article
+        for article_id, article in corpus.documents.items()
+        if article["dedup"].get("has_part") == root
+    }
+    own = next(iter(articles))["dedup"].get("part_of")
+    return own or (later[first_of(later)]["dedup"]["root"] if later else None)
+
+
 def first_of(cluster: dict[str, Document]) -> str:
     return min(cluster, key=lambda each: oldest_first(cluster[each]))
 
 
 def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
     """Return the clusters that quote a part of a root, the one with the newest first article first."""
+    parts = {each["dedup"].get("has_part") for each in corpus.clusters[root].values()}
     found = [
         (name, cluster)
         for name, cluster in sorted(corpus.clusters.items())
-        if any(each["dedup"].get("part_of") == root for each in cluster.values())
+        if name in parts or any(each["dedup"].get("part_of") == root for each in cluster.values())
     ]
     found.sort(key=lambda each: -each[1][first_of(each[1])]["dedup"]["published"])
     return [cluster for _, cluster in found]
@@ -77,7 +96,7 @@ def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
 @pytest.mark.parametrize("operation", ["similar", "versions", "sources", "cluster"])
 def test_every_page_about_a_cluster_tells_of_excerpts(corpus: Corpus, read: Read, operation: str) -> None:
     seen = set()
-    for root, cluster in list(corpus.clusters.items())[:40]:
+    for root, cluster in list(corpus.clusters.items())[:85]:
         article_id = first_of(cluster)
         page = read(operation, corpus.index, root if operation == "cluster" else article_id)
         # Articles that are only a part are in no other number.
@@ -88,7 +107,7 @@ def test_every_page_about_a_cluster_tells_of_excerpts(corpus: Corpus, read: Read
         assert page.excerpts.clusters == len(expected)
         rows = [(row.id, row.articles) for row in page.excerpts.rows]
         assert rows == [(first_of(each), len(each)) for each in expected[:MAX_CLUSTERS_SHOWN]]
-        whole = cluster[article_id]["dedup"].get("part_of")
+        whole = whole_of(corpus, root)
         if whole is None:
             assert page.excerpt_of is None
         else:
@@ -100,6 +119,29 @@ def test_every_page_about_a_cluster_tells_of_excerpts(corpus: Corpus, read: Read
             (len(expected) > MAX_CLUSTERS_SHOWN, bool(expected), whole is None or whole in corpus.clusters)
         )
     assert seen == {(True, True, True), (False, True, True), (False, False, True), (False, False, False)}
+
+
+@in_each_way
+def test_excerpts_may_come_before_their_story(
+    es: Elasticsearch, index_name: Names, lookup: dict[str, Any], read: Read
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    story, copy, excerpt, excerpt_copy, *_ = articles()
+    maintenance = Maintenance(es, forest=forest)
+    with Dedup(es, forest=forest, **lookup) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [excerpt, excerpt_copy])
+        told = read("similar_to_text", index, story["text"], of={"forest": forest})
+        feed(es, dedup, index, [story])
+    assert (told.root, told.excerpts.articles) == (None, 2)
+    maintenance.rebuild([index], replace=True)
+    with Dedup(es, forest=forest, **lookup) as dedup:
+        feed(es, dedup, index, [copy])
+    assert list(maintenance.verify([index])) == []
+    rows = {row.id: row.details for row in read("list", index, details=True).rows}
+    assert {name: each.excerpts for name, each in rows.items()} == {"excerpt-copy": 0, "story-copy": 2}
+    assert rows["excerpt-copy"].excerpt_of.id == "story"
+    assert rows["story-copy"].excerpt_of is None
 
 
 @pytest.fixture
@@ -157,7 +199,8 @@ def test_articles_of_a_quoted_story_may_be_gone(fed: tuple[str, str], es: Elasti
 def test_an_index_set_up_earlier_has_no_excerpts(es: Elasticsearch, index_name: Names, read: Read) -> None:
     index = index_name("before")
     body = article_index(Fields())
-    del body["mappings"]["properties"]["dedup"]["properties"]["part_of"]
+    for name in ("part_of", "has_part"):
+        del body["mappings"]["properties"]["dedup"]["properties"][name]
     es.indices.create(index=index, **body)
     dedup = {"root": "r", "seq": 1, "published": 1, "profile": "verified-3", "fingerprint": "f"}
     es.index(index=index, id="a", document={"text": "Of old", "dedup": dedup}, refresh=True)

@@ -87,10 +87,13 @@ def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> No
     assert [values_of(each) for each in answers] == [assigned_by(model, each) for each in batch]
 
 
-def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | None, int, int]:
+def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
     """Return an assignment in the form of the model's."""
-    return answer.kind.value, answer.node, answer.root, answer.part_of, answer.seq, answer.time_ms
+    links = answer.part_of, answer.has_part
+    return answer.kind.value, answer.node, answer.root, *links, answer.seq, answer.time_ms
 
 
-def assigned_by(model: Model, arrival: Arrival) -> tuple[str, str | None, str | None, str | None, int, int]:
+def assigned_by(
+    model: Model, arrival: Arrival
+) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
     return model.assign(arrival.id, arrival.page_id, arrival.time, now=NOW_MS, addresses=arrival.addresses)

@@ -20,8 +20,9 @@ class ModelNode:
     seq: int
     seen: int
     made: int
-    # Of a root: the root that it is a part of.
+    # Of a root: the root that it is a part of, and one that is a part of it.
     part_of: str | None = None
+    has_part: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
     # Its link and the id of its article, as negative numbers.
     addresses: frozenset[int] = frozenset()
@@ -69,8 +70,8 @@ class Model:
 
     def assign(
         self, node_id: str | None, page: int, time: int, *, now: int, addresses: frozenset[int] = frozenset()
-    ) -> tuple[str, str | None, str | None, str | None, int, int]:
-        """Return kind, node, root, what that is a part of, seq and the forest's time."""
+    ) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
+        """Return kind, node, root, what that is a part of and has as one, seq and the forest's time."""
         self.seq += 1
         own = self.time
         if time != NO_TIME and time <= now + DAY_MS:
@@ -86,7 +87,7 @@ class Model:
             assert self.lives(self.nodes[node.root])
         elif node_id is None or is_remembered:
             self.remember(page, None)
-            return "without_fingerprint", None, None, None, self.seq, self.time
+            return "without_fingerprint", None, None, None, None, self.seq, self.time
         elif node is not None and self.lives(node):
             kind = "known"
         else:
@@ -97,7 +98,6 @@ class Model:
             ]
             new = ModelNode(node_id, node_id, node_id, self.seq, NO_TIME, self.rounded(), addresses=addresses)
             near = [other for other in found if self.near(other.id, node_id)]
-            wholes = [other for other in found if other in near or self.is_part(node_id, other.id)]
             root = self.best(
                 node_id,
                 self.roots_of_versions(new, found)
@@ -107,10 +107,8 @@ class Model:
             kind = "joined"
             if root is None:
                 kind, root = "new_root", node_id
-                whole = self.best(
-                    node_id, {other.root for other in wholes if self.is_part(node_id, other.root)}
-                )
-                new.part_of = whole and self.nodes[whole].name
+                new.part_of = self.linked(node_id, found, self.is_part)
+                new.has_part = self.linked(node_id, found, lambda text, part: self.is_part(part, text))
                 if own != NO_TIME and new.indexed:
                     new.name = self.name(node_id, own // self.aging.retention_ms)
             new.root = root
@@ -119,7 +117,18 @@ class Model:
             refreshed.seen = max(refreshed.seen, self.rounded())
         self.remember(page, node)
         root_node = self.nodes[node.root]
-        return kind, node.name, root_node.name, root_node.part_of, self.seq, self.time
+        links = root_node.part_of, root_node.has_part
+        return kind, node.name, root_node.name, *links, self.seq, self.time
+
+    def linked(self, text: str, found: list[ModelNode], is_linked: Pairwise) -> str | None:
+        """Return the name of the best root that is linked so, of those that are near or linked at all."""
+        roots = {
+            other.root
+            for other in found
+            if self.near(other.id, text) or self.is_part(text, other.id) or self.is_part(other.id, text)
+        }
+        root = self.best(text, {each for each in roots if is_linked(text, each)})
+        return root and self.nodes[root].name
 
     def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
         """Return the roots of versions before, if of five that are found four go on up to this one."""

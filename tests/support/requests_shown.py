@@ -60,7 +60,7 @@ IN_DOCS: dict[str, Query] = {
     "by-count-of-matches": ranking.roots_by_count(LIST.articles, descending=True, size=21, fields=FIELDS),
     "one": articles.one_article("ID", fields=FIELDS, has_text=True),
     "similar": clusters.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
-    "excerpts": excerpts.excerpts_body("ROOT-1", fields=FIELDS),
+    "excerpts": excerpts.excerpts_body("ROOT-1", "ROOT-0", fields=FIELDS),
     "sources": sources.count_sources(_OTHERS, source_field="source", size=20),
     "of-sources": sources.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS

@@ -98,7 +98,10 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
     # The article may have a date, which the update does not change.
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
-        "doc": {"text": "hello", "dedup": {"signature": None, "part_of": None, **without_date}},
+        "doc": {
+            "text": "hello",
+            "dedup": {"signature": None, "part_of": None, "has_part": None, **without_date},
+        },
         "upsert": {"text": "hello", "new": True, "dedup": DEDUP},
     }
 
@@ -109,7 +112,10 @@ def test_an_upsert_makes_the_article(given: dict[str, Any]) -> None:
     action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
-        "doc": {"text": "hello", "dedup": {"signature": None, "part_of": None, **without_date}},
+        "doc": {
+            "text": "hello",
+            "dedup": {"signature": None, "part_of": None, "has_part": None, **without_date},
+        },
         "upsert": {"text": "hello", "dedup": DEDUP},
     }
 
@@ -322,7 +328,7 @@ def test_updating_to_an_unfingerprinted_text_clears_the_fingerprint() -> None:
     source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, LONE)[
         "_source"
     ]
-    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "part_of", "seen"))
+    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "part_of", "has_part", "seen"))
     assert source["doc"]["dedup"] == source["upsert"]["dedup"] | cleared
     assert not cleared.keys() & source["upsert"]["dedup"].keys()
 

@@ -66,7 +66,7 @@ def test_a_derived_text_is_joined_apart_or_wrong(order: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part_of", "expected"),
+    ("linked", "expected"),
     [
         ((None, "a", None), Fate(joined=False, linked=True, wrong=False)),
         (("x", None, None), Fate(joined=False, linked=True, wrong=False)),
@@ -74,18 +74,22 @@ def test_a_derived_text_is_joined_apart_or_wrong(order: str) -> None:
         ((None, None, None), Fate(joined=False, linked=False, wrong=False)),
     ],
 )
+@pytest.mark.parametrize("link", ["part_of", "has_part"])
 def test_a_part_is_linked_to_its_story_or_wrongly(
-    monkeypatch: pytest.MonkeyPatch, part_of: tuple[str | None, ...], expected: Fate
+    monkeypatch: pytest.MonkeyPatch, linked: tuple[str | None, ...], expected: Fate, link: str
 ) -> None:
-    """`x` is made of `a`; as if each of `a`, `x` and `b` were said to be a part of that."""
-    roots, parts = (
+    """`x` is made of `a`; as if each of `a`, `x` and `b` were linked with that."""
+    roots, links = (
         {"a": "a", "made of a": "x", "b": "b"},
-        dict(zip(("a", "made of a", "b"), part_of, strict=True)),
+        {
+            name: {"part_of": None, "has_part": None, link: root}
+            for name, root in zip(("a", "made of a", "b"), linked, strict=True)
+        },
     )
     monkeypatch.setattr(
         detectors,
         "assigned",
-        lambda held, _: [SimpleNamespace(id=each, root=roots[each], part_of=parts[each]) for each in held],
+        lambda held, _: [SimpleNamespace(id=each, root=roots[each], **links[each]) for each in held],
     )
     assert Stories("set", {"a": "", "b": ""}).fates({"a": ""}, AFTER) == [expected]
 
@@ -98,7 +102,8 @@ def test_stories_that_a_round_up_joins_are_counted(monkeypatch: pytest.MonkeyPat
         joined = {"e": "d", **({"a": made, "b": made} if made in held else {})}
         part_of = {"c": made}
         return [
-            SimpleNamespace(id=each, root=joined.get(each, each), part_of=part_of.get(each)) for each in held
+            SimpleNamespace(id=each, root=joined.get(each, each), part_of=part_of.get(each), has_part=None)
+            for each in held
         ]
 
     monkeypatch.setattr(detectors, "assigned", assigned)

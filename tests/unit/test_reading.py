@@ -300,13 +300,13 @@ def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
     raise AssertionError(f"the operation asks for more: {asked[-1]}")
 
 
-@pytest.mark.parametrize(("root", "part_of", "searches"), [(None, None, 1), ("r", None, 3), ("r", "w", 4)])
+@pytest.mark.parametrize(("root", "part_of", "searches"), [(None, None, 1), ("r", None, 4), ("r", "w", 4)])
 def test_excerpts_are_asked_for_beside_the_rest(root: str | None, part_of: str | None, searches: int) -> None:
     answer: dict[str, Any] = {
         "hits": {"hits": [], "total": {"value": 0}},
         "aggregations": {
             "clusters": {"count": 0},
-            "newest": {"buckets": []},
+            **{name: {"buckets": []} for name in ("newest", "roots")},
             **{name: {"hits": {"hits": []}} for name in ("some", "one")},
         },
     }

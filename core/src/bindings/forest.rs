@@ -133,17 +133,17 @@ fn assign<R: Rules>(
     let mut state = State { seq, time_ms, origin_ms };
     let assigned = nodes.assign(arrivals, &mut state, now_ms);
     nodes.end(state.live_since_ms(&nodes.aging));
-    let (mut ids, mut roots, mut wholes, mut signatures) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ids, mut roots, mut links, mut signatures) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for row in assigned.iter().map(|each| each.row) {
         if row == NONE {
             ids.resize(ids.len() + R::ID_BYTES, 0);
             roots.resize(roots.len() + R::ID_BYTES, 0);
-            wholes.resize(wholes.len() + R::ID_BYTES, 0);
+            links.resize(links.len() + 2 * R::ID_BYTES, 0);
             signatures.resize(signatures.len() + R::SIZE, 0);
         } else {
             write_id::<R>(nodes.id(row), &mut ids);
             write_id::<R>(nodes.id(nodes.node(row).root), &mut roots);
-            write_id::<R>(nodes.part_of(row).unwrap_or(0), &mut wholes);
+            nodes.links(row).into_iter().for_each(|id| write_id::<R>(id, &mut links));
             signatures.extend_from_slice(bytes_of(nodes.index.signature(row)));
         }
     }
@@ -156,7 +156,7 @@ fn assign<R: Rules>(
         Entry::write::<R>(&record, is_refreshed, &mut log);
     }
     let state = (state.seq, state.time_ms, state.origin_ms);
-    Some((kinds, ids, roots, wholes, times_ms, signatures, written, log, state))
+    Some((kinds, ids, roots, links, times_ms, signatures, written, log, state))
 }
 
 /// A forest in memory. Threads may share it: one waits for the other.

@@ -3,6 +3,8 @@
 //! The resemblance of two texts is the share of their distinct runs of tokens that both have (Broder 1997), estimated
 //! from their sketches. Every step is a single operation on doubles, in one order: the same bits on every machine.
 
+use std::cmp::Ordering;
+
 use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::relation::{BY_ADDRESS, BY_MEMBER, BY_ROOT, Id, Relation};
@@ -297,9 +299,9 @@ impl Relation for ByAgreement {
         self.agreement.max_postings
     }
 
-    fn compare(&self, text: &Text, other: &Text) -> (bool, bool) {
+    fn compare(&self, text: &Text, other: &Text) -> (bool, Option<Ordering>) {
         let compared = self.agreement.compare(text, other);
-        (compared.agree, compared.is_part && text.runs < other.runs)
+        (compared.agree, compared.is_part.then(|| text.runs.cmp(&other.runs)))
     }
 
     fn ways_by(&self, text: &Text, member: &Text) -> u8 {

@@ -15,8 +15,8 @@ pub struct Matches {
     pub equal: Vec<u32>,
     /// Rows that are near, including equal ones: distinct, ascending.
     pub near: Vec<u32>,
-    /// Rows that are not near, but contain it as a part: distinct, ascending.
-    pub wholes: Vec<u32>,
+    /// Rows that are not near, but contain it as a part or are a part of it: distinct, ascending.
+    pub linked: Vec<u32>,
     /// Rows from the same address, near or not, without equal ones.
     pub versions: Vec<u32>,
     /// The place of a representative in the signature, and a row indexed under exactly that one; no pair twice.
@@ -109,10 +109,10 @@ impl<R: Relation> Index<R> {
 
     /// Finds the rows that agree with a signature and have a representative in common with it, or are equal to it.
     pub fn search(&self, signature: &R::Signature, found: &mut Matches) {
-        let Matches { equal, near, wholes, versions, postings, numbers } = found;
+        let Matches { equal, near, linked, versions, postings, numbers } = found;
         equal.clear();
         near.clear();
-        wholes.clear();
+        linked.clear();
         versions.clear();
         postings.clear();
         self.touch(signature);
@@ -148,9 +148,9 @@ impl<R: Relation> Index<R> {
             if R::share_address(signature, other) {
                 versions.push(*row);
             }
-            let (agrees, is_part) = self.relation.compare(signature, other);
-            if is_part && !agrees {
-                wholes.push(*row);
+            let (agrees, part) = self.relation.compare(signature, other);
+            if part.is_some() && !agrees {
+                linked.push(*row);
             }
             agrees
         });

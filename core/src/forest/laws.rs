@@ -1,7 +1,7 @@
 //! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other; its time, and how long nodes
 //! live.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use super::index::{Index, Matches};
 use super::nodes::{Node, Nodes};
@@ -146,7 +146,8 @@ impl<R: Relation> Nodes<R> {
             page,
             page_seen_ms: now.seen_ms,
         };
-        let part_of = if root.is_none() { self.whole_of(&signature, now, found) } else { None };
+        let linked = |side: Ordering| self.linked(&signature, side, now, found);
+        let links = if root.is_none() { [Ordering::Less, Ordering::Greater].map(linked) } else { [0; 2] };
         let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
         let mut signature = R::with_indexed(signature, indexed);
         // What is found by its id alone keeps that.
@@ -154,7 +155,7 @@ impl<R: Relation> Nodes<R> {
             signature = R::with_period(signature, self.aging.period(now.own_ms));
         }
         let row = self.add(signature, node);
-        self.set_part_of(row, part_of);
+        self.set_links(row, links);
         (kind, row)
     }
 
@@ -206,13 +207,13 @@ impl<R: Relation> Nodes<R> {
         members.chunk_by(|one, other| one.0 == other.0).filter(may_join).map(|tree| tree[0].0).collect()
     }
 
-    /// Returns the id of the root that a new root is a part of: chosen in the same way, of the roots of live nodes that it
-    /// is near, or a part of.
-    fn whole_of(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<Id> {
-        let mut roots = self.live_roots(found.near.iter().chain(&found.wholes), now);
-        let is_part = |root: &u32| self.index.relation.compare(signature, self.index.signature(*root)).1;
-        roots.retain(is_part);
-        self.root_to_join(signature, roots, now).map(|root| self.id(root))
+    /// Returns the id of the root that a new root is a part of (`Less`), or that is a part of it (`Greater`); 0 for none:
+    /// chosen in the same way, of the roots of live nodes that are near it, or of which one is a part of the other.
+    fn linked(&self, signature: &R::Signature, side: Ordering, now: &Moment, found: &Matches) -> Id {
+        let mut roots = self.live_roots(found.near.iter().chain(&found.linked), now);
+        let part = |root: u32| self.index.relation.compare(signature, self.index.signature(root)).1;
+        roots.retain(|root| part(*root) == Some(side));
+        self.root_to_join(signature, roots, now).map_or(0, |root| self.id(root))
     }
 
     /// Returns the roots of some nodes, as far as these live.

@@ -80,7 +80,7 @@ impl<R: Relation> Nodes<R> {
             Record::Page { page, node, seen_ms } if seen_ms >= live_since_ms => {
                 loading.pages.push((page, node, seen_ms));
             }
-            Record::Node { id, root, signature, node, part_of } if node.seen_ms >= live_since_ms => {
+            Record::Node { id, root, signature, node, links } if node.seen_ms >= live_since_ms => {
                 let known = loading.rows.get(&id).copied();
                 let known = if loading.is_new { known } else { known.or_else(|| self.find(id, &signature)) };
                 if let Some(row) = known {
@@ -100,7 +100,7 @@ impl<R: Relation> Nodes<R> {
                 }
                 let row_count = self.row_count();
                 let row = self.load_node(loading, id, signature, node);
-                self.set_part_of(row, part_of);
+                self.set_links(row, links);
                 if row < row_count {
                     loading.again.insert(row, root);
                 } else if root != id {

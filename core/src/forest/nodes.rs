@@ -34,6 +34,9 @@ pub struct Node {
     pub page_seen_ms: i64,
 }
 
+/// The ids of the root that a root is a part of, and of an earlier one that is a part of it; 0 for none.
+pub type Links = [Id; 2];
+
 /// A change, with the values that undo it.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
@@ -69,8 +72,8 @@ pub struct Nodes<R: Relation> {
     by_id: HashMap<Id, u32>,
     // The ids of rows whose signature gives another id.
     names: HashMap<u32, Id>,
-    // Of roots that are a part of another root, that one's id.
-    parts: HashMap<u32, Id>,
+    // Of the few roots that have any.
+    links: HashMap<u32, Links>,
     // Steps that were neither kept nor undone, the oldest first.
     steps: VecDeque<Step>,
     next_swept: usize,
@@ -89,7 +92,7 @@ impl<R: Relation> Nodes<R> {
             pages: Pages::default(),
             by_id: HashMap::new(),
             names: HashMap::new(),
-            parts: HashMap::new(),
+            links: HashMap::new(),
             steps: VecDeque::new(),
             next_swept: 0,
             loading: None,
@@ -167,15 +170,15 @@ impl<R: Relation> Nodes<R> {
         self.by_id.insert(id, row);
     }
 
-    /// Returns the id of the root that the root of a row is a part of, if any; that may have expired.
-    pub fn part_of(&self, row: u32) -> Option<Id> {
-        self.parts.get(&self.node(row).root).copied()
+    /// Returns the links of the root of a row, with roots that may have expired.
+    pub fn links(&self, row: u32) -> Links {
+        self.links.get(&self.node(row).root).copied().unwrap_or_default()
     }
 
-    /// Records which root a row is a part of.
-    pub fn set_part_of(&mut self, row: u32, whole: Option<Id>) {
-        if let Some(whole) = whole {
-            self.parts.insert(row, whole);
+    /// Records with which roots a row is linked, if with any.
+    pub fn set_links(&mut self, row: u32, links: Links) {
+        if links != Links::default() {
+            self.links.insert(row, links);
         }
     }
 
@@ -230,7 +233,7 @@ impl<R: Relation> Nodes<R> {
             }
             self.names.remove(&row);
         }
-        self.parts.remove(&row);
+        self.links.remove(&row);
         self.index.remove(row);
         if R::COUNTS_LEAVES {
             self.trees.remove(row);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bytemuck::{Pod, Zeroable, bytes_of, bytes_of_mut};
 
 use super::laws::{Assignment, Kind};
-use super::nodes::{Change, Node, Nodes};
+use super::nodes::{Change, Links, Node, Nodes};
 use super::pages::{NO_PAGE, PageState};
 use super::relation::{Id, Relation};
 use super::table::NONE;
@@ -14,13 +14,13 @@ use crate::hashing::word;
 /// A node or a page.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<S> {
-    /// A root may be a part of another, given by its id.
+    /// Only a root has links.
     Node {
         id: Id,
         root: Id,
         signature: S,
         node: Node,
-        part_of: Option<Id>,
+        links: Links,
     },
     Page {
         page: u64,
@@ -49,7 +49,8 @@ const NODE: u8 = 0;
 const PAGE: u8 = 1;
 const BARE_PAGE: u8 = 2;
 const REFRESHED: u8 = 3;
-const PART: u8 = 4;
+const LINKED: u8 = 4;
+const NO_LINKS: Links = [0; 2];
 
 impl<S: Pod> Entry<S> {
     /// Reads the entries of a log, up to the first invalid one.
@@ -58,7 +59,7 @@ impl<S: Pod> Entry<S> {
         std::iter::from_fn(move || {
             let kind = *rest.first()?;
             let node = 2 * R::ID_BYTES + 40 + R::SIZE;
-            let sizes = [node, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES, node + R::ID_BYTES];
+            let sizes = [node, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES, node + 2 * R::ID_BYTES];
             let entry = rest.get(1..1 + sizes.get(usize::from(kind))?)?;
             rest = &rest[1 + entry.len()..];
             if kind != REFRESHED {
@@ -81,8 +82,8 @@ impl<S: Pod> Entry<S> {
             }
             _ => {
                 log.push(match record {
-                    Record::Node { part_of: None, .. } => NODE,
-                    Record::Node { part_of: Some(_), .. } => PART,
+                    Record::Node { links: NO_LINKS, .. } => NODE,
+                    Record::Node { .. } => LINKED,
                     Record::Page { node: Some(_), .. } => PAGE,
                     Record::Page { node: None, .. } => BARE_PAGE,
                 });
@@ -97,13 +98,15 @@ impl<S: Pod> Record<S> {
     pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * R::ID_BYTES + 40 + R::SIZE);
         match self {
-            Record::Node { id, root, signature, node, part_of } => {
+            Record::Node { id, root, signature, node, links } => {
                 write_id::<R>(*id, &mut bytes);
                 write_id::<R>(*root, &mut bytes);
                 // All but its row's root.
                 bytes.extend_from_slice(&bytes_of(node)[size_of::<u32>()..]);
                 bytes.extend_from_slice(bytes_of(signature));
-                part_of.iter().for_each(|id| write_id::<R>(*id, &mut bytes));
+                if *links != NO_LINKS {
+                    links.iter().for_each(|id| write_id::<R>(*id, &mut bytes));
+                }
             }
             Record::Page { page, node, seen_ms } => {
                 bytes.extend(page.to_le_bytes());
@@ -124,14 +127,14 @@ impl<S: Pod> Record<S> {
         }
         let numbers = 2 * R::ID_BYTES;
         let end = numbers + 40 + R::SIZE;
-        if bytes.len() != end && bytes.len() != end + R::ID_BYTES {
+        if bytes.len() != end && bytes.len() != end + 2 * R::ID_BYTES {
             return None;
         }
         let mut node = Node { root: NONE, ..Node::zeroed() };
         bytes_of_mut(&mut node)[size_of::<u32>()..].copy_from_slice(&bytes[numbers..numbers + 40]);
         let signature = R::read(&bytes[numbers + 40..end]);
-        let part_of = (bytes.len() > end).then(|| id(end));
-        Some(Record::Node { id: id(0), root: id(R::ID_BYTES), signature, node, part_of })
+        let links = if bytes.len() > end { [id(end), id(end + R::ID_BYTES)] } else { NO_LINKS };
+        Some(Record::Node { id: id(0), root: id(R::ID_BYTES), signature, node, links })
     }
 }
 
@@ -218,8 +221,8 @@ impl<R: Relation> Nodes<R> {
     fn record(&self, row: u32) -> Record<R::Signature> {
         let node = *self.node(row);
         let (id, root) = (self.id(row), self.id(node.root));
-        let part_of = (node.root == row).then(|| self.part_of(row)).flatten();
-        Record::Node { id, root, signature: *self.index.signature(row), node, part_of }
+        let links = if node.root == row { self.links(row) } else { NO_LINKS };
+        Record::Node { id, root, signature: *self.index.signature(row), node, links }
     }
 
     /// Returns the record of a page, unless it is unchanged or its node's document has it.

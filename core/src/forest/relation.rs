@@ -1,5 +1,7 @@
 //! The relation of a profile: which signatures are near each other, and which may share a tree.
 
+use std::cmp::Ordering;
+
 use bytemuck::{Pod, pod_read_unaligned};
 
 /// The id of a node: of 8 bytes, its simhash; of 16, a hash of all that is compared.
@@ -58,10 +60,10 @@ pub trait Relation: Send + 'static {
     fn max_distance_bits(&self) -> u32;
     /// At most this many nodes made within the retention are indexed under one representative.
     fn max_postings(&self) -> usize;
-    /// Returns whether two whole texts agree: then they are near if they have a representative in common; and whether the
-    /// first is a part of the other.
-    fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, bool) {
-        (true, false)
+    /// Returns whether two whole texts agree: then they are near if they have a representative in common; and if one is a
+    /// part of the other, the order of the first and the other by their size.
+    fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, Option<Ordering>) {
+        (true, None)
     }
     /// Returns the ways by which a text may join a tree through a member with a key in common, ...
     fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {

@@ -20,7 +20,7 @@ from esdedup.neighbours.relation import Relation
 
 # Distinct texts that have most keys in common with one.
 _MOST_CANDIDATES = 500
-_READ = ("fingerprint", "root", "part_of", "seq", "page")
+_READ = ("fingerprint", "root", "part_of", "has_part", "seq", "page")
 
 
 class ArticleNodes:
@@ -128,8 +128,9 @@ class ArticleNodes:
             return None
         seen_ms, page = self._seen_ms(hit), self._value(hit, "page") or ""
         seq = int(self._value(hit, "seq") or 0)
-        part_of = (self._value(hit, "part_of") or "") if node_id == root else ""
-        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, page, seen_ms, part_of)
+        links = ("part_of", "has_part") if node_id == root else ()
+        of_root = [self._value(hit, each) or "" for each in links]
+        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, page, seen_ms, *of_root)
 
     def _seen_ms(self, hit: Hit) -> int:
         seen_ms = self._value(hit, "seen")

@@ -13,7 +13,7 @@ from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation
 
-FORMAT = 13
+FORMAT = 14
 """The format of a forest's index; one of another format is refused."""
 
 Lookup = Literal["memory", "search"]

@@ -68,6 +68,8 @@ class StoredNode(NamedTuple):
     page_seen_ms: int = NO_TIME
     # Of a root that is a part of another root, that one's id, which may have expired; else empty.
     part_of: str = ""
+    # Likewise, of a root of which another, earlier root is a part.
+    has_part: str = ""
 
     @property
     def is_page(self) -> bool:
@@ -141,9 +143,9 @@ class Codec:
 
     def __init__(self, relation: Relation) -> None:
         size = self.id_bytes = relation.id_bytes
-        # Fields in the order of `StoredNode`, but for the signature and `part_of`, which come last.
+        # Fields in the order of `StoredNode`, but for the signature and the two links of few roots: the last.
         self._node = struct.Struct(f"<{size}s{size}sqqqQq{relation.dtype.itemsize}s")
-        self._part = struct.Struct(f"{self._node.format}{size}s")
+        self._linked = struct.Struct(f"{self._node.format}{2 * size}s")
         # A page, when it was seen, and the node that it got, if any.
         self._bare_page = struct.Struct("<Qq")
         self._page = struct.Struct(f"<Qq{size}s")
@@ -154,6 +156,7 @@ class Codec:
         if isinstance(stored, StoredPage):
             bare = self._bare_page.pack(int(stored.page, 16), stored.seen_ms)
             return bare + bytes.fromhex(stored.node or "")
+        links = [bytes.fromhex(each.zfill(2 * self.id_bytes)) for each in (stored.part_of, stored.has_part)]
         return self._node.pack(
             bytes.fromhex(stored.id),
             bytes.fromhex(stored.root),
@@ -163,12 +166,13 @@ class Codec:
             int(stored.page, 16) if stored.page else NO_PAGE,
             stored.page_seen_ms,
             stored.signature,
-        ) + bytes.fromhex(stored.part_of)
+        ) + (b"".join(links) if stored.part_of or stored.has_part else b"")
 
     def unpack(self, packed: bytes) -> Stored | None:
         """Return the node or page that `pack` packed; None if it is of another length than these have."""
-        if len(packed) in {self._node.size, self._part.size}:
+        if len(packed) in {self._node.size, self._linked.size}:
             size = self._node.size
+            ids = packed[size : size + self.id_bytes], packed[size + self.id_bytes :]
             node, root, seq, made_ms, seen_ms, page, page_seen_ms, signature = self._node.unpack(
                 packed[:size]
             )
@@ -181,7 +185,7 @@ class Codec:
                 seen_ms,
                 page_name(page),
                 page_seen_ms,
-                packed[size:].hex(),
+                *(each.hex() if any(each) else "" for each in ids),
             )
         if len(packed) == self._page.size:
             page, seen_ms, node = self._page.unpack(packed)
@@ -197,7 +201,7 @@ class Codec:
             self._node.size: Entry.NODE,
             self._page.size: Entry.PAGE,
             self._bare_page.size: Entry.BARE_PAGE,
-            self._part.size: Entry.PART,
+            self._linked.size: Entry.LINKED,
         }
         return b"".join(bytes([kinds[len(each)]]) + each for each in packed)
 
@@ -207,7 +211,8 @@ class Codec:
         Raises:
             ValueError: The rest of it cannot be read.
         """
-        sizes = [each.size for each in (self._node, self._page, self._bare_page, self._refreshed, self._part)]
+        kinds = (self._node, self._page, self._bare_page, self._refreshed, self._linked)
+        sizes = [each.size for each in kinds]
         at = 0
         while at < len(log):
             kind = Entry(log[at])
@@ -233,7 +238,7 @@ class Codec:
     def seen_ms(self, kind: "Entry", entry: bytes) -> int:
         """Return when a node or page was last seen, rounded up."""
         of_node = 2 * self.id_bytes + 16
-        at = {Entry.NODE: of_node, Entry.PART: of_node, Entry.REFRESHED: self.id_bytes}.get(kind, 8)
+        at = {Entry.NODE: of_node, Entry.LINKED: of_node, Entry.REFRESHED: self.id_bytes}.get(kind, 8)
         return int.from_bytes(entry[at : at + 8], "little", signed=True)
 
 
@@ -246,5 +251,5 @@ class Entry(enum.IntEnum):
     BARE_PAGE = 2
     # Says of a node that came before how long it is needed, and when its page was seen.
     REFRESHED = 3
-    # A root that is a part of another.
-    PART = 4
+    # A root that is a part of another, or of which another is one.
+    LINKED = 4

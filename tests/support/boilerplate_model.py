@@ -9,7 +9,7 @@ AMPLE_LETTERS = 200
 LEAST_SHARE = 0.4
 LEAST_ROWS, TABLE_SHARE = 2, 0.5
 OWN, TOGETHER, MOSTLY_NEW, SCATTERED = 0.1, 0.5, 0.6, 0.15
-FEW, YOUNG, LONGEST_NOTICE = 3, 64, 700
+FEW, YOUNG, LONGEST_NOTICE, LONGEST_STRETCH = 3, 64, 700, 1500
 HASHES = 2**64
 
 
@@ -30,8 +30,9 @@ class ModelPage:
     article: int
     # What is to be learned: passages, their letters as far as they are kept, and whether they were seen.
     taught: list[tuple[int, int, bool]]
-    # How many of their letters are new, how many of these follow others, and how many there are.
-    new: tuple[int, int, int] = (0, 0, 0)
+    # How many of their letters are new, how many of these follow others, how many there are, and those of
+    # long stretches that are not new.
+    new: tuple[int, int, int, int] = (0, 0, 0, 0)
     number_at_site: int = 0
 
     @property
@@ -40,17 +41,23 @@ class ModelPage:
 
     @property
     def is_mostly_new(self) -> bool:
-        new, _, letters = self.new
+        new, _, letters, _ = self.new
         return new > 0 and new >= MOSTLY_NEW * letters
 
     @property
     def is_own(self) -> bool:
-        new, together, letters = self.new
-        return self.is_mostly_new or (new > 0 and together >= TOGETHER * new and new >= OWN * letters)
+        new, together, letters, running = self.new
+        is_part = new > 0 and together >= TOGETHER * new and new >= OWN * letters
+        return self.is_mostly_new or (is_part and running <= 2 * new)
+
+    @property
+    def is_version(self) -> bool:
+        new, _, letters, _ = self.new
+        return letters - new > max(LONGEST_NOTICE, 2 * new)
 
     @property
     def is_scattered(self) -> bool:
-        new, _, letters = self.new
+        new, _, letters, _ = self.new
         return not self.is_own and 0 < new >= SCATTERED * letters
 
     def is_apart(self, earlier: "ModelPage", passage: int) -> bool:
@@ -271,14 +278,20 @@ class BoilerplateModel:
         for page in block:
             own = together = 0
             follows = False
+            stretches = [0]
             for passage, letters, was_seen in page.taught:
                 is_new = not was_seen and passage not in in_block
                 in_block.add(passage)
+                if letters and not is_new:
+                    stretches[-1] += letters
+                else:
+                    stretches.append(0)
                 if letters:
                     own += letters * is_new
                     together += letters * (is_new and follows)
                     follows = is_new
-            page.new = own, together, sum(letters for _, letters, _ in page.taught)
+            running = sum(each for each in stretches if each > LONGEST_STRETCH)
+            page.new = own, together, sum(letters for _, letters, _ in page.taught), running
             if page.site:
                 page.number_at_site = self.pages_of(page.site) + 1
                 self.sites[page.site] = page.number_at_site, last
@@ -382,7 +395,7 @@ def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePage
         counted = dataclasses.replace(
             counted,
             amid_own=counted.amid_own | (page.bit if page.is_own else 0),
-            articles=counted.articles | page.bit,
+            articles=counted.articles | (0 if page.is_version else page.bit),
             pages=counted.pages + 1,
         )
     return counted

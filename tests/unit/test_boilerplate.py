@@ -441,6 +441,21 @@ def test_versions_of_one_article_teach_nothing_without_its_name() -> None:
         assert not any(itertools.chain.from_iterable(judged(stream)))
 
 
+@pytest.mark.parametrize("new", [1, 3])
+def test_many_versions_at_own_addresses_teach_nothing(new: int) -> None:
+    article = [prose(number, 150) for number in range(1, 21)]
+    stream: list[Page] = [
+        (
+            at,
+            [*(prose(100 + 3 * at + each, 150) for each in range(new)), *article[new - 1 :]],
+            "a.example",
+            str(at),
+        )
+        for at in range(120)
+    ]
+    assert not any(itertools.chain(*judged(stream)))
+
+
 def test_what_many_sites_quote_is_boilerplate_of_none() -> None:
     quotation = prose(1, 150)
     reports = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]

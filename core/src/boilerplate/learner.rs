@@ -44,6 +44,9 @@ const YOUNG_PAGES: u32 = 64;
 // What pages share is a notice if it has no more letters, or the rest has half as many: versions of an article, whose
 // addresses are not known, share more.
 const LONGEST_NOTICE: f64 = 700.0;
+const MOST_SHARED: f64 = 2.0;
+// Running text that is longer is no notice of a page: its pieces are longer than those of menus, teasers and forms.
+const LONGEST_STRETCH: u64 = 1_500;
 
 /// What pages have taught, and those that have not taught anything yet.
 pub struct Learner {
@@ -129,8 +132,11 @@ impl Learner {
             };
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
             let new = letters(&|at| !own[at] && are_shared[at].is_none());
-            let is_notice = rest < shared && shared <= f64::max(LONGEST_NOTICE, 2.0 * rest);
-            if 0.0 < rest && is_notice && (new == 0.0 || new >= MOSTLY_NEW * rest) {
+            if 0.0 < rest
+                && rest < shared
+                && may_be_notice(shared, rest)
+                && (new == 0.0 || new >= MOSTLY_NEW * rest)
+            {
                 omitted.copy_from_slice(&own);
                 marks = own_marks;
             }
@@ -307,7 +313,8 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                     && !page.origin.is_same_article(&earlier.origin)
                     && !marks.iter().any(|mark| has_mark(&taught, place, *mark));
                 let (number, has_own) = (first_page + place, new.is_own());
-                seen_on.push(Sighting { page: number, origin: page.origin, has_own, is_apart });
+                let is_version = new.is_version();
+                seen_on.push(Sighting { page: number, origin: page.origin, has_own, is_apart, is_version });
                 if has_own {
                     contexts.add(number, page);
                 } else if new.is_scattered() {
@@ -372,6 +379,8 @@ struct Letters {
     // Those of passages that were not seen before, and those that follow another one of these.
     new: u64,
     together: u64,
+    // Those of long stretches of passages that were seen before, with nothing between that is new or left out.
+    running: u64,
 }
 
 impl Letters {
@@ -388,7 +397,13 @@ impl Letters {
     fn is_own(&self) -> bool {
         let new = self.new as f64;
         let is_together = self.together as f64 >= LEAST_TOGETHER * new;
-        self.is_mostly_new() || self.new > 0 && is_together && new >= LEAST_OWN * self.all as f64
+        let is_part = self.new > 0 && is_together && new >= LEAST_OWN * self.all as f64;
+        self.is_mostly_new() || is_part && self.running as f64 <= MOST_SHARED * new
+    }
+
+    /// Returns whether the page shares more with earlier ones than a notice has.
+    fn is_version(&self) -> bool {
+        !may_be_notice((self.all - self.new) as f64, self.new as f64)
     }
 }
 
@@ -400,18 +415,33 @@ fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
         are_new[first] = block.passages[first].value == 0;
     }
     let mut letters = vec![Letters::default(); block.pages.len()];
-    let mut last_new = None;
-    let kept = block.passages.iter().zip(are_new).filter(|(passage, _)| passage.letters > 0);
-    for (passage, is_new) in kept {
+    let (mut last_new, mut last, mut stretch) = (None, None, 0);
+    for (passage, is_new) in block.passages.iter().zip(are_new) {
         let (of_page, own) = (&mut letters[passage.place as usize], u64::from(passage.letters));
+        if own == 0 || is_new || last != Some(passage.place) {
+            stretch = 0;
+        }
+        last = Some(passage.place);
+        if own == 0 {
+            continue;
+        }
         of_page.all += own;
         if is_new {
             of_page.new += own;
-            of_page.together += if last_new == Some(passage.place) { own } else { 0 };
+            of_page.together += if last_new == last { own } else { 0 };
+        } else {
+            let counted = if stretch > LONGEST_STRETCH { stretch } else { 0 };
+            stretch += own;
+            of_page.running += if stretch > LONGEST_STRETCH { stretch - counted } else { 0 };
         }
-        last_new = is_new.then_some(passage.place);
+        last_new = last.filter(|_| is_new);
     }
     letters
+}
+
+/// Returns whether so many letters that a page shares with others may be a notice, beside so many of its own.
+fn may_be_notice(shared: f64, own: f64) -> bool {
+    shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }
 
 /// Returns whether a page of a block has the passage of a mark.

@@ -34,6 +34,8 @@ pub struct Sighting {
     pub has_own: bool,
     /// Whether it is mostly new, and apart from an earlier page with the passage.
     pub is_apart: bool,
+    /// Whether it shares more than a notice.
+    pub is_version: bool,
 }
 
 /// Returns on which pages of a block, of one site, passages are; `before` are the numbers of the pages before these, of all
@@ -55,7 +57,7 @@ pub fn sightings(
             if let Some(seen_on) = found.get_mut(&passage.hash)
                 && seen_on.last().is_none_or(|last| last.page != page)
             {
-                seen_on.push(Sighting { page, origin, has_own: false, is_apart: false });
+                seen_on.push(Sighting { page, origin, has_own: false, is_apart: false, is_version: false });
             }
         }
     }
@@ -109,7 +111,7 @@ impl SitePages {
         for seen in rest {
             let bit = seen.origin.article_bit();
             self.amid_own |= if seen.has_own { bit } else { 0 };
-            self.articles |= bit;
+            self.articles |= if seen.is_version { 0 } else { bit };
             self.pages += 1;
         }
     }

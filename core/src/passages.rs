@@ -300,11 +300,14 @@ fn is_year(digits: &[Point]) -> bool {
 /// Whether a number is a time of day, or an hour by what follows it: `3 pm`, `3.00 p.m.`, `15.30 Uhr`, `15时`.
 pub fn is_time(number: &[Point], after: &[Point]) -> bool {
     let Some(colon) = number.iter().position(|each| each.is(':')) else {
-        let next = after.iter().skip_while(|each| each.has(SPACE)).filter(|each| !each.is('.'));
+        let is_blank = |each: &&Point| each.has(SPACE) && !each.has(HARD_END);
+        let next = after.iter().skip_while(is_blank).filter(|each| !each.is('.'));
         let mut next = next.map(|each| each.character()).peekable();
         return number.len() <= HOUR_LENGTH
             && match next.peek() {
                 Some('时' | '시') => true,
+                // `8h15`
+                Some('h') => after[0].is('h') && after[1].role() == NUMBER,
                 Some('a' | 'p' | 'u') => {
                     let name = next.take_while(|each| each.is_alphanumeric());
                     HOURS.iter().any(|hour| name.clone().eq(hour.chars()))

@@ -50,7 +50,7 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     }
     let tokens = text.remaining_tokens(omitted);
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));
-    let units = units(&tokens);
+    let units = units(tokens.iter());
     let figures = figures(&tokens);
     let odd = figures.each_ref().map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();

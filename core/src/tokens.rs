@@ -3,11 +3,12 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::characters::{ASSIGNED, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
+use crate::characters::{ASSIGNED, FIRST_WIDE, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
 use crate::hashing::{BASE, mixed};
 
 /// The units of a word or number: it carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
+const THIRDS: u8 = 3;
 // A power of two.
 const FACTORS: usize = 64;
 // Odd factors for the places in a token; longer tokens reuse them in turn.
@@ -31,15 +32,17 @@ pub struct Token {
     pub hash: u64,
     /// Its first character.
     pub start: u32,
-    /// `WORD_UNITS`, or 1 for an East Asian character.
+    /// `WORD_UNITS`, or 1 for a character that is a token alone.
     pub units: u8,
+    /// What it adds to the length of a text: a letter of Thai, which has no spaces, is a third of a Chinese character.
+    pub thirds: u8,
     /// Whether it is a number; once passages are known, one that the text states (`passages.rs`).
     pub is_number: bool,
 }
 
 /// Returns the length of a text in units.
-pub fn units(tokens: &[Token]) -> usize {
-    tokens.iter().map(|token| usize::from(token.units)).sum()
+pub fn units<'a>(tokens: impl IntoIterator<Item = &'a Token>) -> usize {
+    tokens.into_iter().map(|token| usize::from(token.thirds)).sum::<usize>() / usize::from(THIRDS)
 }
 
 /// How characters are hashed: the hash of one is `mixed(code * factor + offset)`. A benchmark tries other hashes.
@@ -112,8 +115,12 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
             append_utf16(points[at], letters);
             at += 1;
         }
-        let units = if role == WIDE { 1 } else { WORD_UNITS };
-        tokens.push(Token { hash: sum, start: start as u32, units, is_number: role == NUMBER });
+        let (units, thirds) = match role {
+            WIDE if points[start].code() < FIRST_WIDE => (1, 1),
+            WIDE => (1, THIRDS),
+            _ => (WORD_UNITS, WORD_UNITS * THIRDS),
+        };
+        tokens.push(Token { hash: sum, start: start as u32, units, thirds, is_number: role == NUMBER });
         last = role;
     }
     append_utf16(Point::END, letters);

@@ -121,7 +121,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above; if only the grammar of the sample changes, write new vectors here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "f66af7e04c4f4a899ac9eb8ca2eae5f8"
+    assert mmh3.hash_bytes(sketched).hex() == "3d07fbe8451d3a9b49c19e25213494d7"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

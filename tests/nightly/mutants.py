@@ -95,7 +95,7 @@ MUTANTS = [
     ),
     Mutant(
         "an article's date that is less than a day ahead does not move the forest's time",
-        "core/src/forest/laws.rs",
+        "core/src/forest/times.rs",
         "time_ms <= now_ms.saturating_add(DAY_MS)",
         "time_ms <= now_ms",
         ("integration/test_clocks.py",),

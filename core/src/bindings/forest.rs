@@ -10,11 +10,13 @@ use crate::columns::{Column, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
 use crate::forest::documents::{Layout, document};
 use crate::forest::index::{Index, Matches};
-use crate::forest::laws::{Aging, Arrival, State};
+use crate::forest::laws::Arrival;
+use crate::forest::loading::Loader;
 use crate::forest::nodes::Nodes as Core;
 use crate::forest::records::{Entry, write_id};
 use crate::forest::relation::{ByDistance, Relation as Rules};
 use crate::forest::table::NONE;
+use crate::forest::times::{Aging, State};
 
 type Numbers = (i64, i64, i64);
 type Outcome = (Column, Column, Column, Column, Column, Column, Vec<Column>, Column, Numbers);
@@ -161,7 +163,13 @@ fn assign<R: Rules>(
 
 /// A forest in memory. Threads may share it: one waits for the other.
 #[pyclass(frozen, module = "esdedup._core")]
-pub struct Nodes(Shared<Either<Core<ByDistance>, Core<ByAgreement>>>);
+pub struct Nodes(Shared<Held>);
+
+struct Held {
+    forest: Either<Core<ByDistance>, Core<ByAgreement>>,
+    // From the first load on, until a step begins.
+    loader: Option<Loader>,
+}
 
 #[pymethods]
 impl Nodes {
@@ -172,29 +180,44 @@ impl Nodes {
             Either::Distance(rules) => Either::Distance(Core::new(rules, aging)),
             Either::Agreement(rules) => Either::Agreement(Core::new(rules, aging)),
         };
-        Nodes(Shared::new("the forest in memory", forest))
+        Nodes(Shared::new("the forest in memory", Held { forest, loader: None }))
     }
 
     fn load(&self, py: Python<'_>, packed: Vec<Bound<'_, PyBytes>>, live_since_ms: i64) -> PyResult<()> {
         let packed: Vec<&[u8]> = packed.iter().map(|each| each.as_bytes()).collect();
-        self.0.with(py, |forest| whichever!(forest, forest => forest.load(&packed, live_since_ms)))
+        self.0.with(py, |Held { forest, loader }| {
+            whichever!(forest, forest => {
+                loader.get_or_insert_with(|| Loader::new(forest)).load(forest, &packed, live_since_ms);
+            });
+        })
     }
 
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<Column>, Vec<Column>)> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.missing()))
+        self.0.with(py, |Held { forest, loader }| {
+            let missing = |loader: &mut Loader| whichever!(forest, _ => loader.missing::<R>());
+            loader.as_mut().map(missing).unwrap_or_default()
+        })
     }
 
     fn load_logs(&self, py: Python<'_>, logs: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
         let logs: Vec<&[u8]> = logs.iter().map(|each| each.as_bytes()).collect();
-        self.0.with(py, |forest| whichever!(forest, forest => forest.load_logs(&logs)))
+        self.0.with(py, |Held { forest, loader }| {
+            whichever!(forest, forest => {
+                loader.get_or_insert_with(|| Loader::new(forest)).load_logs(forest, &logs);
+            });
+        })
     }
 
     fn settle(&self, py: Python<'_>, live_since_ms: i64) -> PyResult<()> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.settle(live_since_ms)))
+        self.0.with(py, |Held { forest, loader }| {
+            if let Some(loader) = loader {
+                whichever!(forest, forest => loader.settle(forest, live_since_ms));
+            }
+        })
     }
 
     fn living(&self, py: Python<'_>, log: &[u8], live_since_ms: i64) -> PyResult<Vec<Column>> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.living(log, live_since_ms)))
+        self.0.with(py, |Held { forest, .. }| whichever!(forest, forest => forest.living(log, live_since_ms)))
     }
 
     #[allow(clippy::too_many_arguments)] // columns of arrivals
@@ -209,13 +232,15 @@ impl Nodes {
         now_ms: i64,
     ) -> PyResult<Outcome> {
         let columns = [signatures, exist, pages, times_ms];
-        let found =
-            self.0.with(py, |forest| whichever!(forest, forest => assign(forest, columns, state, now_ms)))?;
+        let found = self.0.with(py, |Held { forest, loader }| {
+            *loader = None;
+            whichever!(forest, forest => assign(forest, columns, state, now_ms))
+        })?;
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
     fn contested(&self, py: Python<'_>) -> PyResult<Column> {
-        self.0.with(py, |forest| {
+        self.0.with(py, |Held { forest, .. }| {
             let mut ids = Vec::new();
             whichever!(forest, forest => {
                 forest.contested().into_iter().for_each(|id| write_id::<R>(id, &mut ids));
@@ -225,30 +250,30 @@ impl Nodes {
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.keep()))
+        self.0.with(py, |Held { forest, .. }| whichever!(forest, forest => forest.keep()))
     }
 
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, |forest| whichever!(forest, forest => forest.undo()))
+        self.0.with(py, |Held { forest, .. }| whichever!(forest, forest => forest.undo()))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.index.len()))
+        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.index.len()))
     }
 
     #[getter]
     fn lone_page_count(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.lone_page_count()))
+        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.lone_page_count()))
     }
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.size_bytes()))
+        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.size_bytes()))
     }
 
     #[getter]
     fn depth(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |forest| whichever!(forest, forest => forest.depth()))
+        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.depth()))
     }
 
     #[getter]

@@ -4,10 +4,10 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
-use super::laws::NO_TIME;
 use super::pages::NO_PAGE;
 use super::records::Record;
 use super::relation::{Id, Relation};
+use super::times::NO_TIME;
 
 /// Returns the id and the JSON of a packed node or page; None if the bytes are neither.
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {

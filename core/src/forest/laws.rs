@@ -1,5 +1,4 @@
-//! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other; its time, and how long nodes
-//! live.
+//! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -8,6 +7,7 @@ use super::nodes::{Node, Nodes};
 use super::pages::PageState;
 use super::relation::{BY_ADDRESS, BY_ROOT, Id, Relation};
 use super::table::NONE;
+use super::times::{NO_TIME, State};
 
 /// An article on its way into the forest.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,14 @@ struct Moment {
     live_since_ms: i64,
 }
 
+/// An arrival whose page is not remembered, and what the index found for its signature.
+struct Newcomer<'a, S> {
+    signature: &'a S,
+    page: u64,
+    now: &'a Moment,
+    found: &'a Matches,
+}
+
 /// So many versions under an address must go on, at least, for each page there with which none does.
 const VERSIONS_AN_ODD_PAGE: usize = 4;
 
@@ -94,8 +102,8 @@ impl<R: Relation> Nodes<R> {
     ) -> Assignment {
         let before = self.remembered(arrival.page);
         let remembered = before.filter(|page| page.seen_ms >= now.live_since_ms);
-        // Law 1: a page keeps the node that it got, or stays without one; an id has at most one live node.
-        let (kind, row) = match (remembered, arrival.signature) {
+        // Law 1: a page keeps the node that it got, or stays without one; a signature has at most one live node.
+        let (kind, row) = match (remembered, &arrival.signature) {
             (Some(page), _) if page.row != NONE => {
                 if self.node(page.row).page == arrival.page {
                     self.raise_page_seen(page.row, now.seen_ms);
@@ -104,10 +112,11 @@ impl<R: Relation> Nodes<R> {
             }
             (Some(_), _) | (None, None) => (Kind::WithoutFingerprint, NONE),
             (None, Some(signature)) => {
-                self.index.search(&signature, found);
-                match self.live_node(&signature, now, found) {
+                self.index.search(signature, found);
+                let new = Newcomer { signature, page: arrival.page, now, found };
+                match self.live_node(&new) {
                     Some(row) => (Kind::Known, row),
-                    None => self.make(signature, arrival.page, now, found),
+                    None => self.make(&new),
                 }
             }
         };
@@ -120,87 +129,102 @@ impl<R: Relation> Nodes<R> {
         Assignment { kind, row, time_ms: now.time_ms, before }
     }
 
-    /// Returns the live node of the signature's id.
-    fn live_node(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Option<u32> {
-        let mut equal = found.equal.iter().copied().filter(|row| !self.has_name(*row));
-        let is_live = |row: &u32| self.node(*row).seen_ms >= now.live_since_ms;
-        equal.find(is_live).or_else(|| self.by_id(|| R::id(signature)).filter(is_live))
+    /// Returns the live node of the signature.
+    fn live_node(&self, new: &Newcomer<R::Signature>) -> Option<u32> {
+        let is_live = |row: &u32| self.is_live(*row, new.now);
+        let mut equal = new.found.equal.iter().copied().filter(|row| !self.has_name(*row));
+        equal.find(is_live).or_else(|| self.by_id(|| R::id(new.signature)).filter(is_live))
     }
 
-    /// Makes a node of the arrival, and a leaf or root of the node: laws 2, 3, 4 and 6.
-    fn make(&mut self, signature: R::Signature, page: u64, now: &Moment, found: &Matches) -> (Kind, u32) {
-        let indexed = self.indexed(&signature, now, found);
-        let mut roots = self.roots_of_versions(&signature, now, found);
+    /// Makes a node of the newcomer: a leaf, or a root.
+    fn make(&mut self, new: &Newcomer<R::Signature>) -> (Kind, u32) {
+        // Law 3: it may join a root as a version of a live node of the tree, else through one near it.
+        let mut roots = self.roots_of_versions(new);
         if roots.is_empty() {
-            roots = self.roots_to_join(&signature, now, found);
+            roots = self.roots_near(new);
         }
         if R::COUNTS_LEAVES && roots.len() > 1 {
             self.contest(&roots);
         }
-        let root = self.root_to_join(&signature, roots, now);
+        // Law 4: of these it joins the one that it resembles most, or the one with most live leaves.
+        let root = self.root_to_join(new, roots);
+        // Law 2: it becomes a root only if there are none.
+        let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
+        // Law 7: a new root is linked with one that it is a part of, and with one that is a part of it.
+        let linked = |side: Ordering| self.linked(new, side);
+        let links = if root.is_none() { [Ordering::Less, Ordering::Greater].map(linked) } else { [0; 2] };
+        let indexed = self.indexed(new);
+        let mut signature = R::with_indexed(*new.signature, indexed);
+        // The id of a root has its period; what is found by its id alone keeps that.
+        if root.is_none() && indexed != 0 {
+            signature = R::with_period(signature, self.aging.period(new.now.own_ms));
+        }
+        // Law 6: only here does an arrival set a root.
         let node = Node {
             root: root.unwrap_or(NONE),
-            seq: now.seq,
-            made_ms: now.time_ms,
-            seen_ms: now.seen_ms,
-            page,
-            page_seen_ms: now.seen_ms,
+            seq: new.now.seq,
+            made_ms: new.now.time_ms,
+            seen_ms: new.now.seen_ms,
+            page: new.page,
+            page_seen_ms: new.now.seen_ms,
         };
-        let linked = |side: Ordering| self.linked(&signature, side, now, found);
-        let links = if root.is_none() { [Ordering::Less, Ordering::Greater].map(linked) } else { [0; 2] };
-        let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
-        let mut signature = R::with_indexed(signature, indexed);
-        // What is found by its id alone keeps that.
-        if root.is_none() && indexed != 0 {
-            signature = R::with_period(signature, self.aging.period(now.own_ms));
-        }
         let row = self.add(signature, node);
         self.set_links(row, links);
         (kind, row)
     }
 
-    /// Returns the roots of earlier versions of the signature's article with which it goes on; none if too many unrelated
-    /// texts have come under its address.
-    fn roots_of_versions(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
-        let Index { relation, .. } = &self.index;
-        let text = |row: u32| self.index.signature(row);
-        let goes_on = |later, row| relation.ways_by(later, text(row)) & BY_ADDRESS != 0;
-        let mut found = found.versions.clone();
-        found.retain(|row| self.node(*row).seen_ms >= now.live_since_ms);
-        found.sort_unstable_by_key(|row| self.node(*row).seq);
-        // The latest first.
-        let mut versions: Vec<u32> = Vec::new();
-        for (number, row) in found.iter().enumerate().rev() {
-            // Beyond these, the address is a frequent key, and not all are found. Between two of one story, some may have
-            // expired.
-            let follows = |later: &u32| {
-                number + 1 >= relation.max_postings()
-                    || self.node(*later).root == self.node(*row).root
-                    || goes_on(text(*later), *row)
-            };
-            if versions.last().map_or_else(|| goes_on(signature, *row), follows) {
-                versions.push(*row);
-            }
-        }
-        // Unrelated texts come under the address, not just an error page now and then.
-        if versions.len() < VERSIONS_AN_ODD_PAGE * (found.len() - versions.len()) {
+    /// Returns the roots that the newcomer may join as a version; none if unrelated texts come under its address.
+    fn roots_of_versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
+        let (mut versions, odd_pages) = self.versions(new);
+        // An error page now and then is no such text.
+        let has_unrelated = versions.len() < VERSIONS_AN_ODD_PAGE * odd_pages;
+        if has_unrelated {
             return Vec::new();
         }
-        versions.retain(|row| goes_on(signature, *row));
-        let mut roots = self.live_roots(&versions, now);
-        roots.retain(|root| relation.ways_to(signature, text(*root)) & BY_ADDRESS != 0);
+        versions.retain(|row| self.goes_on(new.signature, *row));
+        let mut roots = self.live_roots(&versions, new.now);
+        let ways_to = |root: u32| self.index.relation.ways_to(new.signature, self.index.signature(root));
+        roots.retain(|root| ways_to(*root) & BY_ADDRESS != 0);
         roots
     }
 
-    /// Returns the roots that the signature may join of live nodes near it.
-    fn roots_to_join(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> Vec<u32> {
+    /// Returns the earlier versions of the newcomer, the latest first: live nodes under its address, each of which goes on
+    /// in the one made after it; and the number of odd pages, the other live nodes there.
+    fn versions(&self, new: &Newcomer<R::Signature>) -> (Vec<u32>, usize) {
+        let mut live = new.found.versions.clone();
+        live.retain(|row| self.is_live(*row, new.now));
+        live.sort_unstable_by_key(|row| self.node(*row).seq);
+        let mut versions: Vec<u32> = Vec::new();
+        for (number, row) in live.iter().enumerate().rev() {
+            // Beyond these, the address is a frequent key, and not all are found. Between two of one story, some may have
+            // expired.
+            let follows = |later: &u32| {
+                number + 1 >= self.index.relation.max_postings()
+                    || self.node(*later).root == self.node(*row).root
+                    || self.goes_on(self.index.signature(*later), *row)
+            };
+            if versions.last().map_or_else(|| self.goes_on(new.signature, *row), follows) {
+                versions.push(*row);
+            }
+        }
+        let odd_pages = live.len() - versions.len();
+        (versions, odd_pages)
+    }
+
+    /// Returns whether a text may be a version of the one in a row, made later.
+    fn goes_on(&self, later: &R::Signature, row: u32) -> bool {
+        self.index.relation.ways_by(later, self.index.signature(row)) & BY_ADDRESS != 0
+    }
+
+    /// Returns the roots that the newcomer may join through live nodes near it.
+    fn roots_near(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
         let Index { relation, .. } = &self.index;
-        let live = found.near.iter().filter(|row| self.node(**row).seen_ms >= now.live_since_ms);
+        let live = new.found.near.iter().filter(|row| self.is_live(**row, new.now));
         let mut members: Vec<(u32, u32)> = live.map(|row| (self.node(*row).root, *row)).collect();
         members.sort_unstable();
         let may_join = |tree: &&[(u32, u32)]| {
-            let ways = relation.ways_to(signature, self.index.signature(tree[0].0)) & !BY_ADDRESS;
-            let allows = |row: u32| ways & relation.ways_by(signature, self.index.signature(row)) != 0;
+            let ways = relation.ways_to(new.signature, self.index.signature(tree[0].0)) & !BY_ADDRESS;
+            let allows = |row: u32| ways & relation.ways_by(new.signature, self.index.signature(row)) != 0;
             // Every member allows the first way, so none is looked at.
             ways & BY_ROOT != 0 || ways != 0 && tree.iter().any(|(_, row)| allows(*row))
         };
@@ -209,34 +233,37 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns the id of the root that a new root is a part of (`Less`), or that is a part of it (`Greater`); 0 for none:
     /// chosen in the same way, of the roots of live nodes that are near it, or of which one is a part of the other.
-    fn linked(&self, signature: &R::Signature, side: Ordering, now: &Moment, found: &Matches) -> Id {
-        let mut roots = self.live_roots(found.near.iter().chain(&found.linked), now);
-        let part = |root: u32| self.index.relation.compare(signature, self.index.signature(root)).1;
+    fn linked(&self, new: &Newcomer<R::Signature>, side: Ordering) -> Id {
+        let mut roots = self.live_roots(new.found.near.iter().chain(&new.found.linked), new.now);
+        let part = |root: u32| self.index.relation.compare(new.signature, self.index.signature(root)).1;
         roots.retain(|root| part(*root) == Some(side));
-        self.root_to_join(signature, roots, now).map_or(0, |root| self.id(root))
+        self.root_to_join(new, roots).map_or(0, |root| self.id(root))
     }
 
     /// Returns the roots of some nodes, as far as these live.
     fn live_roots<'a>(&self, rows: impl IntoIterator<Item = &'a u32>, now: &Moment) -> Vec<u32> {
-        let nodes = rows.into_iter().map(|row| self.node(*row));
-        let mut roots: Vec<u32> =
-            nodes.filter(|node| node.seen_ms >= now.live_since_ms).map(|node| node.root).collect();
+        let live = rows.into_iter().filter(|row| self.is_live(**row, now));
+        let mut roots: Vec<u32> = live.map(|row| self.node(*row).root).collect();
         roots.sort_unstable();
         roots.dedup();
         roots
     }
 
-    /// Returns the one of these roots that the signature joins: the one that it resembles most, or the one with most live
+    fn is_live(&self, row: u32, now: &Moment) -> bool {
+        self.node(row).seen_ms >= now.live_since_ms
+    }
+
+    /// Returns the one of these roots that the newcomer joins: the one that it resembles most, or the one with most live
     /// leaves; in a tie, the one made earliest.
-    fn root_to_join(&self, signature: &R::Signature, mut roots: Vec<u32>, now: &Moment) -> Option<u32> {
+    fn root_to_join(&self, new: &Newcomer<R::Signature>, mut roots: Vec<u32>) -> Option<u32> {
         if roots.len() < 2 {
             return roots.pop();
         }
         if R::COUNTS_LEAVES {
-            return self.root_with_most_leaves(roots, now);
+            return self.root_with_most_leaves(roots, new.now);
         }
-        let rank =
-            |root: &u32| (R::resemblance(signature, self.index.signature(*root)), -self.node(*root).seq);
+        let resemblance = |root: u32| R::resemblance(new.signature, self.index.signature(root));
+        let rank = |root: &u32| (resemblance(*root), -self.node(*root).seq);
         roots.into_iter().max_by(|one, other| {
             let ((resemblance, age), (of_other, age_of_other)) = (rank(one), rank(other));
             resemblance.total_cmp(&of_other).then(age.cmp(&age_of_other))
@@ -246,8 +273,7 @@ impl<R: Relation> Nodes<R> {
     /// Returns the root with most live leaves; in a tie, the one made earliest, then the one with the lowest id.
     fn root_with_most_leaves(&self, mut roots: Vec<u32>, now: &Moment) -> Option<u32> {
         roots.sort_unstable_by_key(|root| Reverse((self.node(*root).seq, self.id(*root))));
-        let is_live = |row: &u32| self.node(*row).seen_ms >= now.live_since_ms;
-        let leaves = |root: u32| self.trees.leaves(root).filter(is_live);
+        let leaves = |root: u32| self.trees.leaves(root).filter(|row| self.is_live(*row, now));
         let mut left: Vec<_> = roots.into_iter().map(|root| (root, leaves(root))).collect();
         let mut last = None;
         // One leaf of each tree at a time, so that a tree of any size costs no more than the next smaller one.
@@ -262,7 +288,8 @@ impl<R: Relation> Nodes<R> {
     /// under which too many nodes are indexed that were made within the retention. These are the frequent keys.
     ///
     /// Only when a posting was made counts, and that never changes.
-    fn indexed(&self, signature: &R::Signature, now: &Moment, found: &Matches) -> u16 {
+    fn indexed(&self, new: &Newcomer<R::Signature>) -> u16 {
+        let Newcomer { now, found, .. } = new;
         let most = self.index.relation.max_postings();
         let is_frequent = |place: usize| {
             let own = found.postings.iter().filter(|posting| posting.0 == place);
@@ -272,97 +299,7 @@ impl<R: Relation> Nodes<R> {
             };
             found.postings.len() >= most && own.filter(counts).count() >= most
         };
-        let places = R::distinct(signature).map(|(place, _)| place);
+        let places = R::distinct(new.signature).map(|(place, _)| place);
         places.filter(|place| !is_frequent(*place)).fold(0, |bits, place| bits | 1 << place)
-    }
-}
-
-/// Stands for an unknown time; less than every time.
-pub const NO_TIME: i64 = i64::MIN;
-
-const DAY_MS: i64 = 86_400_000;
-
-/// How long nodes live, in milliseconds from 1 on.
-#[derive(Clone, Copy, Debug)]
-pub struct Aging {
-    /// How long after it was last needed.
-    pub retention_ms: i64,
-    /// That is rounded up to a multiple of this, so that not every article rewrites nodes of its cluster.
-    pub granularity_ms: i64,
-}
-
-impl Aging {
-    /// Returns the number of the retention's period in which a time is.
-    pub fn period(&self, time_ms: i64) -> u64 {
-        if time_ms == NO_TIME { 0 } else { time_ms.div_euclid(self.retention_ms) as u64 }
-    }
-
-    /// Rounds a time up to the granularity.
-    pub fn round_up(&self, time_ms: i64) -> i64 {
-        if time_ms == NO_TIME {
-            return NO_TIME;
-        }
-        let steps =
-            time_ms.div_euclid(self.granularity_ms) + i64::from(time_ms.rem_euclid(self.granularity_ms) > 0);
-        steps * self.granularity_ms
-    }
-}
-
-/// The state of a forest between two arrivals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct State {
-    /// The number of the last arrival.
-    pub seq: i64,
-    /// The forest's time, milliseconds since 1970.
-    pub time_ms: i64,
-    /// The first time that it knew: what was made before counts as seen then.
-    pub origin_ms: i64,
-}
-
-impl State {
-    /// Moves on to the next arrival. A time more than a day after `now_ms` does not count: returns the one that does,
-    /// or the forest's.
-    pub fn advance(&mut self, time_ms: i64, now_ms: i64) -> i64 {
-        self.seq += 1;
-        let counts = time_ms != NO_TIME && time_ms <= now_ms.saturating_add(DAY_MS);
-        if counts {
-            self.time_ms = self.time_ms.max(time_ms);
-        }
-        if self.origin_ms == NO_TIME {
-            self.origin_ms = self.time_ms;
-        }
-        if counts { time_ms } else { self.time_ms }
-    }
-
-    /// Returns the least `seen` (inclusive) of what lives now; `NO_TIME` if everything does: before the first time, and
-    /// until what was made before it expires.
-    pub fn live_since_ms(&self, aging: &Aging) -> i64 {
-        if self.time_ms == NO_TIME {
-            return NO_TIME;
-        }
-        let since_ms = self.time_ms.saturating_sub(aging.retention_ms).saturating_add(1);
-        if aging.round_up(self.origin_ms) >= since_ms { NO_TIME } else { since_ms }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_rounded_up_and_those_far_ahead_do_not_count() {
-        let aging = Aging { retention_ms: 100, granularity_ms: 10 };
-        assert_eq!([-11, -10, 0, 1, 10].map(|time| aging.round_up(time)), [-10, -10, 0, 10, 10]);
-        let mut state = State { seq: 0, time_ms: NO_TIME, origin_ms: NO_TIME };
-        state.advance(DAY_MS + 6, 5);
-        state.advance(NO_TIME, 5);
-        assert_eq!(state, State { seq: 2, time_ms: NO_TIME, origin_ms: NO_TIME });
-        state.advance(1, 5);
-        state.advance(109, 5);
-        assert_eq!([state.advance(7, 5), state.advance(DAY_MS + 6, 5)], [7, 109]);
-        assert_eq!(state, State { seq: 6, time_ms: 109, origin_ms: 1 });
-        assert_eq!(state.live_since_ms(&aging), NO_TIME);
-        state.advance(110, 5);
-        assert_eq!(state.live_since_ms(&aging), 11);
     }
 }

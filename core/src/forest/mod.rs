@@ -2,8 +2,9 @@
 //!
 //! `relation` says which signatures are near each other, `agreement` does so for the profile `verified`. An `index` finds
 //! them by the keys of their representatives: `simhash_tables` with `postings` by simhashes, a `table` by equal numbers.
-//! `nodes` keeps the nodes, the `trees` that they form, and the `pages` seen, and can undo changes; `laws` decides roots.
-//! `records` packs nodes and pages for storage, `loading` reads them back; `documents` writes them for Elasticsearch.
+//! `nodes` keeps the nodes, the `trees` that they form, and the `pages` seen, and can undo changes; `laws` decides roots,
+//! by the forest's `times`. `records` packs nodes and pages for storage, `loading` reads them back; `documents` writes
+//! them for Elasticsearch.
 
 pub mod agreement;
 pub mod chunks;
@@ -18,4 +19,5 @@ pub mod records;
 pub mod relation;
 pub mod simhash_tables;
 pub mod table;
+pub mod times;
 pub mod trees;

@@ -1,16 +1,17 @@
 //! The nodes and pages of a forest in memory, and steps of changes to them that can be undone.
+//!
+//! A row is a node's place in `index`, `nodes` and `trees`; it is used again after `remove`.
 
 use std::collections::{HashMap, VecDeque};
 
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
-use super::index::Index;
-use super::laws::{Aging, NO_TIME};
-use super::loading::Loader;
+use super::index::{Index, Matches};
 use super::pages::{NO_PAGE, PageState, Pages};
 use super::relation::{Id, Relation};
 use super::table::NONE;
+use super::times::{Aging, NO_TIME};
 use super::trees::Trees;
 
 // How many rows are checked for expiry for each change.
@@ -40,14 +41,14 @@ pub type Links = [Id; 2];
 /// A change, with the values that undo it.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// A row was added, and another may have been found by its id before.
-    Added(u32, Option<u32>),
-    /// A row had this `seen`.
-    Seen(u32, i64),
-    /// A row had this `page_seen`.
-    PageSeen(u32, i64),
-    /// A page on its own was remembered like this.
-    Page(u64, Option<PageState>),
+    /// A node was added; `by_id` is the row that was found by its id alone before, if one was.
+    Added { row: u32, by_id: Option<u32> },
+    /// A node was last needed earlier.
+    Seen { row: u32, before_ms: i64 },
+    /// The page that made a node was last seen earlier.
+    PageSeen { row: u32, before_ms: i64 },
+    /// A page on its own was remembered like this, or not at all.
+    Page { page: u64, before: Option<PageState> },
 }
 
 #[derive(Default, Debug)]
@@ -62,23 +63,24 @@ struct Step {
 pub struct Nodes<R: Relation> {
     /// How long they live.
     pub aging: Aging,
-    /// Their signatures.
+    /// Their signatures, by row.
     pub index: Index<R>,
+    // By row; `root` is `NONE` in one without a node.
     nodes: Chunks<Node>,
-    // Empty where leaves are not counted.
+    // Each live or expired root with its leaves; empty where leaves are not counted.
     pub(super) trees: Trees,
+    // Each node's own page is there as its row, others on their own.
     pages: Pages,
-    // The rows of nodes that are found by their id alone: they are indexed under nothing, or have a name.
+    // Those that are found by their id alone, being indexed under nothing or having a name: of several rows with one id,
+    // the one added last.
     by_id: HashMap<Id, u32>,
-    // The ids of rows whose signature gives another id.
+    // By row: the id of a node whose signature gives another one, as of a root that was made again from a leaf.
     names: HashMap<u32, Id>,
-    // Of the few roots that have any.
+    // By the row of a root; few have any.
     links: HashMap<u32, Links>,
     // Steps that were neither kept nor undone, the oldest first.
     steps: VecDeque<Step>,
     next_swept: usize,
-    // Until the first step begins.
-    pub(super) loading: Option<Loader>,
 }
 
 impl<R: Relation> Nodes<R> {
@@ -95,7 +97,6 @@ impl<R: Relation> Nodes<R> {
             links: HashMap::new(),
             steps: VecDeque::new(),
             next_swept: 0,
-            loading: None,
         }
     }
 
@@ -141,9 +142,17 @@ impl<R: Relation> Nodes<R> {
         if self.by_id.is_empty() { None } else { self.by_id.get(&id()).copied() }
     }
 
+    /// Returns the latest node with an id and its signature.
+    pub fn find(&self, id: Id, signature: &R::Signature) -> Option<u32> {
+        let mut found = Matches::default();
+        self.index.search(signature, &mut found);
+        let equal = found.equal.into_iter().filter(|row| !self.has_name(*row));
+        equal.max_by_key(|row| self.node(*row).seq).or_else(|| self.by_id(|| id))
+    }
+
     /// Returns the state of a page, even an expired one.
     pub fn remembered(&self, page: u64) -> Option<PageState> {
-        if page == NO_PAGE { None } else { self.pages.find(page, &self.nodes) }
+        if page == NO_PAGE { None } else { self.pages.find(page, own_pages(&self.nodes)) }
     }
 
     /// Adds a node, whose row becomes its root where `root` is `NONE`; returns that row.
@@ -157,10 +166,10 @@ impl<R: Relation> Nodes<R> {
         if R::COUNTS_LEAVES {
             self.trees.add(row, root);
         }
-        self.pages.add(node.page, row, &self.nodes);
+        self.pages.add(node.page, row, own_pages(&self.nodes));
         let is_found = R::keys(&signature).next().is_some();
-        let before = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
-        self.note(Change::Added(row, before));
+        let by_id = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
+        self.note(Change::Added { row, by_id });
         row
     }
 
@@ -197,7 +206,7 @@ impl<R: Relation> Nodes<R> {
         let before_ms = node.seen_ms;
         if before_ms < seen_ms {
             node.seen_ms = seen_ms;
-            self.note(Change::Seen(row, before_ms));
+            self.note(Change::Seen { row, before_ms });
         }
     }
 
@@ -207,16 +216,16 @@ impl<R: Relation> Nodes<R> {
         let before_ms = node.page_seen_ms;
         if before_ms < seen_ms {
             node.page_seen_ms = seen_ms;
-            self.note(Change::PageSeen(row, before_ms));
+            self.note(Change::PageSeen { row, before_ms });
         }
     }
 
     /// Remembers a page, with the row that it got or `NONE`, unless its node does so.
     pub fn remember(&mut self, page: u64, last: PageState) {
         if page != NO_PAGE && !self.is_own(page, last) {
-            let before = self.pages.set_lone(page, Some(last), &self.nodes);
+            let before = self.pages.set_lone(page, Some(last), own_pages(&self.nodes));
             if before != Some(last) {
-                self.note(Change::Page(page, before));
+                self.note(Change::Page { page, before });
             }
         }
     }
@@ -243,7 +252,6 @@ impl<R: Relation> Nodes<R> {
 
     /// Begins a step.
     pub fn begin(&mut self) {
-        self.loading = None;
         self.steps.push_back(Step::default());
     }
 
@@ -299,8 +307,8 @@ impl<R: Relation> Nodes<R> {
         let Some(step) = self.steps.pop_back() else { return };
         for change in step.changes.into_iter().rev() {
             match change {
-                Change::Added(row, before) => {
-                    let id = before.map(|before| (self.id(row), before));
+                Change::Added { row, by_id } => {
+                    let id = by_id.map(|before| (self.id(row), before));
                     self.remove(row);
                     if let Some((id, before)) = id {
                         if self.nodes[before as usize].root != NONE && self.id(before) == id {
@@ -308,10 +316,10 @@ impl<R: Relation> Nodes<R> {
                         }
                     }
                 }
-                Change::Seen(row, seen_ms) => self.nodes[row as usize].seen_ms = seen_ms,
-                Change::PageSeen(row, seen_ms) => self.nodes[row as usize].page_seen_ms = seen_ms,
-                Change::Page(page, before) => {
-                    self.pages.set_lone(page, before, &self.nodes);
+                Change::Seen { row, before_ms } => self.nodes[row as usize].seen_ms = before_ms,
+                Change::PageSeen { row, before_ms } => self.nodes[row as usize].page_seen_ms = before_ms,
+                Change::Page { page, before } => {
+                    self.pages.set_lone(page, before, own_pages(&self.nodes));
                 }
             }
         }
@@ -328,4 +336,9 @@ impl<R: Relation> Nodes<R> {
             step.changes.push(change);
         }
     }
+}
+
+/// Returns the page that made the node in a row, and when it was last seen as one of this node.
+fn own_pages(nodes: &Chunks<Node>) -> impl Fn(u32) -> (u64, i64) + '_ {
+    |row| (nodes[row as usize].page, nodes[row as usize].page_seen_ms)
 }

@@ -3,7 +3,6 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
-use super::nodes::Node;
 use super::table::{NONE, Table};
 
 /// Stands for the id of a text without letters and digits, which is not remembered.
@@ -29,7 +28,8 @@ struct Lone {
     last: PageState,
 }
 
-/// The pages of a forest. Of nodes they know only the rows.
+/// The pages of a forest. Of nodes they know only the rows: an `of_row` returns the page that made the node in a row, and
+/// when that was last seen as a page of this node.
 #[derive(Default)]
 pub struct Pages {
     table: Table,
@@ -50,11 +50,11 @@ impl Pages {
     }
 
     /// Returns a page as it was when it was seen last, whether that has expired or not.
-    pub fn find(&self, page: u64, nodes: &Chunks<Node>) -> Option<PageState> {
+    pub fn find(&self, page: u64, of_row: impl Fn(u32) -> (u64, i64)) -> Option<PageState> {
         let mut latest: Option<PageState> = None;
         let hash = page as u32;
         self.table.scan(self.table.bucket(hash), hash, &mut |number| {
-            let (id, last) = self.read(number, nodes);
+            let (id, last) = self.read(number, &of_row);
             if id == page && latest.is_none_or(|before| last.seen_ms > before.seen_ms) {
                 latest = Some(last);
             }
@@ -63,10 +63,10 @@ impl Pages {
     }
 
     /// Adds the page of a new node, whose row is `number`.
-    pub fn add(&mut self, page: u64, number: u32, nodes: &Chunks<Node>) {
+    pub fn add(&mut self, page: u64, number: u32, of_row: impl Fn(u32) -> (u64, i64)) {
         let lone = &self.lone;
         let id = |number: u32| {
-            if number & LONE == 0 { nodes[number as usize].page } else { lone[(number & !LONE) as usize].id }
+            if number & LONE == 0 { of_row(number).0 } else { lone[(number & !LONE) as usize].id }
         };
         if page != NO_PAGE {
             self.table.add(page as u32, number, |number| id(number) as u32);
@@ -85,7 +85,7 @@ impl Pages {
         &mut self,
         page: u64,
         last: Option<PageState>,
-        nodes: &Chunks<Node>,
+        of_row: impl Fn(u32) -> (u64, i64),
     ) -> Option<PageState> {
         let at = self.find_lone(page);
         let before = at.map(|at| self.lone[at].last);
@@ -99,7 +99,7 @@ impl Pages {
                     self.lone.len() as u32 - 1
                 });
                 self.lone[at as usize] = lone;
-                self.add(page, LONE | at, nodes);
+                self.add(page, LONE | at, of_row);
             }
             (None, None) => {}
         }
@@ -117,10 +117,10 @@ impl Pages {
         }
     }
 
-    fn read(&self, number: u32, nodes: &Chunks<Node>) -> (u64, PageState) {
+    fn read(&self, number: u32, of_row: impl Fn(u32) -> (u64, i64)) -> (u64, PageState) {
         if number & LONE == 0 {
-            let node = &nodes[number as usize];
-            return (node.page, PageState { row: number, seen_ms: node.page_seen_ms });
+            let (page, seen_ms) = of_row(number);
+            return (page, PageState { row: number, seen_ms });
         }
         let Lone { id, last } = self.lone[(number & !LONE) as usize];
         (id, last)

@@ -239,7 +239,7 @@ fn makes_node(assigned: &Assignment) -> bool {
 
 fn refreshed_row(change: &Change) -> Option<u32> {
     match change {
-        Change::Seen(row, _) | Change::PageSeen(row, _) => Some(*row),
-        Change::Added(..) | Change::Page(..) => None,
+        Change::Seen { row, .. } | Change::PageSeen { row, .. } => Some(*row),
+        Change::Added { .. } | Change::Page { .. } => None,
     }
 }

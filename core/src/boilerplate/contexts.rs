@@ -1,13 +1,8 @@
 //! The pages on which a passage was seen, as far as those differ in the rest.
 
-use super::memory::{LEARNED, Memory};
+use super::memory::{CONTEXT_COLUMNS, LEARNED, MOST_CONTEXTS, Memory};
 use super::pages::{Beside, Marks, Origin, Page, beside, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
-
-/// A passage that was seen in one more context of its site is boilerplate there.
-pub const MOST_CONTEXTS: usize = 4;
-/// What is kept of a passage that was seen again: of `SitePages`, then the pages of its contexts, 0 for none.
-pub const COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
 /// A page on which the passage was seen.
 #[derive(Clone, Copy, Default, Debug)]
@@ -104,13 +99,13 @@ impl Contexts {
     }
 
     /// Returns the row that is kept, if that of the passage has changed.
-    pub fn row(&self, has_grown: bool) -> Option<[u32; COLUMNS]> {
+    pub fn row(&self, has_grown: bool) -> Option<[u32; CONTEXT_COLUMNS]> {
         let count = self.contexts.iter().filter(|context| context.page > 0).count();
         let has_several = self.last_added > 0 && count > 1;
         if self.is_learned || !(has_several || has_grown) {
             return None;
         }
-        let mut row = [0; COLUMNS];
+        let mut row = [0; CONTEXT_COLUMNS];
         row[..SITE_COLUMNS].copy_from_slice(&self.site_pages.row());
         for (column, context) in row[SITE_COLUMNS..].iter_mut().zip(&self.contexts) {
             *column = context.page;

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
+use super::contexts::Contexts;
 use super::judge::{Fate, OverrideTable, Passage, judge};
-use super::memory::{LEARNED, Memory, Window};
+use super::memory::{LEARNED, Memory, Moment, Window};
 use super::pages::{Block, Marks, Occurrence, Origin, Page, beside, mark_of};
 use super::site_pages::{FEW, Sighting, sightings};
-use super::steps::Step;
 use crate::hashing::{BASE, mixed};
 
 /// How soon pages teach something, and how soon that is forgotten.
@@ -47,6 +47,19 @@ const LONGEST_NOTICE: f64 = 700.0;
 const MOST_SHARED: f64 = 2.0;
 // Running text that is longer is no notice of a page: its pieces are longer than those of menus, teasers and forms.
 const LONGEST_STRETCH: u64 = 1_500;
+
+/// A step that has begun.
+#[derive(Debug)]
+pub struct Step {
+    /// When it began.
+    pub moment: Moment,
+    /// How much of the block there was then.
+    pub pages: usize,
+    /// Likewise.
+    pub passages: usize,
+    /// How many blocks had ended.
+    pub ended: usize,
+}
 
 /// What pages have taught, and those that have not taught anything yet.
 pub struct Learner {
@@ -113,6 +126,27 @@ impl Learner {
         }
     }
 
+    /// Takes the pages that have not been learned from.
+    pub(super) fn take_block(&mut self) -> Block {
+        std::mem::take(&mut self.block)
+    }
+
+    /// Keeps a block that has ended, if its step needs it to be undone.
+    pub(super) fn end_block(&mut self, block: Block) {
+        if self.steps.last().is_some_and(|step| step.ended == self.ended.len()) {
+            self.ended.push(block);
+        }
+        self.forget_undoable();
+    }
+
+    /// Forgets what undoes changes, once no step is left.
+    pub(super) fn forget_undoable(&mut self) {
+        if self.steps.is_empty() {
+            self.memory.keep();
+            self.ended.clear();
+        }
+    }
+
     /// Finds out what is left out of a page; returns its marks.
     fn judge(
         &self,
@@ -174,7 +208,7 @@ impl Learner {
                 Fate::LeftOut => true,
                 Fate::Doubtful => {
                     let (hash, value) = known[at];
-                    let contexts = self.memory.contexts_of(hash, value);
+                    let contexts = Contexts::of(hash, value, &self.memory);
                     contexts.has_other(&judged.marks)
                 }
             };
@@ -197,7 +231,7 @@ impl Learner {
         let hashes = known.iter().map(|(hash, _)| *hash);
         let seen_on = sightings(hashes, &self.block, site, [self.memory.last_learned, learned]);
         let is_shared = |(hash, value): &(u64, u32)| {
-            let mut pages = self.memory.contexts_of(*hash, *value).site_pages;
+            let mut pages = Contexts::of(*hash, *value, &self.memory).site_pages;
             pages.add(&seen_on[hash]);
             let is_known = *value > 0 || !seen_on[hash].is_empty();
             is_known.then(|| *value < LEARNED && pages.is_shared(&page.origin, learned + waiting + 1))
@@ -298,7 +332,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
             records += 1;
             continue;
         }
-        let mut contexts = memory.contexts_of(hash, value);
+        let mut contexts = Contexts::of(hash, value, memory);
         let before = contexts.site_pages;
         if !contexts.is_learned {
             seen_on.clear();

@@ -4,12 +4,17 @@ use std::collections::VecDeque;
 
 use bytemuck::cast_slice;
 
-use super::contexts::{COLUMNS as CONTEXT_COLUMNS, Contexts};
 use super::pages::Page;
+use super::site_pages::COLUMNS as SITE_COLUMNS;
 use super::table::Table;
 
 /// In the table of passages: added to the page if the passage is boilerplate.
 pub const LEARNED: u32 = 1 << 31;
+
+/// A passage that was seen in one more context of its site is boilerplate there.
+pub const MOST_CONTEXTS: usize = 4;
+/// What is kept of a passage that was seen again: of `SitePages`, then the pages of its contexts, 0 for none.
+pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
 /// What is known by 64-bit keys. The first number of each key is a page, after which it is outdated some day; pages are
 /// numbered from 1, so it is never 0.
@@ -75,11 +80,6 @@ impl Memory {
     #[inline]
     pub fn known(&self, hash: u64) -> u32 {
         self.passages.get(hash).map_or(0, |[value]| if self.window.has(value & !LEARNED) { value } else { 0 })
-    }
-
-    /// Returns the contexts of a passage, given what is known of it.
-    pub fn contexts_of(&self, hash: u64, value: u32) -> Contexts {
-        Contexts::of(hash, value, self)
     }
 
     /// Returns whether a page was seen before, by its id.

@@ -21,20 +21,12 @@ class Parsed:
         """Return the number of texts."""
 
     @property
-    def passage_count(self) -> int:
-        """The number of passages of all texts."""
-
-    @property
     def content_hashes(self) -> bytes:
         """The ids of the whole texts as pages: uint64; 0 for a text without letters and digits."""
 
     @property
     def are_cut(self) -> bytes:
         """Which texts were longer than the limit, so that the rest is missing: bool."""
-
-    @property
-    def letters(self) -> bytes:
-        """The letters and digits of each text: int64."""
 
     @property
     def units(self) -> bytes:
@@ -189,10 +181,6 @@ class Learner:
         """The number of the last page, learned from or not."""
 
     @property
-    def last_learned_page(self) -> int:
-        """The number of the last page that was learned from."""
-
-    @property
     def periods(self) -> tuple[int, int, int, int]:
         """The fields of `Window`."""
 
@@ -256,7 +244,6 @@ class NeighbourIndex:
     """Signatures by row; see `neighbours.index.NeighbourIndex`."""
 
     def __new__(cls, relation: Relation) -> NeighbourIndex: ...
-    def __len__(self) -> int: ...
     def add(self, signatures: bytes) -> None:
         """Add signatures."""
 
@@ -314,7 +301,7 @@ class Nodes:
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
         """Add nodes and pages, as far as they can be read."""
 
-    def missing(self) -> tuple[list[bytes], list[bytes]]:
+    def missing(self) -> tuple[bytes, bytes]:
         """Return the ids of roots and of nodes of pages that were not loaded."""
 
     def load_logs(self, logs: Sequence[bytes]) -> None:

@@ -4,9 +4,9 @@
 
 mod forest;
 mod learner;
+mod shared;
 
 use std::borrow::Cow;
-use std::sync::Mutex;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -51,11 +51,6 @@ impl Parsed {
     }
 
     #[getter]
-    fn passage_count(&self) -> usize {
-        self.texts.iter().map(|text| text.passages.len()).sum()
-    }
-
-    #[getter]
     fn content_hashes(&self) -> Column {
         column(self.texts.iter().map(|text| text.content_hash))
     }
@@ -63,11 +58,6 @@ impl Parsed {
     #[getter]
     fn are_cut(&self) -> Column {
         column(self.texts.iter().map(|text| text.is_cut))
-    }
-
-    #[getter]
-    fn letters(&self) -> Column {
-        column(self.texts.iter().map(|text| text.letters() as i64))
     }
 
     #[getter]
@@ -148,9 +138,9 @@ impl Parsed {
 impl Parsed {
     /// Returns each text with flags for its omitted passages: `omitted` has a byte for each passage, or is empty.
     fn with_omitted(&self, omitted: &[u8]) -> PyResult<Vec<(&ParsedText, Vec<bool>)>> {
-        if !omitted.is_empty() && omitted.len() != self.passage_count() {
-            let (given, count) = (omitted.len(), self.passage_count());
-            return Err(PyValueError::new_err(format!("{given} flags for {count} passages")));
+        let count: usize = self.texts.iter().map(|text| text.passages.len()).sum();
+        if !omitted.is_empty() && omitted.len() != count {
+            return Err(PyValueError::new_err(format!("{} flags for {count} passages", omitted.len())));
         }
         let mut flags = omitted.iter().map(|&each| each != 0);
         let texts = self.texts.iter().map(|text| (text, flags.by_ref().take(text.passages.len()).collect()));
@@ -372,44 +362,6 @@ fn code_points(text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
     let encoded = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
     let bytes: &[u8] = encoded.extract()?;
     Ok(bytes.chunks_exact(4).map(|each| u32::from_le_bytes([each[0], each[1], each[2], each[3]])).collect())
-}
-
-/// An object that threads share under a lock. After a panic, this call and all later ones fail.
-struct Shared<T> {
-    held: Mutex<T>,
-    // In messages.
-    name: &'static str,
-}
-
-impl<T: Send> Shared<T> {
-    fn new(name: &'static str, held: T) -> Shared<T> {
-        Shared { held: Mutex::new(held), name }
-    }
-
-    /// Works without the interpreter's lock.
-    fn with<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
-        // After a panic, the lock is poisoned.
-        self.settled(py, py.detach(|| guarded(|| self.held.lock().ok().map(|mut held| work(&mut held)))))
-    }
-
-    /// Does work of about a microsecond without releasing the interpreter's lock, if no other thread holds the object:
-    /// to get that lock back from a busy thread may take milliseconds.
-    fn briefly<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
-        match self.held.try_lock() {
-            Ok(mut held) => self.settled(py, guarded(move || Some(work(&mut held)))),
-            Err(_) => self.with(py, work),
-        }
-    }
-
-    fn settled<F>(&self, py: Python<'_>, done: Result<Option<F>, Fault>) -> PyResult<F> {
-        let fault = match done {
-            Ok(Some(found)) => return Ok(found),
-            Ok(None) => "it was stopped in the middle of a change before".to_owned(),
-            Err(Fault(place)) => place,
-        };
-        let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;
-        Err(PyErr::from_value(class.call1((format!("{} has failed: {fault}", self.name),))?))
-    }
 }
 
 /// Returns a fault as `esdedup.errors.TextFailed`.

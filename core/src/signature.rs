@@ -42,11 +42,10 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let letters = sentences.iter().map(|each| each.sentence.letters).sum();
     if letters < rules.min_letters || sentences.is_empty() {
         // If boilerplate was all of it, it is near no text but its copies.
-        let whole: usize = text.sentences.iter().map(|each| each.sentence.letters).sum();
         let key = (mixed(text.content_hash) | MINHASH).to_le_bytes().repeat(REPRESENTATIVES);
         let mut signature = [0; SIZE];
         signature[..key.len()].copy_from_slice(&key);
-        return ((whole >= rules.min_letters).then_some(signature), letters);
+        return ((text.letters() >= rules.min_letters).then_some(signature), letters);
     }
     let tokens = text.remaining_tokens(omitted);
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));

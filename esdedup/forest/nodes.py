@@ -120,7 +120,7 @@ class Nodes:
     def missing(self) -> tuple[list[str], list[str]]:
         """Return the ids of roots, and of the nodes of pages, that were not loaded."""
         roots, nodes = self._nodes.missing()
-        return [each.hex() for each in roots], [each.hex() for each in nodes]
+        return self._relation.written_ids(roots), self._relation.written_ids(nodes)
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
         """Add the entries of logs (`Plan.log`) up to the first unreadable one of each; then `settle`."""

@@ -158,9 +158,6 @@ class NeighbourIndex:
         self._dtype = relation.dtype
         self._index = _core.NeighbourIndex(relation.core)
 
-    def __len__(self) -> int:
-        return len(self._index)
-
     @property
     def size_bytes(self) -> int:
         """The memory that the index takes."""

@@ -119,7 +119,8 @@ class ParsedTexts:
     @property
     def alphanumerics(self) -> npt.NDArray[np.int64]:
         """The number of letters and digits of each text: int64 ``(n,)``."""
-        return np.frombuffer(self.core.letters, np.int64)
+        counts = np.bincount(self.passages.texts, self.passages.alphanumerics, len(self))
+        return counts.astype(np.int64)
 
     def left_out(self, passage_filter: PassageFilter | None) -> Bools:
         """Return which passages a filter leaves out: bool ``(passages,)``, or ``(0,)`` without one: none."""

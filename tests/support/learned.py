@@ -44,11 +44,16 @@ class Pace:
             yield
 
 
+def last_learned_page(boilerplate: Boilerplate) -> int:
+    """Return the number of the last page that was learned from."""
+    return int(arrays_of(boilerplate.everything())["numbers"][0])
+
+
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     """Return everything that decides how later pages are judged."""
     arrays, window = arrays_of(boilerplate.everything()), boilerplate.window
     found: dict[str, Any] = {
-        "last page": boilerplate.last_learned_page,
+        "last page": last_learned_page(boilerplate),
         "window": window,
         **{name: arrays[name].tolist() for name in ("marks", "origins", "hashes", "letters", "counts")},
     }

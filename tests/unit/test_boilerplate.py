@@ -14,7 +14,7 @@ from esdedup.boilerplate.overrides import Overrides
 from esdedup.text.parsed import PassageFilter, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
 from tests.support.exploring import examples
-from tests.support.learned import contents
+from tests.support.learned import contents, last_learned_page
 
 Page = tuple[int, list[ModelPassage], str | None, str | None]
 
@@ -188,7 +188,7 @@ def test_a_page_forgotten_within_its_slice_is_new() -> None:
         learning = boilerplate.filter
         for part in slices:
             filtered(learning, part)
-        last.append(boilerplate.last_learned_page)
+        last.append(last_learned_page(boilerplate))
     assert last == [4, 4]
 
 
@@ -219,9 +219,9 @@ def test_what_larger_blocks_have_stored_is_read() -> None:
     larger.begin()
     filtered(larger.filter, stored)
     smaller.apply(larger.changes())
-    assert smaller.last_learned_page == 0
+    assert last_learned_page(smaller) == 0
     filtered(smaller.filter, [(99, POOL[:2], None, None)])
-    assert smaller.last_learned_page == 64
+    assert last_learned_page(smaller) == 64
 
 
 def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:

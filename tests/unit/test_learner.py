@@ -29,7 +29,7 @@ from esdedup.sites import RawPage
 from esdedup.text.parsed import Passages
 from tests.support.faults import Interrupted, Interrupts
 from tests.support.forests import clustering
-from tests.support.learned import contents
+from tests.support.learned import contents, last_learned_page
 from tests.support.pages import article, pages
 
 
@@ -317,7 +317,7 @@ def test_a_look_at_few_pages_teaches_too(count: int) -> None:
     texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
     assert taught.learn(texts) == count
     boilerplate = taught._store.boilerplate
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (count, count)
+    assert (boilerplate.last_page, last_learned_page(boilerplate)) == (count, count)
     rest = [FileArticle(place="f", id=page["id"], article=page, size_bytes=1) for page in own[count:]]
     found = [[each.fingerprint for each in some.cluster(rest)] for some in (taught, fresh)]
     assert sum(one != other for one, other in zip(*found, strict=True)) == 20
@@ -329,10 +329,10 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     assert mine.learn([]) == 0
     first_pass(mine, (), Fields())
     boilerplate = mine._store.boilerplate
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 0)
+    assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 0)
     # An interrupted call that had learned from all pages is repeated.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
-    assert (boilerplate.last_page, boilerplate.last_learned_page) == (20, 20)
+    assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 20)
 
 
 @pytest.mark.parametrize("ahead", [1, 64, 75, 151, 152])

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::Shared;
+use super::shared::Shared;
 use crate::columns::{Column, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
 use crate::forest::documents::{Layout, document};
@@ -13,7 +13,7 @@ use crate::forest::index::{Index, Matches};
 use crate::forest::laws::Arrival;
 use crate::forest::loading::Loader;
 use crate::forest::nodes::Nodes as Core;
-use crate::forest::records::{Entry, write_id};
+use crate::forest::records::{Entry, write_id, written_ids};
 use crate::forest::relation::{ByDistance, Relation as Rules};
 use crate::forest::table::NONE;
 use crate::forest::times::{Aging, State};
@@ -63,11 +63,9 @@ impl Relation {
     }
 
     fn ids(&self, signatures: &[u8]) -> Column {
-        let mut ids = Vec::new();
         whichever!(self.0, _ => {
-            signatures.chunks_exact(R::SIZE).for_each(|each| write_id::<R>(R::id(&R::read(each)), &mut ids));
-        });
-        ids
+            written_ids::<R>(signatures.chunks_exact(R::SIZE).map(|each| R::id(&R::read(each))))
+        })
     }
 
     fn documents(&self, packed: Vec<Bound<'_, PyBytes>>, layout: Layout) -> PyResult<Vec<(String, String)>> {
@@ -167,8 +165,8 @@ pub struct Nodes(Shared<Held>);
 
 struct Held {
     forest: Either<Core<ByDistance>, Core<ByAgreement>>,
-    // From the first load on, until a step begins.
-    loader: Option<Loader>,
+    // A new one for each step.
+    loader: Loader,
 }
 
 #[pymethods]
@@ -180,39 +178,30 @@ impl Nodes {
             Either::Distance(rules) => Either::Distance(Core::new(rules, aging)),
             Either::Agreement(rules) => Either::Agreement(Core::new(rules, aging)),
         };
-        Nodes(Shared::new("the forest in memory", Held { forest, loader: None }))
+        Nodes(Shared::new("the forest in memory", Held { forest, loader: Loader::default() }))
     }
 
     fn load(&self, py: Python<'_>, packed: Vec<Bound<'_, PyBytes>>, live_since_ms: i64) -> PyResult<()> {
         let packed: Vec<&[u8]> = packed.iter().map(|each| each.as_bytes()).collect();
         self.0.with(py, |Held { forest, loader }| {
-            whichever!(forest, forest => {
-                loader.get_or_insert_with(|| Loader::new(forest)).load(forest, &packed, live_since_ms);
-            });
+            whichever!(forest, forest => loader.load(forest, &packed, live_since_ms));
         })
     }
 
-    fn missing(&self, py: Python<'_>) -> PyResult<(Vec<Column>, Vec<Column>)> {
-        self.0.with(py, |Held { forest, loader }| {
-            let missing = |loader: &mut Loader| whichever!(forest, _ => loader.missing::<R>());
-            loader.as_mut().map(missing).unwrap_or_default()
-        })
+    fn missing(&self, py: Python<'_>) -> PyResult<(Column, Column)> {
+        self.0.with(py, |Held { forest, loader }| whichever!(forest, _ => loader.missing::<R>()))
     }
 
     fn load_logs(&self, py: Python<'_>, logs: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
         let logs: Vec<&[u8]> = logs.iter().map(|each| each.as_bytes()).collect();
         self.0.with(py, |Held { forest, loader }| {
-            whichever!(forest, forest => {
-                loader.get_or_insert_with(|| Loader::new(forest)).load_logs(forest, &logs);
-            });
+            whichever!(forest, forest => loader.load_logs(forest, &logs));
         })
     }
 
     fn settle(&self, py: Python<'_>, live_since_ms: i64) -> PyResult<()> {
         self.0.with(py, |Held { forest, loader }| {
-            if let Some(loader) = loader {
-                whichever!(forest, forest => loader.settle(forest, live_since_ms));
-            }
+            whichever!(forest, forest => loader.settle(forest, live_since_ms));
         })
     }
 
@@ -233,20 +222,17 @@ impl Nodes {
     ) -> PyResult<Outcome> {
         let columns = [signatures, exist, pages, times_ms];
         let found = self.0.with(py, |Held { forest, loader }| {
-            *loader = None;
+            *loader = Loader::default();
             whichever!(forest, forest => assign(forest, columns, state, now_ms))
         })?;
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
     fn contested(&self, py: Python<'_>) -> PyResult<Column> {
-        self.0.with(py, |Held { forest, .. }| {
-            let mut ids = Vec::new();
-            whichever!(forest, forest => {
-                forest.contested().into_iter().for_each(|id| write_id::<R>(id, &mut ids));
-            });
-            ids
-        })
+        self.0.with(
+            py,
+            |Held { forest, .. }| whichever!(forest, forest => written_ids::<R>(forest.contested())),
+        )
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
@@ -319,10 +305,6 @@ impl NeighbourIndex {
             });
             (column(positions), column(rows))
         })
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.with(py, |index| whichever!(index, index => index.len()))
     }
 
     #[getter]

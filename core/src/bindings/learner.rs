@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::Shared;
+use super::shared::Shared;
 use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
 use crate::boilerplate::judge::{OverrideTable as Declared, Passage};
 use crate::boilerplate::learner::{Arrival, Learner as Core, Pace};
@@ -144,21 +144,16 @@ impl Learner {
         self.0.briefly(py, |learner| learner.last_page())
     }
 
-    #[getter]
-    fn last_learned_page(&self, py: Python<'_>) -> PyResult<u32> {
-        self.0.briefly(py, |learner| learner.memory().last_learned)
-    }
-
     /// The capacity, the records of the present period, and the first pages of this period and of the former one.
     #[getter]
     fn periods(&self, py: Python<'_>) -> PyResult<(u64, u64, u32, u32)> {
-        let window = self.0.briefly(py, |learner| learner.memory().window)?;
+        let window = self.0.briefly(py, |learner| learner.memory.window)?;
         Ok((window.capacity, window.count, window.present_from, window.former_from))
     }
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |learner| learner.memory().size_bytes())
+        self.0.briefly(py, |learner| learner.memory.size_bytes())
     }
 
     /// Whether a mistake in the crate has stopped a change halfway.

@@ -143,18 +143,17 @@ impl Changes {
         Changes {
             tables: std::array::from_fn(|at| {
                 let (one, other) = (&self.tables[at], &later.tables[at]);
-                Puts { keys: joined(&one.keys, &other.keys), rows: joined(&one.rows, &other.rows) }
+                Puts {
+                    keys: [&one.keys[..], &other.keys].concat(),
+                    rows: [&one.rows[..], &other.rows].concat(),
+                }
             }),
-            pages: joined(&self.pages, &later.pages),
-            site_numbers: joined(&self.site_numbers, &later.site_numbers),
-            hashes: joined(&self.hashes[..self.hashes.len().min(kept)], &later.hashes),
-            letters: joined(&self.letters[..self.letters.len().min(kept)], &later.letters),
-            counts: joined(&self.counts[..self.counts.len().min(kept)], &later.counts),
+            pages: [&self.pages[..], &later.pages].concat(),
+            site_numbers: [&self.site_numbers[..], &later.site_numbers].concat(),
+            hashes: [&self.hashes[..self.hashes.len().min(kept)], &later.hashes].concat(),
+            letters: [&self.letters[..self.letters.len().min(kept)], &later.letters].concat(),
+            counts: [&self.counts[..self.counts.len().min(kept)], &later.counts].concat(),
             ..*later
         }
     }
-}
-
-fn joined<T: Copy>(one: &[T], other: &[T]) -> Vec<T> {
-    [one, other].concat()
 }

@@ -7,9 +7,10 @@ use std::collections::HashSet;
 
 use super::contexts::Contexts;
 use super::judge::{Fate, OverrideTable, Passage, judge};
+use super::learning::{MOSTLY_NEW, learn, may_be_notice};
 use super::memory::{LEARNED, Memory, Moment, Window};
-use super::pages::{Block, Marks, Occurrence, Origin, Page, beside, mark_of};
-use super::site_pages::{FEW, Sighting, sightings};
+use super::pages::{Block, Marks, Occurrence, Origin, Page};
+use super::site_pages::{FEW, sightings};
 use crate::hashing::{BASE, mixed};
 
 /// How soon pages teach something, and how soon that is forgotten.
@@ -41,12 +42,6 @@ pub struct Arrival<'a> {
 
 // A site with fewer pages is young: they are judged by those that have not been learned from as well.
 const YOUNG_PAGES: u32 = 64;
-// What pages share is a notice if it has no more letters, or the rest has half as many: versions of an article, whose
-// addresses are not known, share more.
-const LONGEST_NOTICE: f64 = 700.0;
-const MOST_SHARED: f64 = 2.0;
-// Running text that is longer is no notice of a page: its pieces are longer than those of menus, teasers and forms.
-const LONGEST_STRETCH: u64 = 1_500;
 
 /// A step that has begun.
 #[derive(Debug)]
@@ -64,7 +59,8 @@ pub struct Step {
 /// What pages have taught, and those that have not taught anything yet.
 pub struct Learner {
     pub(super) pace: Pace,
-    pub(super) memory: Memory,
+    /// What is known.
+    pub memory: Memory,
     pub(super) block: Block,
     // Those that have begun, the outermost first; and the first block that has ended in each since.
     pub(super) steps: Vec<Step>,
@@ -76,11 +72,6 @@ impl Learner {
     pub fn new(pace: Pace) -> Learner {
         let memory = Memory::new(Window::new(pace.period_records));
         Learner { pace, memory, block: Block::default(), steps: Vec::new(), ended: Vec::new() }
-    }
-
-    /// Returns what is known.
-    pub fn memory(&self) -> &Memory {
-        &self.memory
     }
 
     /// Returns the number of the last page, learned from or not.
@@ -109,7 +100,7 @@ impl Learner {
         let known: Vec<(u64, u32)> =
             page.passages.iter().map(local).map(|hash| (hash, self.memory.known(hash))).collect();
         let marks = self.judge(page, &known, overrides, omitted);
-        if !page.passages.is_empty() && !self.memory.is_seen(page.id) {
+        if !page.passages.is_empty() && self.memory.number_of(page.id).is_none() {
             self.see(page, &known, marks, omitted);
             if self.block.pages.len() >= self.pace.block_pages {
                 self.learn_rest();
@@ -119,16 +110,11 @@ impl Learner {
 
     /// Learns from the pages of a block that is not full, as if no others would come.
     pub fn learn_rest(&mut self) {
-        let block = self.take_block();
+        let block = std::mem::take(&mut self.block);
         if !block.pages.is_empty() {
             learn(&mut self.memory, &block, self.pace.least_article_bits);
             self.end_block(block);
         }
-    }
-
-    /// Takes the pages that have not been learned from.
-    pub(super) fn take_block(&mut self) -> Block {
-        std::mem::take(&mut self.block)
     }
 
     /// Keeps a block that has ended, if its step needs it to be undone.
@@ -247,7 +233,7 @@ impl Learner {
         let (last, value) = last_unlearned(known).filter(|_| origin.site > 0)?;
         let waiting = self.block.passages.iter().map(|passage| passage.hash);
         if !(value > 0 || waiting.clone().any(|hash| hash == last))
-            || self.memory.is_seen(mixed(last ^ CLOSING))
+            || self.memory.number_of(mixed(last ^ CLOSING)).is_some()
         {
             return None;
         }
@@ -299,187 +285,4 @@ const CLOSING: u64 = !BASE;
 /// Returns the last of some passages that is not boilerplate, and what is known of it.
 fn last_unlearned(known: &[(u64, u32)]) -> Option<(u64, u32)> {
     known.iter().rfind(|(_, value)| *value < LEARNED).copied()
-}
-
-// A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept
-// for ever.
-const PAGE_RECORDS: u64 = 4;
-// What is new is so large a part of a page with text of its own, and most of it stands together: a version of an article
-// is changed here and there. Of a page that is mostly new, it does not matter where.
-const LEAST_OWN: f64 = 0.1;
-const LEAST_TOGETHER: f64 = 0.5;
-const MOSTLY_NEW: f64 = 0.6;
-// Of a version that is not, so much is new.
-const LEAST_SCATTERED: f64 = 0.15;
-
-/// Learns from a block of pages, of which none have been learned from.
-pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
-    let pages = numbered_at_sites(memory, block);
-    // Passages together, each with its pages in their order. What is stored is in this order as well.
-    let mut order: Vec<(u64, u32)> =
-        block.passages.iter().enumerate().map(|(at, taught)| (taught.hash, at as u32)).collect();
-    order.sort_unstable();
-    let taught: Vec<&Occurrence> = order.iter().map(|(_, at)| &block.passages[*at as usize]).collect();
-    let new_text = new_text(block, &order);
-    let (first_page, last_page) = (memory.last_learned + 1, memory.last_learned + pages.len() as u32);
-    let (mut values, mut rows, mut records) = (Vec::new(), Vec::new(), PAGE_RECORDS * pages.len() as u64);
-    let mut seen_on: Vec<Sighting> = Vec::new();
-    for same in taught.chunk_by(|one, other| one.hash == other.hash) {
-        let Occurrence { hash, value, place, .. } = *same[0];
-        // Most passages are seen for the first time, and once.
-        if same.len() == 1 && value == 0 {
-            memory.passages.put(hash, [first_page + place]);
-            records += 1;
-            continue;
-        }
-        let mut contexts = Contexts::of(hash, value, memory);
-        let before = contexts.site_pages;
-        if !contexts.is_learned {
-            seen_on.clear();
-            let earlier = if value > 0 { memory.page(value) } else { pages[place as usize] };
-            let marks = beside(&earlier.marks, hash);
-            // A page may have a passage several times.
-            for of_page in same.chunk_by(|one, other| one.place == other.place) {
-                let place = of_page[0].place;
-                let (page, new) = (&pages[place as usize], &new_text[place as usize]);
-                let is_apart = new.is_mostly_new()
-                    && marks[0] > 0
-                    && !page.origin.is_same_article(&earlier.origin)
-                    && !marks.iter().any(|mark| has_mark(&taught, place, *mark));
-                let (number, has_own) = (first_page + place, new.is_own());
-                let is_version = new.is_version();
-                seen_on.push(Sighting { page: number, origin: page.origin, has_own, is_apart, is_version });
-                if has_own {
-                    contexts.add(number, page);
-                } else if new.is_scattered() {
-                    contexts.take_back();
-                }
-            }
-            contexts.site_pages.add(&seen_on);
-            let pages_of_site = memory.pages_of_site(contexts.site_pages.site());
-            contexts.is_learned |=
-                contexts.site_pages.is_boilerplate(&seen_on, pages_of_site, least_article_bits);
-        }
-        let has_grown = contexts.site_pages.has_grown(&before);
-        // With boilerplate of the period before, which was seen again.
-        let has_changed = contexts.is_learned || value == 0 || contexts.last_added > 0;
-        records += u64::from(has_changed || has_grown);
-        if has_changed {
-            values.push((
-                hash,
-                match (contexts.last_added, contexts.is_learned) {
-                    (0, true) => last_page | LEARNED,
-                    (0, false) => contexts.site_pages.first,
-                    (added, true) => added | LEARNED,
-                    (added, false) => added,
-                },
-            ));
-        }
-        rows.extend(contexts.row(has_grown).map(|row| (hash, row)));
-    }
-    for (hash, value) in values {
-        memory.passages.put(hash, [value]);
-    }
-    for (hash, row) in rows {
-        memory.contexts.put(hash, row);
-    }
-    memory.go_on(&pages, memory.window.after(records, last_page));
-}
-
-/// Numbers the pages of a block among those of their sites.
-fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
-    let mut pages = block.pages.clone();
-    let last_page = memory.last_learned + pages.len() as u32;
-    let mut order: Vec<(u32, usize)> =
-        pages.iter().enumerate().map(|(place, page)| (page.origin.site, place)).collect();
-    order.retain(|(site, _)| *site > 0);
-    order.sort_unstable();
-    for of_site in order.chunk_by(|(one, _), (other, _)| one == other) {
-        let site = of_site[0].0;
-        let mut count = memory.pages_of_site(site);
-        for (_, place) in of_site {
-            count = count.wrapping_add(1);
-            pages[*place].origin.number = count;
-        }
-        memory.sites.put(site.into(), [last_page, count]);
-    }
-    pages
-}
-
-/// The letters of a page, without those that are left out.
-#[derive(Clone, Copy, Default, Debug)]
-struct Letters {
-    all: u64,
-    // Those of passages that were not seen before, and those that follow another one of these.
-    new: u64,
-    together: u64,
-    // Those of long stretches of passages that were seen before, with nothing between that is new or left out.
-    running: u64,
-}
-
-impl Letters {
-    fn is_mostly_new(&self) -> bool {
-        self.new > 0 && self.new as f64 >= MOSTLY_NEW * self.all as f64
-    }
-
-    /// Returns whether the page is an edited version of what was seen before, given that it has no text of its own.
-    fn is_scattered(&self) -> bool {
-        self.new as f64 >= LEAST_SCATTERED * self.all as f64 && self.new > 0
-    }
-
-    /// Returns whether the page has new text of its own, and is no version of what was seen before.
-    fn is_own(&self) -> bool {
-        let new = self.new as f64;
-        let is_together = self.together as f64 >= LEAST_TOGETHER * new;
-        let is_part = self.new > 0 && is_together && new >= LEAST_OWN * self.all as f64;
-        self.is_mostly_new() || is_part && self.running as f64 <= MOST_SHARED * new
-    }
-
-    /// Returns whether the page shares more with earlier ones than a notice has.
-    fn is_version(&self) -> bool {
-        !may_be_notice((self.all - self.new) as f64, self.new as f64)
-    }
-}
-
-/// Returns the letters of each page of a block, given its passages in the order of their hashes.
-fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
-    let mut are_new = vec![false; block.passages.len()];
-    for same in order.chunk_by(|(one, _), (other, _)| one == other) {
-        let first = same[0].1 as usize;
-        are_new[first] = block.passages[first].value == 0;
-    }
-    let mut letters = vec![Letters::default(); block.pages.len()];
-    let (mut last_new, mut last, mut stretch) = (None, None, 0);
-    for (passage, is_new) in block.passages.iter().zip(are_new) {
-        let (of_page, own) = (&mut letters[passage.place as usize], u64::from(passage.letters));
-        if own == 0 || is_new || last != Some(passage.place) {
-            stretch = 0;
-        }
-        last = Some(passage.place);
-        if own == 0 {
-            continue;
-        }
-        of_page.all += own;
-        if is_new {
-            of_page.new += own;
-            of_page.together += if last_new == last { own } else { 0 };
-        } else {
-            let counted = if stretch > LONGEST_STRETCH { stretch } else { 0 };
-            stretch += own;
-            of_page.running += if stretch > LONGEST_STRETCH { stretch - counted } else { 0 };
-        }
-        last_new = last.filter(|_| is_new);
-    }
-    letters
-}
-
-/// Returns whether so many letters that a page shares with others may be a notice, beside so many of its own.
-fn may_be_notice(shared: f64, own: f64) -> bool {
-    shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
-}
-
-/// Returns whether a page of a block has the passage of a mark.
-fn has_mark(taught: &[&Occurrence], place: u32, mark: u32) -> bool {
-    let key = |passage: &&Occurrence| (mark_of(passage.hash), passage.place);
-    taught.binary_search_by_key(&(mark, place), key).is_ok()
 }

@@ -82,12 +82,7 @@ impl Memory {
         self.passages.get(hash).map_or(0, |[value]| if self.window.has(value & !LEARNED) { value } else { 0 })
     }
 
-    /// Returns whether a page was seen before, by its id.
-    pub fn is_seen(&self, id: u64) -> bool {
-        self.number_of(id).is_some()
-    }
-
-    /// Returns the number of a page that was seen before.
+    /// Returns the number of a page that was seen before, by its id.
     pub fn number_of(&self, id: u64) -> Option<u32> {
         self.numbers.get(id).map(|[page]| page).filter(|page| self.window.has(*page))
     }
@@ -104,12 +99,6 @@ impl Memory {
         }
         self.pages.extend(learned);
         self.last_learned += learned.len() as u32;
-        self.window = window;
-    }
-
-    /// Begins after pages of which nothing is known.
-    pub fn begin_after(&mut self, last_learned: u32, window: Window) {
-        self.last_learned = last_learned;
         self.window = window;
     }
 

@@ -7,13 +7,14 @@
 //! alone, since each knows a passage by another hash.
 //!
 //! `learner` takes pages one after the other: `judge` says what is left out of each by what is known in `memory`, and
-//! the learner learns from blocks of them. What changes in one of its `steps` can be undone, and stored as `changes`,
+//! `learning` what blocks of them teach. What changes in one of its `steps` can be undone, and stored as `changes`,
 //! which can be made elsewhere.
 
 pub mod changes;
 pub mod contexts;
 pub mod judge;
 pub mod learner;
+pub mod learning;
 pub mod memory;
 pub mod pages;
 pub mod site_pages;

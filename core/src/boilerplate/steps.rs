@@ -96,7 +96,7 @@ impl Learner {
             return Err(Refusal("it does not follow what was learned before it"));
         }
         if is_first {
-            self.memory.begin_after(last_learned, window);
+            (self.memory.last_learned, self.memory.window) = (last_learned, window);
             // Nothing is known of them, and nothing will be asked.
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
@@ -118,7 +118,7 @@ impl Learner {
             self.extend_block(later, 0..changes.pages.len());
             return;
         }
-        let block = self.take_block();
+        let block = std::mem::take(&mut self.block);
         let mut pages = [&block.pages[..], &later.pages[..learned - before]].concat();
         let numbers = &changes.site_numbers[changes.site_numbers.len() - learned..];
         for (page, number) in pages.iter_mut().zip(numbers) {
@@ -224,7 +224,7 @@ mod tests {
             learner.keep();
             assert_eq!(known(&learner), within);
         }
-        assert!(learner.memory().window.former_from > 1);
+        assert!(learner.memory.window.former_from > 1);
         assert!(!learner.learned().is_empty());
     }
 

@@ -49,8 +49,7 @@ pub struct Assignment {
 
 /// The forest as an arrival finds it.
 struct Moment {
-    seq: i64,
-    time_ms: i64,
+    state: State,
     // The arrival's own time; the forest's if it has none that counts.
     own_ms: i64,
     // The forest's time, rounded up.
@@ -83,8 +82,7 @@ impl<R: Relation> Nodes<R> {
         let assign = |arrival: Arrival<R::Signature>| {
             let own_ms = state.advance(arrival.time_ms, now_ms);
             let moment = Moment {
-                seq: state.seq,
-                time_ms: state.time_ms,
+                state: *state,
                 own_ms,
                 seen_ms: self.aging.round_up(state.time_ms),
                 live_since_ms: state.live_since_ms(&self.aging),
@@ -126,7 +124,7 @@ impl<R: Relation> Nodes<R> {
             self.raise_seen(self.node(row).root, now.seen_ms);
         }
         self.remember(arrival.page, PageState { row, seen_ms: now.seen_ms });
-        Assignment { kind, row, time_ms: now.time_ms, before }
+        Assignment { kind, row, time_ms: now.state.time_ms, before }
     }
 
     /// Returns the live node of the signature.
@@ -162,8 +160,8 @@ impl<R: Relation> Nodes<R> {
         // Law 6: only here does an arrival set a root.
         let node = Node {
             root: root.unwrap_or(NONE),
-            seq: new.now.seq,
-            made_ms: new.now.time_ms,
+            seq: new.now.state.seq,
+            made_ms: new.now.state.time_ms,
             seen_ms: new.now.seen_ms,
             page: new.page,
             page_seen_ms: new.now.seen_ms,

@@ -9,7 +9,7 @@ use bytemuck::bytes_of;
 
 use super::nodes::{Node, Nodes};
 use super::pages::{NO_PAGE, PageState};
-use super::records::{Entry, Record, written_id};
+use super::records::{Entry, Record, written_ids};
 use super::relation::{Id, Relation};
 use super::table::NONE;
 use super::times::NO_TIME;
@@ -18,8 +18,8 @@ use crate::columns::Column;
 /// The rows that were loaded since the last step, and the roots and pages that `settle` has to resolve.
 #[derive(Default)]
 pub struct Loader {
-    // Whether the index was empty, so that `rows` has all of its nodes.
-    is_new: bool,
+    // Whether the index was empty before the first load, so that `rows` has all of its nodes.
+    is_new: Option<bool>,
     rows: HashMap<Id, u32>,
     // Rows of leaves, with the ids of their roots.
     leaves: Vec<(u32, Id)>,
@@ -29,19 +29,16 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Begins to load into a forest.
-    pub fn new<R: Relation>(forest: &Nodes<R>) -> Loader {
-        Loader { is_new: forest.index.is_empty(), ..Loader::default() }
-    }
-
     /// Adds nodes and pages that have not expired; skips records that cannot be read.
     pub fn load<R: Relation>(&mut self, forest: &mut Nodes<R>, packed: &[&[u8]], live_since_ms: i64) {
+        self.is_new.get_or_insert(forest.index.is_empty());
         let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
         records.for_each(|record| self.load_record(forest, record, live_since_ms));
     }
 
     /// Adds the entries of logs, in order; skips the rest of a log from an entry that cannot be read.
     pub fn load_logs<R: Relation>(&mut self, forest: &mut Nodes<R>, logs: &[&[u8]]) {
+        self.is_new.get_or_insert(forest.index.is_empty());
         for entry in logs.iter().flat_map(|log| Entry::read_all::<R>(log)) {
             match entry {
                 Entry::Record(record) => self.load_record(forest, record, NO_TIME),
@@ -57,12 +54,12 @@ impl Loader {
     }
 
     /// Returns the ids of roots, and of nodes of pages, that were not loaded.
-    pub fn missing<R: Relation>(&self) -> (Vec<Column>, Vec<Column>) {
+    pub fn missing<R: Relation>(&self) -> (Column, Column) {
         let missing = |mut ids: Vec<Id>| {
             ids.retain(|id| !self.rows.contains_key(id));
             ids.sort_unstable();
             ids.dedup();
-            ids.into_iter().map(written_id::<R>).collect()
+            written_ids::<R>(ids)
         };
         let roots = self.leaves.iter().map(|(_, root)| *root).collect();
         (missing(roots), missing(self.pages.iter().filter_map(|(_, node, _)| *node).collect()))
@@ -80,8 +77,8 @@ impl Loader {
                 self.pages.push((page, node, seen_ms));
             }
             Record::Node { id, root, signature, node, links } if node.seen_ms >= live_since_ms => {
-                let known = self.rows.get(&id).copied();
-                let known = if self.is_new { known } else { known.or_else(|| forest.find(id, &signature)) };
+                let find = || if self.is_new == Some(true) { None } else { forest.find(id, &signature) };
+                let known = self.rows.get(&id).copied().or_else(find);
                 if let Some(row) = known {
                     self.rows.insert(id, row);
                     let before = *forest.node(row);
@@ -112,6 +109,9 @@ impl Loader {
 
     /// Forgets what has expired, gives each node its root, and remembers the pages. More may be loaded afterwards.
     pub fn settle<R: Relation>(&mut self, forest: &mut Nodes<R>, live_since_ms: i64) {
+        if self.is_new.is_none() {
+            return;
+        }
         if live_since_ms != NO_TIME {
             forest.forget_expired(usize::MAX, live_since_ms);
             self.rows.retain(|_, row| forest.node(*row).root != NONE);

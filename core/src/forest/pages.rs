@@ -54,7 +54,7 @@ impl Pages {
         let mut latest: Option<PageState> = None;
         let hash = page as u32;
         self.table.scan(self.table.bucket(hash), hash, &mut |number| {
-            let (id, last) = self.read(number, &of_row);
+            let (id, last) = read(&self.lone, number, &of_row);
             if id == page && latest.is_none_or(|before| last.seen_ms > before.seen_ms) {
                 latest = Some(last);
             }
@@ -64,12 +64,9 @@ impl Pages {
 
     /// Adds the page of a new node, whose row is `number`.
     pub fn add(&mut self, page: u64, number: u32, of_row: impl Fn(u32) -> (u64, i64)) {
-        let lone = &self.lone;
-        let id = |number: u32| {
-            if number & LONE == 0 { of_row(number).0 } else { lone[(number & !LONE) as usize].id }
-        };
         if page != NO_PAGE {
-            self.table.add(page as u32, number, |number| id(number) as u32);
+            let lone = &self.lone;
+            self.table.add(page as u32, number, |number| read(lone, number, &of_row).0 as u32);
         }
     }
 
@@ -117,15 +114,6 @@ impl Pages {
         }
     }
 
-    fn read(&self, number: u32, of_row: impl Fn(u32) -> (u64, i64)) -> (u64, PageState) {
-        if number & LONE == 0 {
-            let (page, seen_ms) = of_row(number);
-            return (page, PageState { row: number, seen_ms });
-        }
-        let Lone { id, last } = self.lone[(number & !LONE) as usize];
-        (id, last)
-    }
-
     fn find_lone(&self, page: u64) -> Option<usize> {
         let mut at = None;
         let hash = page as u32;
@@ -143,4 +131,14 @@ impl Pages {
         self.lone[at] = Lone { id: NO_PAGE, last: PageState { row: NONE, seen_ms: 0 } };
         self.free.push(at as u32);
     }
+}
+
+/// Returns the id and the state of a page, by its number in the table.
+fn read(lone: &Chunks<Lone>, number: u32, of_row: impl Fn(u32) -> (u64, i64)) -> (u64, PageState) {
+    if number & LONE == 0 {
+        let (page, seen_ms) = of_row(number);
+        return (page, PageState { row: number, seen_ms });
+    }
+    let Lone { id, last } = lone[(number & !LONE) as usize];
+    (id, last)
 }

@@ -9,6 +9,7 @@ use super::nodes::{Change, Links, Node, Nodes};
 use super::pages::{NO_PAGE, PageState};
 use super::relation::{Id, Relation};
 use super::table::NONE;
+use crate::columns::Column;
 use crate::hashing::word;
 
 /// A node or a page.
@@ -138,10 +139,10 @@ impl<S: Pod> Record<S> {
     }
 }
 
-/// Returns an id as it is written.
-pub fn written_id<R: Relation>(id: Id) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(R::ID_BYTES);
-    write_id::<R>(id, &mut bytes);
+/// Returns ids as a column.
+pub fn written_ids<R: Relation>(ids: impl IntoIterator<Item = Id>) -> Column {
+    let mut bytes = Vec::new();
+    ids.into_iter().for_each(|id| write_id::<R>(id, &mut bytes));
     bytes
 }
 
@@ -160,6 +161,10 @@ impl<R: Relation> Nodes<R> {
     pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();
+        let refreshed_row = |change: &Change| match change {
+            Change::Seen { row, .. } | Change::PageSeen { row, .. } => Some(*row),
+            Change::Added { .. } | Change::Page { .. } => None,
+        };
         let mut refreshed: Vec<u32> = self.changes().iter().filter_map(refreshed_row).collect();
         refreshed.sort_unstable_by_key(|row| self.node(*row).seq);
         refreshed.dedup();
@@ -235,11 +240,4 @@ impl<R: Relation> Nodes<R> {
 
 fn makes_node(assigned: &Assignment) -> bool {
     matches!(assigned.kind, Kind::NewRoot | Kind::Joined)
-}
-
-fn refreshed_row(change: &Change) -> Option<u32> {
-    match change {
-        Change::Seen { row, .. } | Change::PageSeen { row, .. } => Some(*row),
-        Change::Added { .. } | Change::Page { .. } => None,
-    }
 }

@@ -8,9 +8,10 @@
 //! update, nor headlines, of which few are numbers for the greater part.
 
 use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
+use crate::endings::Ending;
 use crate::hashing::mixed;
 use crate::runs::LONG_POWERS;
-use crate::sentences::{Ending, Sentence};
+use crate::sentences::Sentence;
 use crate::tokens::Token;
 
 // Thai and Lao have no full stop: a line of theirs is prose from so many letters on.

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::characters::{FIRST_WIDE, Point, SPACE, WIDE};
-use crate::sentences::Ending;
+use crate::endings::Ending;
 
 // Print has no narrower columns, and hardly any wider ones.
 const COLUMNS: std::ops::RangeInclusive<usize> = 30..=160;

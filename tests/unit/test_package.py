@@ -1,9 +1,11 @@
 """How the package starts, its errors and JSON files, and what its tests skip and notice."""
 
+import graphlib
 import inspect
 import os
 import pickle
 import platform
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -220,6 +222,20 @@ def test_mappings_are_read_from_the_package() -> None:
 
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_no_files_of_the_crate_import_each_other() -> None:
+    folder = ROOT / "core/src"
+    files = {path.relative_to(folder).with_suffix("").parts: path for path in folder.rglob("*.rs")}
+    imports: dict[tuple[str, ...], set[tuple[str, ...]]] = {module: set() for module in files}
+    for module, path in files.items():
+        code = path.read_text("utf-8").partition("#[cfg(test)]\nmod tests")[0]
+        for start, names in re.findall(r"^[^/\n]*\b(crate|super)::([\w:]+)", code, re.MULTILINE):
+            name = (*(module[:-1] if start == "super" else ()), *names.split("::"))
+            imports[module] |= {name[:length] for length in range(1, len(name) + 1)} & files.keys()
+    assert imports["forest", "laws"] >= {("forest", "nodes"), ("forest", "times")}
+    # Raises an error that names the files of a circle.
+    graphlib.TopologicalSorter(imports).prepare()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.fault)

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -21,7 +21,6 @@ from esdedup.elastic.requests import (
     AskOwner,
     ClosePointInTime,
     Keep,
-    LocalRequest,
     OpenPointInTime,
     Query,
     ReadClock,
@@ -43,6 +42,7 @@ from esdedup.forest.model import Assignment
 
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
+_AnyClient = Elasticsearch | AsyncElasticsearch
 
 Asked = Callable[[str, str | None], Assignment | None]
 """Answers `AskOwner`, by its text and its site."""
@@ -55,18 +55,6 @@ _ABOUT_INDICES = frozenset({400, 404})
 # Every shard must have answered, or counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
-_VERBS: dict[type[ServerRequest], str] = {
-    Search: "search",
-    SearchPoint: "search",
-    OpenPointInTime: "search",
-    ClosePointInTime: "search",
-    ReadDocument: "read a document of",
-    Write: "write to",
-    ReadMappings: "read the mapping of",
-    ReadFilters: "read the aliases of",
-    Refresh: "refresh",
-}
-
 # By client: the same one, whose requests end in time. Making it takes 0.3 ms, a tenth of a short request.
 _ENDING: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -151,20 +139,17 @@ def execute(
     """
     refuse_inherited(client)
     client = _ending(client)
-    steps = _steps(requests, known)
-    request = next(steps)
-    while not isinstance(request, _End):
+    steps = _steps(client, requests, known, ask_owner)
+    call = next(steps)
+    while not isinstance(call, _End):
         try:
-            if isinstance(request, AskOwner):
-                response = None if ask_owner is None else ask_owner(request.text, request.site)
-            else:
-                with translated(_task(request), index=request.index):
-                    response = _call(client, request)
+            with translated(call.task, index=call.index):
+                response = call.send()
         except Exception as error:
-            request = steps.throw(error)
+            call = steps.throw(error)
         else:
-            request = steps.send(response)
-    return request.result
+            call = steps.send(response)
+    return call.result
 
 
 async def execute_async(
@@ -177,20 +162,17 @@ async def execute_async(
     """Do as `execute`; the operation runs in worker threads, since it may compute for long."""
     refuse_inherited(client)
     client = _ending(client)
-    steps = _steps(requests, known)
-    request = await asyncio.to_thread(next, steps)
-    while not isinstance(request, _End):
+    steps = _steps(client, requests, known, ask_owner)
+    call = await asyncio.to_thread(next, steps)
+    while not isinstance(call, _End):
         try:
-            if isinstance(request, AskOwner):
-                response = None if ask_owner is None else await ask_owner(request.text, request.site)
-            else:
-                with translated(_task(request), index=request.index):
-                    response = await _call(client, request)
+            with translated(call.task, index=call.index):
+                response = await call.send()
         except Exception as error:
-            request = await asyncio.to_thread(steps.throw, error)
+            call = await asyncio.to_thread(steps.throw, error)
         else:
-            request = await asyncio.to_thread(steps.send, response)
-    return request.result
+            call = await asyncio.to_thread(steps.send, response)
+    return call.result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,30 +182,40 @@ class _End(Generic[_Result]):
     result: _Result
 
 
-def _steps(
-    requests: Requests[_Result], known: ServerCache | None
-) -> Generator[ServerRequest | AskOwner | _End[_Result], Any, None]:
-    """Yield the requests that need the server, or the owner, and read the answers; at last the result."""
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """Send a request: with a synchronous client for the response, else for an awaitable."""
 
-    def answer(request: Request) -> Generator[ServerRequest | AskOwner | _End[_Result], Any, Any]:
-        if isinstance(request, LocalRequest):
-            return _local_answer(request, known)
-        if isinstance(request, AskOwner):
-            return (yield request)
+    # Follows "cannot" in messages.
+    task: str
+    index: str | None
+    send: Callable[[], Any]
+
+
+def _steps(
+    client: _AnyClient, requests: Requests[_Result], known: ServerCache | None, ask_owner: Any
+) -> Generator[_Call | _End[_Result], Any, None]:
+    """Yield the calls that an operation needs, and read the responses; at last the result."""
+
+    def answer(request: Request) -> Generator[_Call | _End[_Result], Any, Any]:
+        match request:
+            case ReadClock():
+                return int(time.time() * 1000)
+            case Recall():
+                return None if known is None else known.recall(request)
+            case Keep():
+                return None if known is None else known.keep(request)
+            case AskOwner(text=text, site=site):
+                ask = _Call("ask the forest's owner", None, lambda: ask_owner(text, site))
+                return None if ask_owner is None else (yield ask)
         found = None if known is None else known.answer(request)
-        return _answer(request, (yield request), known) if found is None else found
+        if found is None:
+            found = yield from _exchange(client, request)
+            if known is not None and found and isinstance(request, ReadMappings):
+                known.put_mappings(request.index, found)
+        return found
 
     yield _End((yield from answered(requests, answer)))
-
-
-def _local_answer(request: LocalRequest, known: ServerCache | None) -> Any:
-    match request:
-        case ReadClock():
-            return int(time.time() * 1000)
-        case Recall():
-            return None if known is None else known.recall(request)
-        case Keep():
-            return None if known is None else known.keep(request)
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
@@ -243,74 +235,63 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
         raise
 
 
-def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) -> Any:
-    """Send a request; return the response, or with an asynchronous client an awaitable for it."""
+def _exchange(client: _AnyClient, request: ServerRequest) -> Generator[_Call, Any, Any]:
+    """Yield the call for a request; return the part of the response that the request describes."""
+
+    def call(verb: str, send: Callable[[], Any]) -> _Call:
+        return _Call(f"{verb} the index {index!r}", index, send)
+
+    def ignoring(status: int) -> _AnyClient:
+        return client.options(ignore_status=status)
+
+    index = request.index
     match request:
-        case Search():
-            return _search(client, request)
-        case SearchPoint():
-            return client.options(ignore_status=404).search(body=request.body, **_COMPLETE)
-        case OpenPointInTime():
-            return client.open_point_in_time(index=request.index, keep_alive=POINT_KEEP_ALIVE)
-        case ClosePointInTime():
-            return client.options(ignore_status=404).close_point_in_time(id=request.point)
-        case ReadDocument():
-            return client.options(ignore_status=404).get(index=request.index, id=request.id)
-        case Write():
-            return client.bulk(operations=request.operations)
-        case ReadMappings():
-            return client.options(ignore_status=404).indices.get_mapping(index=request.index)
-        case ReadFilters():
-            return client.search_shards(index=request.index)
-        case Refresh():
-            return client.options(ignore_status=403).indices.refresh(index=request.index)
-
-
-def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
-    # A filter costs the server a quarter more for 10,000 hits, and only aggregations need it.
-    filter_path = _WITHOUT_UNREAD if any("aggs" in body for body in request.bodies) else None
-    if len(request.bodies) > 1:
-        lines = [line for body in request.bodies for line in ({"index": request.index, **_COMPLETE}, body)]
-        return client.msearch(searches=lines, filter_path=filter_path)
-    (body,) = request.bodies
-    return client.search(index=request.index, body=body, filter_path=filter_path, **_COMPLETE)
-
-
-def _answer(request: ServerRequest, response: Any, known: ServerCache | None) -> Any:
-    match request:
-        case Search():
-            return [response] if len(request.bodies) == 1 else _checked(request, response["responses"])
-        case SearchPoint():
+        case Search(bodies=[body]):
+            made = call(
+                "search", lambda: client.search(index=index, body=body, **_options([body]), **_COMPLETE)
+            )
+            return [(yield made)]
+        case Search(bodies=bodies):
+            lines = [line for body in bodies for line in ({"index": index, **_COMPLETE}, body)]
+            made = call("search", lambda: client.msearch(searches=lines, **_options(bodies)))
+            responses = (yield made)["responses"]
+            for each in responses:
+                if "error" in each:
+                    raise refused(made.task, each, status=each["status"], index=index)
+            return responses
+        case SearchPoint(body=body):
+            made = call("search", lambda: ignoring(404).search(body=body, **_COMPLETE))
+            response = yield made
             if response.meta.status != 404:
                 return response
-            if is_lost_point(response.body):
-                return None
-            raise refused(_task(request), response.body, status=404, index=request.index)
+            if not is_lost_point(response.body):
+                raise refused(made.task, response.body, status=404, index=index)
         case OpenPointInTime():
-            return response["id"]
-        case ReadDocument():
+            made = call("search", lambda: client.open_point_in_time(index=index, keep_alive=POINT_KEEP_ALIVE))
+            return (yield made)["id"]
+        case ClosePointInTime(point=point):
+            yield call("search", lambda: ignoring(404).close_point_in_time(id=point))
+        case ReadDocument(id=document_id):
+            response = yield call(
+                "read a document of", lambda: ignoring(404).get(index=index, id=document_id)
+            )
             return response["_source"] if response.get("found") else None
-        case Write():
+        case Write(operations=operations):
+            response = yield call("write to", lambda: client.bulk(operations=operations))
             return [result["status"] for each in response["items"] for result in each.values()]
         case ReadMappings():
-            if response.meta.status == 404:
-                return {}
-            mappings = {name: each["mappings"] for name, each in response.items()}
-            if known is not None:
-                known.put_mappings(request.index, mappings)
-            return mappings
+            made = call("read the mapping of", lambda: ignoring(404).indices.get_mapping(index=index))
+            response = yield made
+            found = {} if response.meta.status == 404 else response
+            return {name: each["mappings"] for name, each in found.items()}
         case ReadFilters():
+            response = yield call("read the aliases of", lambda: client.search_shards(index=index))
             return [name for name, each in response["indices"].items() if "filter" in each]
-        case ClosePointInTime() | Refresh():
-            return None
+        case Refresh():
+            yield call("refresh", lambda: ignoring(403).indices.refresh(index=index))
+    return None
 
 
-def _checked(request: Search, responses: list[Any]) -> list[Any]:
-    for each in responses:
-        if "error" in each:
-            raise refused(_task(request), each, status=each["status"], index=request.index)
-    return responses
-
-
-def _task(request: ServerRequest) -> str:
-    return f"{_VERBS[type(request)]} the index {request.index!r}"
+def _options(bodies: Sequence[Query]) -> dict[str, Any]:
+    # A filter costs the server a quarter more for 10,000 hits, and only aggregations need it.
+    return {"filter_path": _WITHOUT_UNREAD} if any("aggs" in body for body in bodies) else {}

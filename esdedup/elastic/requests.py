@@ -147,10 +147,7 @@ ServerRequest = (
 )
 """A request that a server answers."""
 
-LocalRequest = ReadClock | Recall | Keep
-"""A request that this process answers."""
-
-Request = ServerRequest | AskOwner | LocalRequest
+Request = ServerRequest | AskOwner | ReadClock | Recall | Keep
 Requests = Generator[Request, Any, _Result]
 """An operation that returns a `_Result`."""
 
@@ -164,6 +161,28 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
     """Run searches side by side; return their answers."""
     answers: list[Any] = yield Search(index=index, bodies=bodies)
     return answers
+
+
+def stored_document(index: str, document_id: str) -> Requests[dict[str, Any] | None]:
+    """Return the source of a document, even before a refresh; None if there is none."""
+    found: dict[str, Any] | None = yield ReadDocument(index=index, id=document_id)
+    return found
+
+
+def clock_ms() -> Requests[int]:
+    """Return the time in milliseconds since 1970."""
+    now_ms: int = yield ReadClock()
+    return now_ms
+
+
+def recall(index: str, body: Query) -> Requests[Any]:
+    """Return the answer to a search that was kept some seconds ago; None if there is none."""
+    return (yield Recall(index=index, body=body))
+
+
+def keep(index: str, body: Query, answer: Any) -> Requests[None]:
+    """Keep the answer to a search for some seconds."""
+    yield Keep(index=index, body=body, answer=answer)
 
 
 def answered(
@@ -204,10 +223,10 @@ def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Reques
 
 def recent(index: str, body: Query) -> Requests[Any]:
     """Search, unless the answer is known from some seconds ago; return it."""
-    answer = yield Recall(index=index, body=body)
+    answer = yield from recall(index, body)
     if answer is None:
         (answer,) = yield from search(index, body)
-        yield Keep(index=index, body=body, answer=answer)
+        yield from keep(index, body, answer)
     return answer
 
 

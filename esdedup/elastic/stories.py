@@ -10,13 +10,13 @@ from esdedup.elastic.forest.documents import EDITS_SUFFIX, Document, unchanged
 from esdedup.elastic.pages import Hits, first_page, next_page
 from esdedup.elastic.requests import (
     Query,
-    ReadClock,
-    ReadDocument,
     ReadMappings,
-    Refresh,
     Requests,
     Write,
+    clock_ms,
+    refresh,
     search,
+    stored_document,
 )
 from esdedup.errors import ForestDamaged, ForestIncomplete, IndexNotReady, ServerBusy, ServerError
 from esdedup.fields import Fields, partition_of
@@ -52,11 +52,11 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
     """Read the edits of a forest, after those that are known: if there are none, that costs little."""
     edits, document_id = [*known.edits], _SETTLED_ID
     try:
-        if not edits and (found := (yield ReadDocument(index=forest, id=document_id))):
+        if not edits and (found := (yield from stored_document(forest, document_id))):
             edits += (Edit.model_validate(each) for each in found["state"].get("edits", ()))
-        while found := (yield ReadDocument(index=forest, id=f"~edit-{len(edits) + 1}")):
+        while found := (yield from stored_document(forest, f"~edit-{len(edits) + 1}")):
             # Without the right to refresh, they come one by one.
-            yield Refresh(index=forest)
+            yield from refresh(forest)
             ids = [f"~edit-{len(edits) + at}" for at in range(1, _EDITS_AT_ONCE)]
             (answer,) = yield from search(forest, {"query": {"ids": {"values": ids}}, "size": len(ids)})
             sources = {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]} | {ids[0]: found}
@@ -100,8 +100,8 @@ def settle(
     edits, changed = (yield from read_edits(forest, known)), 0
     since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
     for _ in range(_MOST_PASSES):
-        number, refused, early_ms = len(edits.edits), 0, (yield ReadClock()) - _ON_THE_WAY_MS
-        found = (yield ReadDocument(index=forest, id=_SETTLED_ID)) or {"state": {"settled": {}}}
+        number, refused, early_ms = len(edits.edits), 0, (yield from clock_ms()) - _ON_THE_WAY_MS
+        found = (yield from stored_document(forest, _SETTLED_ID)) or {"state": {"settled": {}}}
         state, settled = found["state"], found["state"]["settled"]
         since = {name: min(before, settled.get(name, 0)) for name, before in since.items()}
         for name in indices:
@@ -164,7 +164,7 @@ def _settle_once(
         "docvalue_fields": [fields.root, fields.cluster, fields.fingerprint],
         "seq_no_primary_term": True,
     }
-    yield Refresh(index=index)
+    yield from refresh(index)
     page = yield from first_page(index, body)
     statuses: list[int] = []
     while True:
@@ -175,7 +175,7 @@ def _settle_once(
             break
         page = yield from next_page(page)
     if statuses:
-        yield Refresh(index=index)
+        yield from refresh(index)
     return statuses.count(HTTPStatus.OK), statuses.count(HTTPStatus.CONFLICT)
 
 

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from esdedup.elastic.requests import UNREAD, Keep, Query, Recall, Requests, carrying, chunks, search
+from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, keep, recall, search
 from esdedup.fields import PARTITIONS
 from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import (
@@ -130,7 +130,7 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     for body, answer in zip(first_count, answers[len(beside) :], strict=True):
         estimate = answer
         if not ranks_articles(request.query):
-            yield Keep(index=request.searched, body=body, answer=answer)
+            yield from keep(request.searched, body, answer)
     is_apart = ready.is_routed_by_root or (is_one and answers[0]["_shards"]["total"] == 1)
     counter = _RowCounter(
         request=request,
@@ -177,7 +177,7 @@ def _first_count(
         # If the answers show several shards, rows are counted again.
         return [_count_of_few(request, tuning, is_apart=is_one_index)], None
     body = estimate_rows(request, partitions=tuning.estimate_partitions)
-    known = yield Recall(index=request.searched, body=body)
+    known = yield from recall(request.searched, body)
     return [] if known else [body], known
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic import limits
-from esdedup.elastic.requests import ReadClock, Requests, recent, search
+from esdedup.elastic.requests import Requests, clock_ms, recent, search
 from esdedup.reading import list_request as bodies
 from esdedup.reading.list_request import ListRequest, SortResult
 from esdedup.reading.paging import Cursor
@@ -125,7 +125,7 @@ def _since_ms(
     if first_ms is None or articles < tuning.spanned_articles:
         return None
     # Few articles have dates in the future.
-    until_ms = min(last_ms, (yield ReadClock())) if place is None else place[0]
+    until_ms = min(last_ms, (yield from clock_ms())) if place is None else place[0]
     since_ms = until_ms - tuning.span_margin * chunk * (last_ms - first_ms) / articles
     return int(since_ms) if first_ms < since_ms else None
 

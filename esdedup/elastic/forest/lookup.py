@@ -13,7 +13,7 @@ from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
 from esdedup.elastic.forest.stored import Codec, Stored, page_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.elastic.requests import AskOwner, ReadClock, Refresh, Requests
+from esdedup.elastic.requests import AskOwner, Requests, clock_ms, refresh
 from esdedup.errors import ForestMissing
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -110,8 +110,8 @@ def look_up(
     """
     meta = yield from _meta(forest, profile)
     # The owner refreshes only for its own needs.
-    yield Refresh(index=forest)
-    now_ms: int = yield ReadClock()
+    yield from refresh(forest)
+    now_ms = yield from clock_ms()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
     status = yield from read_status(forest)
@@ -160,7 +160,7 @@ def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:
 def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
     """Return a copy of what a forest has learned so far."""
     yield from _meta(forest, profile)
-    yield Refresh(index=forest)
+    yield from refresh(forest)
     learned = LearnedCopy()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)

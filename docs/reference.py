@@ -45,7 +45,7 @@ FURTHER = (
     "esdedup.text.weights",
 )
 # Headings of docstrings, as pages show them.
-_SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields):$")
+_SECTION = re.compile(r"^(Args|Shared args|Returns|Raises|Attributes|Yields):$")
 _COMMENT = re.compile(r"^ {4}# (.*)$")
 _FIELD = re.compile(r"^ {4}(\w+): ([^=#]+?)(?: = .*)?$")
 _ADDRESS = re.compile(r"<.* at 0x\w+>")

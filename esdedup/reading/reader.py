@@ -9,10 +9,9 @@ import copy
 import dataclasses
 import functools
 import inspect
-import re
 import types
 import typing
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -32,7 +31,7 @@ from esdedup.reading.clusters import ForestScope
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# Parts that many docstrings of operations have in common.
+# What the docstrings of operations leave out, since many would repeat it.
 _ARGS = {
     "index": "An index, alias or pattern.",
     "article_id": "The article's id. If several indices have it, the article that arrived last.",
@@ -43,15 +42,6 @@ _ARGS = {
     "size": "Results on a page, at most 1,000.",
     "after": "The cursor `next` of the previous page, in place of `page`; cursors reach any depth.",
 }
-# With the parameter that an operation has which raises it; None: any.
-_ERRORS = {
-    "ArticleNotFound": ("No article has that id, or it has no root.", "article_id"),
-    "SettingError": ("A value is invalid, or a page lies too deep.", None),
-    "IndexNotReady": ("The index is missing, or lacks the fields.", "index"),
-    "ServerError": ("Elasticsearch does not answer, or refuses the request.", None),
-}
-_SECTION = re.compile(r"^(Args|Returns|Raises):\n", re.MULTILINE)
-_ITEM = re.compile(r"^ {4}(\w+): (.*\n?(?: {5,}.*\n?)*)", re.MULTILINE)
 
 
 class _Method(Generic[_Params, _Result]):
@@ -103,31 +93,16 @@ def _describe(method: Callable[..., Any], operation: Callable[..., Requests[Any]
     scope, *parameters = signature.parameters.values()
     result = typing.get_args(signature.return_annotation)[-1]
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = _docstring(operation, [each.name for each in parameters])
+    about = inspect.getdoc(operation) or ""
+    shared = [
+        f"    {each.name}: {_ARGS[each.name]}" for each in parameters if f"    {each.name}: " not in about
+    ]
+    method.__doc__ = "\n".join([about, "", "Shared args:", *shared] if shared else [about])
     method.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
     itself = inspect.Parameter("self", scope.kind)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[itself, *parameters], return_annotation=result
     )
-
-
-def _docstring(operation: Callable[..., Any], parameters: Sequence[str]) -> str:
-    """Return the docstring of an operation, with the arguments and errors that many have in common."""
-    about, *sections = _SECTION.split(inspect.getdoc(operation) or "")
-    own = dict(zip(sections[::2], sections[1::2], strict=True))
-    args = _ARGS | _items(own.get("Args", ""))
-    errors = {name: text for name, (text, needed) in _ERRORS.items() if needed in {None, *parameters}}
-    parts = {
-        "Args": [f"    {name}: {args[name]}" for name in parameters],
-        "Returns": [own["Returns"].rstrip()] if "Returns" in own else [],
-        "Raises": [f"    {name}: {text}" for name, text in (errors | _items(own.get("Raises", ""))).items()],
-    }
-    written = ("\n".join([f"{name}:", *lines]) for name, lines in parts.items() if lines)
-    return "\n\n".join([about.rstrip(), *written])
-
-
-def _items(section: str) -> dict[str, str]:
-    return {name: text.rstrip() for name, text in _ITEM.findall(section)}
 
 
 class _Reading:
@@ -158,7 +133,16 @@ class _Reading:
 
 
 class Reader(_Reading):
-    """Reads indices of articles. May be shared between threads if its client may."""
+    """Reads indices of articles. May be shared between threads if its client may.
+
+    Besides what its docstring says, a method may raise:
+
+    Raises:
+        ArticleNotFound: No article has that id, or it has no root.
+        SettingError: A value is invalid, or a page lies too deep.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
 
     @checked
     def __init__(

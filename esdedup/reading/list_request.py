@@ -32,18 +32,12 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
     "earliest": "oldest",
     "longest": "longest",
 }
-
-
-# Of each sort, the order of articles that decides the order of rows, and the match that a row shows.
+# By sort, the order of articles that decides the order of rows, and the match that a row shows.
 _RULES: dict[Sort, tuple[Order, Head]] = {
     "relevance": ("relevance", "best"),
-    "newest": ("newest", "newest"),
     "oldest": ("oldest", "earliest"),
-    "similar-desc": ("newest", "newest"),
-    "similar-asc": ("newest", "newest"),
-    "sources-desc": ("newest", "newest"),
-    "rising": ("newest", "newest"),
 }
+_NEWEST: tuple[Order, Head] = ("newest", "newest")
 SORTS: tuple[Sort, ...] = get_args(Sort)
 SORTS_BY_TIME = frozenset({"newest", "oldest"})
 SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc", "sources-desc", "rising"})
@@ -123,11 +117,6 @@ class ListRequest:
         return self.min_similar > 0 or self.min_sources > 0
 
     @property
-    def is_by_time(self) -> bool:
-        """Whether rows are sorted by time."""
-        return self.sort in SORTS_BY_TIME
-
-    @property
     def is_by_count(self) -> bool:
         """Whether rows are sorted by a count."""
         return self.sort in SORTS_BY_COUNT
@@ -135,16 +124,16 @@ class ListRequest:
     @property
     def order(self) -> Order:
         """The order of articles that decides the order of rows; unused by sorts by count."""
-        return _RULES[self.sort][0]
+        return _RULES.get(self.sort, _NEWEST)[0]
 
     @property
     def order_of_heads(self) -> Order:
         """The order by which the first match of a cluster is shown."""
-        return _ORDER_OF_HEAD[self.head or _RULES[self.sort][1]]
+        return _ORDER_OF_HEAD[self.head or _RULES.get(self.sort, _NEWEST)[1]]
 
     def start(self) -> Cursor:
         """Return where the page begins."""
-        return self.paging.start(self._identity, is_endless=self.is_by_time)
+        return self.paging.start(self._identity, is_endless=self.sort in SORTS_BY_TIME)
 
     def write(self, cursor: Cursor) -> str:
         """Return a cursor of this list as text."""

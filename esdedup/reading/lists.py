@@ -36,7 +36,7 @@ from esdedup.reading.queries import (
     values_of,
 )
 from esdedup.reading.results import Page, Row
-from esdedup.reading.scope import Scope, Tuning
+from esdedup.reading.scope import ReadyIndex, Scope, Tuning
 from esdedup.reading.sorts import sorted_articles
 
 # An estimate above `exact_rows` times this factor is returned without counting.
@@ -104,41 +104,32 @@ def list_rows(
         paging=Paging(page=page, size=size, after=after),
     )
     check_names(source_includes)
-    found = yield from _page_of(scope, request)
+    found = yield from _list_page(scope, request)
     return (yield from including(found, index, source_includes))
 
 
-def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
+def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
     start = request.start()
-    ready = yield from scope.ready(request.index)
-    if request.is_by_count and ready.is_routed_by_root:
-        # A cached alias, some seconds old, could make an order by count wrongly count as exact.
-        ready = yield from scope.ready(request.index, is_fresh=True)
-    field = ready.source_field
-    if request.min_sources or request.sort == "sources-desc":
-        field = ready.required_source_field()
-    request = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
+    request, ready = yield from _located(scope, request)
     beside = [count_articles(request), count_not_enriched(request)]
     if request.arrived_since_ms is not None:
         beside.append(count_new(request, request.arrived_since_ms))
-    is_one = len(ready.mappings) == 1
-    first_count, estimate = yield from _first_count(request, scope.tuning, is_one_index=is_one)
+    # Whether no cluster lies on two shards; None: if the index has one shard, which the first answer shows.
+    is_apart = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
+    first_count, counted = yield from _first_count(request, scope.tuning, is_apart=is_apart is not False)
     result, answers = yield from carrying(
         sorted_articles(request, start, ready, scope.tuning), request.searched, *beside, *first_count
     )
     total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(beside)])
     for body, answer in zip(first_count, answers[len(beside) :], strict=True):
-        estimate = answer
+        counted = answer
         if not ranks_articles(request.query):
             yield from keep(request.searched, body, answer)
-    is_apart = ready.is_routed_by_root or (is_one and answers[0]["_shards"]["total"] == 1)
-    counter = _RowCounter(
-        request=request,
-        tuning=scope.tuning,
-        total_articles=total_articles,
-        first=None if is_one and not is_apart and ranks_articles(request.query) else estimate,
-        is_apart=is_apart,
-    )
+    if is_apart is None:
+        is_apart = answers[0]["_shards"]["total"] == 1
+        if not is_apart and ranks_articles(request.query):
+            counted = None
+    counter = _RowCounter(request, scope.tuning, total_articles, first=counted, is_apart=is_apart)
     rows, for_rows = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
@@ -164,8 +155,21 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     )
 
 
+def _located(scope: Scope, request: ListRequest) -> Requests[tuple[ListRequest, ReadyIndex]]:
+    """Add to a request what the mappings say: the index to search, and the names of fields."""
+    ready = yield from scope.ready(request.index)
+    if request.is_by_count and ready.is_routed_by_root:
+        # A cached alias, some seconds old, could make an order by count wrongly count as exact.
+        ready = yield from scope.ready(request.index, is_fresh=True)
+    field = ready.source_field
+    if request.min_sources or request.sort == "sources-desc":
+        field = ready.required_source_field()
+    located = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
+    return located, ready
+
+
 def _first_count(
-    request: ListRequest, tuning: Tuning, *, is_one_index: bool
+    request: ListRequest, tuning: Tuning, *, is_apart: bool
 ) -> Requests[tuple[list[Query], Any]]:
     """Return the search for the number of rows that goes with the first request, or its cached answer.
 
@@ -175,7 +179,7 @@ def _first_count(
         return [], None
     if ranks_articles(request.query):
         # If the answers show several shards, rows are counted again.
-        return [_count_of_few(request, tuning, is_apart=is_one_index)], None
+        return [_count_of_few(request, tuning, is_apart=is_apart)], None
     body = estimate_rows(request, partitions=tuning.estimate_partitions)
     known = yield from recall(request.searched, body)
     return [] if known else [body], known
@@ -189,7 +193,7 @@ def _counted(
     unknown = [root for root, hit in result.rows if hit is None]
     groups = [
         [heads(request, request.order_of_heads, unknown)] if unknown else [],
-        _counts_of_each(request, roots),
+        [count_clusters(request, each) for each in chunks(roots, ROOTS_IN_A_SEARCH)],
         counter.searches(),
     ]
     searches = list(itertools.chain.from_iterable(groups))
@@ -204,10 +208,6 @@ def _counted(
         if (found := hit or shown.get(root)) and root in counts
     )
     return rows, next(iter(for_rows), counter.first)
-
-
-def _counts_of_each(request: ListRequest, roots: Sequence[str]) -> list[Query]:
-    return [count_clusters(request, each) for each in chunks(roots, ROOTS_IN_A_SEARCH)]
 
 
 def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
@@ -226,7 +226,7 @@ def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class _RowCounter:
     """Counts or estimates the rows on all pages of a list."""
 

@@ -11,7 +11,7 @@ last article that was read.
 """
 
 import collections
-from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 from esdedup.elastic import limits
@@ -32,7 +32,7 @@ def sorted_articles(
     request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
 ) -> Requests[SortResult]:
     """Return the operation that finds the articles on a page."""
-    if request.is_by_time:
+    if request.sort in bodies.SORTS_BY_TIME:
         return _by_time(request, start, tuning)
     if request.is_by_count:
         return _by_count(request, start, ready, tuning)
@@ -70,75 +70,87 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
     # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.size + 1
-    # The number of articles read so far, by root.
-    read: collections.Counter[str] = collections.Counter()
-    rows: list[Hit] = []
     left = tuning.read_articles + tuning.read_articles_a_row * needed
-    place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK, left), False
-    since_ms = yield from _since_ms(request, tuning, place, chunk)
-    while len(rows) < needed and not is_last and left:
-        # The clusters with the most articles read so far are excluded.
-        excluded = [root for root, times in read.most_common(_MAX_EXCLUDED) if times > 1]
-        body = bodies.articles(
-            request, request.order, size=chunk, after=place, without=excluded, since_ms=since_ms
-        )
-        (answer,) = yield from search(request.searched, body)
-        hits = candidates = answer["hits"]["hits"]
-        if request.dedup:
-            candidates = _first_of_each_root(hits, read, request)
-            if start.place is not None:
-                candidates = yield from _without_rows_of_earlier_pages(candidates, request)
+    chunk = min(2 * needed, _MAX_CHUNK, left)
+    reader = _TimeReader(request=request, tuning=tuning, place=start.place, chunk=chunk, left=left)
+    rows: list[Hit] = []
+    while len(rows) < needed and not reader.is_at_end and reader.left:
+        candidates = yield from reader.next_chunk()
+        if request.dedup and start.place is not None:
+            candidates = yield from _without_rows_of_earlier_pages(candidates, request)
         shown = yield from bodies.shown_roots(request, [root_of(hit, request.fields) for hit in candidates])
         rows += [hit for hit in candidates if root_of(hit, request.fields) in shown]
-        is_last = len(hits) < chunk and since_ms is None
-        if not is_last:
-            left -= len(hits)
-            place = hits[-1]["sort"] if hits else place
-            is_filled, chunk = len(hits) == chunk, min(2 * chunk, _MAX_CHUNK, left)
-            since_ms = (
-                (yield from _since_ms(request, tuning, place, chunk)) if since_ms and is_filled else None
-            )
     page = rows[skipped : skipped + request.size]
-    is_full = len(rows) >= needed
-    if is_full:
-        place = page[-1]["sort"]
+    is_full, place = len(rows) >= needed, None if reader.is_at_end else reader.place
     return SortResult(
         rows=_rows(page, request),
-        place=None if is_last and not is_full else place,
-        has_more=is_full or not is_last,
-        is_cut_short=len(page) < request.size and not is_last,
+        place=page[-1]["sort"] if is_full else place,
+        has_more=is_full or not reader.is_at_end,
+        is_cut_short=len(page) < request.size and not reader.is_at_end,
     )
 
 
-def _since_ms(
-    request: ListRequest, tuning: Tuning, place: Sequence[Any] | None, chunk: int
-) -> Requests[int | None]:
-    """Return a time that probably has more than `chunk` articles after it, or None.
+@dataclasses.dataclass(kw_only=True)
+class _TimeReader:
+    """Reads the articles of a list in order of time, some at a time."""
 
-    Where articles arrived in order of time, the newest are slow to find unless a range query narrows them.
-    """
-    if request.sort != "newest" or request.query is not None:
-        return None
-    span = yield from recent(request.searched, bodies.span_of_all(request.fields))
-    first_ms, last_ms = (span["aggregations"][each]["value"] for each in ("first", "last"))
-    articles = span["hits"]["total"]["value"]
-    if first_ms is None or articles < tuning.spanned_articles:
-        return None
-    # Few articles have dates in the future.
-    until_ms = min(last_ms, (yield from clock_ms())) if place is None else place[0]
-    since_ms = until_ms - tuning.span_margin * chunk * (last_ms - first_ms) / articles
-    return int(since_ms) if first_ms < since_ms else None
+    request: ListRequest
+    tuning: Tuning
+    # The sort values of the last article read; None: it begins with the first.
+    place: list[Any] | None
+    # How many articles are read next, and how many may still be read.
+    chunk: int
+    left: int
+    is_at_end: bool = False
+    # The number of articles read so far, by root.
+    _read: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    # Whether articles are sought in a short span of time; False once it had too few.
+    _is_in_span: bool = True
 
+    def next_chunk(self) -> Requests[list[Hit]]:
+        """Read on; return the first article of each cluster that is new, or without dedup all articles."""
+        since_ms = (yield from self._since_ms()) if self._is_in_span else None
+        # The clusters with the most articles read so far are excluded.
+        excluded = [root for root, times in self._read.most_common(_MAX_EXCLUDED) if times > 1]
+        request, size = self.request, self.chunk
+        body = bodies.articles(
+            request, request.order, size=size, after=self.place, without=excluded, since_ms=since_ms
+        )
+        (answer,) = yield from search(request.searched, body)
+        hits: list[Hit] = answer["hits"]["hits"]
+        self._is_in_span = since_ms is not None and len(hits) == size
+        self.is_at_end = since_ms is None and len(hits) < size
+        self.left -= len(hits)
+        self.chunk = min(2 * size, _MAX_CHUNK, self.left)
+        if hits:
+            self.place = hits[-1]["sort"]
+        if not request.dedup:
+            return hits
+        firsts: list[Hit] = []
+        for hit in hits:
+            root = root_of(hit, request.fields)
+            if root not in self._read:
+                firsts.append(hit)
+            self._read[root] += 1
+        return firsts
 
-def _first_of_each_root(hits: list[Hit], read: collections.Counter[str], request: ListRequest) -> list[Hit]:
-    """Return the first hit of each root that is not in `read`, and count all hits in `read`."""
-    firsts: list[Hit] = []
-    for hit in hits:
-        root = root_of(hit, request.fields)
-        if root not in read:
-            firsts.append(hit)
-        read[root] += 1
-    return firsts
+    def _since_ms(self) -> Requests[int | None]:
+        """Return a time that probably has more articles after it than are read next, or None.
+
+        Where articles arrived in order of time, the newest are slow to find without a range query.
+        """
+        request, tuning = self.request, self.tuning
+        if request.sort != "newest" or request.query is not None:
+            return None
+        span = yield from recent(request.searched, bodies.span_of_all(request.fields))
+        first_ms, last_ms = (span["aggregations"][each]["value"] for each in ("first", "last"))
+        articles = span["hits"]["total"]["value"]
+        if first_ms is None or articles < tuning.spanned_articles:
+            return None
+        # Few articles have dates in the future.
+        until_ms = min(last_ms, (yield from clock_ms())) if self.place is None else self.place[0]
+        since_ms = until_ms - tuning.span_margin * self.chunk * (last_ms - first_ms) / articles
+        return int(since_ms) if first_ms < since_ms else None
 
 
 def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:

@@ -95,7 +95,7 @@ _NOTHING = Similarity(None, b"")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestScope(Scope):
-    """A reader's configuration, with what assigns a text that is not indexed: forest, profile and overrides.
+    """A reader's configuration, with the forest, profile and overrides that decide where a text belongs.
 
     Raises:
         SettingError: The forest's name cannot name one index; or the overrides would have no effect.
@@ -139,8 +139,8 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        root: The cluster's root, or the one that it had before a migration or an editor's word: then the
-            cluster is meant that most of its articles are in now.
+        root: The cluster's root, or a former one, from before a migration or an edit; a former root stands
+            for the cluster that has most of its articles now.
 
     Returns:
         A page without articles if none has this root; how similar they are is not computed.
@@ -152,7 +152,7 @@ def cluster(
     if ready.former_objects or ready.fields.cluster != ready.fields.root:
         root = yield from _present_root(ready, root)
     query = others(root, fields=ready.fields)
-    return (yield from _page_of(ready, query, paging, source_includes, root=root, identity=identity))
+    return (yield from _similar_page(ready, query, paging, source_includes, root=root, identity=identity))
 
 
 def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
@@ -186,7 +186,7 @@ def similar(
     ready = yield from scope.ready(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
     return (
-        yield from _page_of(
+        yield from _similar_page(
             ready,
             other_articles(ready, hit, other_sources=other_sources),
             paging,
@@ -208,7 +208,7 @@ def with_fingerprint(
     size: int = 20,
     after: str | None = None,
 ) -> Requests[SimilarPage]:
-    """Return the articles with a fingerprint, newest first: the same text, as far as it is compared.
+    """Return the articles with a fingerprint, so with the same text, newest first.
 
     They are in one cluster, unless the forest had forgotten the text before it came again, or they
     belong to several forests.
@@ -224,16 +224,16 @@ def with_fingerprint(
     ready = yield from scope.ready(index)
     query = same_fingerprint(fingerprint, fields=ready.fields)
     identity = [index, "fingerprint", fingerprint]
-    return (yield from _page_of(ready, query, paging, source_includes, root=None, identity=identity))
+    return (yield from _similar_page(ready, query, paging, source_includes, root=None, identity=identity))
 
 
 def _paging(page: int, size: int, after: str | None, source_includes: Sequence[str]) -> Paging:
-    """Check what all pages of similar articles have, before anything is read."""
+    """Check the parameters that all pages of similar articles have."""
     check_names(source_includes)
     return Paging(page=page, size=size, after=after)
 
 
-def _page_of(
+def _similar_page(
     ready: ReadyIndex,
     query: Query,
     paging: Paging,
@@ -317,7 +317,7 @@ def similar_to_text(
     found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=not_set_up)
     if root is not None:
         query, similarity = others(root, fields=ready.fields), Similarity(profile, assignment.signature)
-        found = yield from _page_of(
+        found = yield from _similar_page(
             ready,
             query,
             paging,

@@ -1,4 +1,4 @@
-"""What pages about a cluster say: who quotes a part of it, what it quotes, and if it is a placeholder."""
+"""Excerpts: the clusters that quote a part of a story, and the story that it quotes. Also placeholders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -67,7 +67,7 @@ def under_titles(fields: Fields) -> Query:
 
 
 def seems_placeholder(found: Any, fields: Fields) -> bool:
-    """Return whether what `under_titles` has found of a cluster is a placeholder."""
+    """Return whether a cluster is a placeholder, by the answer to `under_titles`."""
     some, one = ([hit["_source"] for hit in found[name]["hits"]["hits"]] for name in ("some", "one"))
     watch = PlaceholderWatch()
     return any(
@@ -134,7 +134,7 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
 
 
 def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
-    """Return the search for who had first what a root is a part of: `part_of`, or what came later."""
+    """Return the search for the first article of the story that a root quotes: `part_of`, or a later one."""
     by_root = {"field": fields.root, "size": _MAX_COUNTED, "execution_hint": "map"}
     return {
         "query": {"term": {fields.root: part_of} if part_of else {fields.has_part: root}},

@@ -180,7 +180,7 @@ def _profile_of(*articles: StoredText) -> Profile:
 
 
 class _IndexExplainer:
-    """Says what an index and a forest hold about articles."""
+    """Compares articles of an index, and finds their states in the index and a forest."""
 
     def __init__(self, index: str, fields: Fields, forest: _Forest | None, explainer: Explainer) -> None:
         self._index = index

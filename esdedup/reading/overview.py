@@ -117,12 +117,6 @@ def overview(
     chosen in that field, so that they say what another choice would find.
 
     Args:
-        words: As for `search_query`, like all parameters but `size`.
-        since: The first moment, inclusive, ISO 8601.
-        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
-        source: The exact names of chosen sources.
-        where: Chosen values of further keyword fields.
-        time_zone: As there; the calendar of the timeline is that zone's too.
         size: How many values of each field, those with the most articles, 1 to 1,000; chosen ones are
             returned in any case.
 

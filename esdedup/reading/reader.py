@@ -34,6 +34,14 @@ _Result = TypeVar("_Result")
 # What the docstrings of operations leave out, since many would repeat it.
 _ARGS = {
     "index": "An index, alias or pattern.",
+    "words": """All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
+        ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.""",
+    "since": "The first moment, inclusive, ISO 8601.",
+    "until": "The last moment, inclusive, ISO 8601; a day without a time lasts to its end.",
+    "source": "The exact name of a source, or of several: an article must have one of them.",
+    "where": """Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
+        an article must have one in each of the fields. `overview` says which fields there are.""",
+    "time_zone": "Of days, of times without a zone, and of calendars: an IANA name, as ``Asia/Shanghai``.",
     "article_id": "The article's id. If several indices have it, the article that arrived last.",
     "in_index": "The index to take it from, if several have that id.",
     "other_sources": "Leave out articles from the article's own source.",

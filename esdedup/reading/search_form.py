@@ -116,17 +116,6 @@ def search_query(
 ) -> Requests[Query | None]:
     """Return the query that a search form describes, for `list`; None if the form is empty.
 
-    Args:
-        words: All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
-            ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.
-        since: The first moment, inclusive, ISO 8601.
-        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
-        source: The exact name of a source, or of several: an article must have one of them.
-        where: Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
-            an article must have one in each of the fields. `overview` says which fields there are.
-        time_zone: Where days are meant, and times that name no zone: an IANA name, such as
-            ``Asia/Shanghai``.
-
     Raises:
         SettingError: `since` or `until` is not a time; there is no such time zone; the source field is text,
             which cannot be matched exactly; or the index has no such keyword field.

@@ -60,7 +60,7 @@ class Neighbour(pydantic.BaseModel, frozen=True):
 
 
 class ArticleState(pydantic.BaseModel, frozen=True):
-    """What an index and a forest hold about an article; None where nothing is known."""
+    """The state of an article in its index and forest; None where nothing is known."""
 
     id: str
     index: str
@@ -96,7 +96,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
 
     @property
     def order(self) -> int:
-        """The number of the arrival that made its node, as far as that is known; 0 if it is not."""
+        """The number of the arrival that made its node; 0 if unknown."""
         # Without the forest's nodes, a node seems to be made by the latest article that has its text.
         return min(filter(None, (self.node_seq, self.seq)), default=0)
 

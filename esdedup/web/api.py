@@ -63,13 +63,8 @@ class SourceNames(Result, frozen=True):
 class MarkedArticle(FullArticle, frozen=True):
     """An article with its text, and what is taken for boilerplate in it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                FullArticle.model_json_schema()["examples"][0]
-                | {"left_out": _LEFT_OUT, "left_out_unknown": None}
-            ]
-        }
+    model_config = example(
+        **FullArticle.model_json_schema()["examples"][0], left_out=_LEFT_OUT, left_out_unknown=None
     )
 
     left_out: LeftOut | None
@@ -174,7 +169,7 @@ class Names(BaseModel):
 
 @router.get("", include_in_schema=False)
 async def routes(request: Request) -> dict[str, Any]:
-    """What there is."""
+    """List the routes."""
     described = request.app.openapi()["paths"]
     prefix = request.scope.get("root_path", "")
     return {

@@ -1,4 +1,4 @@
-"""What every route needs: the served index, its reader, the time zone, the editor.
+"""The context of a request: the served index, its reader, the time zone, the editor.
 
 What the forest has learned is read in the background, so that visitors need not wait for it.
 """
@@ -94,7 +94,7 @@ def _reason(error: EsdedupError) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Editing:
-    """How editors work, and the header in which a proxy names them."""
+    """Merges and splits stories for those whom a proxy names in a header."""
 
     editor: AsyncEditor
     header: str

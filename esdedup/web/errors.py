@@ -46,7 +46,7 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
 
 
 def problem_of(request: Request, error: Exception) -> Problem:
-    """Return what visitors are told of an error, also of one of their own making."""
+    """Return the problem that an error is answered with; it discloses no addresses."""
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
         if _path(request.scope).startswith(api.ROOT):
             return Problem.of(404, "no_such_endpoint", "there is no such endpoint: the description names all")

@@ -51,11 +51,11 @@ def _own(request: Request, prefix: str) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _page_of(context: Context, article: Article, **parameters: object) -> str:
+def _article_address(context: Context, article: Article, **parameters: object) -> str:
     return context.prefix + formats.article_address(context.index, article, **parameters)
 
 
-def _comparison_of(context: Context, one: Article, other: Article, **parameters: object) -> str:
+def _comparison_address(context: Context, one: Article, other: Article, **parameters: object) -> str:
     return context.prefix + formats.comparison_address(one, other, **parameters)
 
 
@@ -96,10 +96,10 @@ def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
     }
     environment.globals |= {
         "address": formats.address,
-        "comparison_of": _comparison_of,
+        "comparison_of": _comparison_address,
         "language": language,
         "languages": languages.NAMES,
-        "page_of": _page_of,
+        "page_of": _article_address,
         "zone": zone.key,
     }
     environment.tests["day"] = formats.is_day

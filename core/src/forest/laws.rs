@@ -174,9 +174,9 @@ impl<R: Relation> Nodes<R> {
     /// Returns the roots that the newcomer may join as a version; none if unrelated texts come under its address.
     fn roots_of_versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
         let (mut versions, odd_pages) = self.versions(new);
-        // An error page now and then is no such text.
-        let has_unrelated = versions.len() < VERSIONS_AN_ODD_PAGE * odd_pages;
-        if has_unrelated {
+        // Unrelated texts come under the address, not just an error page now and then.
+        let has_unrelated_texts = versions.len() < VERSIONS_AN_ODD_PAGE * odd_pages;
+        if has_unrelated_texts {
             return Vec::new();
         }
         versions.retain(|row| self.goes_on(new.signature, *row));

@@ -67,12 +67,12 @@ pub struct Nodes<R: Relation> {
     pub index: Index<R>,
     // By row; `root` is `NONE` in one without a node.
     nodes: Chunks<Node>,
-    // Each live or expired root with its leaves; empty where leaves are not counted.
+    // Each row with a node is in the ring of its root; empty where leaves are not counted.
     pub(super) trees: Trees,
     // Each node's own page is there as its row, others on their own.
     pages: Pages,
-    // Those that are found by their id alone, being indexed under nothing or having a name: of several rows with one id,
-    // the one added last.
+    // The rows of nodes that are found by their id alone, being indexed under nothing or having a name; of several with one
+    // id, the one added last.
     by_id: HashMap<Id, u32>,
     // By row: the id of a node whose signature gives another one, as of a root that was made again from a leaf.
     names: HashMap<u32, Id>,
@@ -340,5 +340,8 @@ impl<R: Relation> Nodes<R> {
 
 /// Returns the page that made the node in a row, and when it was last seen as one of this node.
 fn own_pages(nodes: &Chunks<Node>) -> impl Fn(u32) -> (u64, i64) + '_ {
-    |row| (nodes[row as usize].page, nodes[row as usize].page_seen_ms)
+    |row| {
+        let node = &nodes[row as usize];
+        (node.page, node.page_seen_ms)
+    }
 }

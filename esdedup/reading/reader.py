@@ -60,8 +60,7 @@ class _Method(Generic[_Params, _Result]):
 
     def __set_name__(self, owner: type, name: str) -> None:
         def requests(reader: "_Reading", *args: Any, **options: Any) -> Requests[Any]:
-            made = functools.partial(self._operation, reader._scope, *args, **options)
-            return asking_again(made, reader._known)
+            return asking_again(lambda: self._operation(reader._scope, *args, **options), reader._known)
 
         def blocking(reader: "Reader", /, *args: Any, **options: Any) -> Any:
             made = requests(reader, *args, **options)
@@ -209,7 +208,7 @@ class AsyncReader(_Reading):
     @classmethod
     @checked
     def like(cls, reader: Reader, client: AsyncElasticsearch) -> "AsyncReader":
-        """Return what reads as `reader` does, with an async client, which the caller closes."""
+        """Return an async reader with the settings of `reader`; the caller closes the client."""
         other = cls(client, refresh_interval_s=reader._known.refresh_interval_s)
         other._scope = dataclasses.replace(reader._scope, learned=LearnedCopy())
         if reader._ask_owner is not None:

@@ -108,7 +108,7 @@ class Paged(BaseModel):
     after: Annotated[OptionalText, Field(description=AFTER)] = None
 
 
-class Articles(Paged):
+class ArticlesParameters(Paged):
     """The parameters of the articles of a cluster, or with a fingerprint."""
 
     root: Annotated[OptionalText, Field(description="The root of a cluster.")] = None
@@ -139,11 +139,11 @@ class OfStory(OfArticle):
     )
 
 
-class Similar(Paged, OfStory):
+class SimilarParameters(Paged, OfStory):
     """The parameters of similar articles."""
 
 
-class Versions(OfStory):
+class VersionsParameters(OfStory):
     """The parameters of the texts of a cluster."""
 
     sort: Annotated[TimeOrder, Field(description="Which text comes first.")] = "oldest"
@@ -151,14 +151,14 @@ class Versions(OfStory):
     size: _Size = 20
 
 
-class Sources(OfStory):
+class SourcesParameters(OfStory):
     """The parameters of the sources in a cluster."""
 
     page: PageNumber = 1
     size: _Size = 20
 
 
-class Names(BaseModel):
+class SourceNamesParameters(BaseModel):
     """The parameters of names of sources."""
 
     containing: Annotated[
@@ -200,7 +200,7 @@ async def overview(context: ContextDep, form: Annotated[Form, Query()]) -> Overv
 
 
 @router.get("/source-names", summary="The names of sources, to choose one by a part of its name")
-async def source_names(context: ContextDep, asked: Annotated[Names, Query()]) -> SourceNames:
+async def source_names(context: ContextDep, asked: Annotated[SourceNamesParameters, Query()]) -> SourceNames:
     """Those with the most articles, whatever is searched for."""
     return bounded(SourceNames(names=await context.reader.source_names(context.index, **asked.model_dump())))
 
@@ -215,25 +215,25 @@ async def article(context: ContextDep, asked: Annotated[OneArticle, Query()]) ->
 
 
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
-async def similar(context: ContextDep, asked: Annotated[Similar, Query()]) -> SimilarPage:
+async def similar(context: ContextDep, asked: Annotated[SimilarParameters, Query()]) -> SimilarPage:
     """The other articles of its cluster, newest first, each with how similar it is."""
     return bounded(await context.reader.similar(context.index, **asked.model_dump()))
 
 
 @router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
-async def versions(context: ContextDep, asked: Annotated[Versions, Query()]) -> VersionsPage:
+async def versions(context: ContextDep, asked: Annotated[VersionsParameters, Query()]) -> VersionsPage:
     """Who was first with each text, and who copied it."""
     return bounded(await context.reader.versions(context.index, **asked.model_dump()))
 
 
 @router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
-async def sources(context: ContextDep, asked: Annotated[Sources, Query()]) -> SourcesPage:
+async def sources(context: ContextDep, asked: Annotated[SourcesParameters, Query()]) -> SourcesPage:
     """The sources with the most articles first, each with its earliest article."""
     return bounded(await context.reader.sources(context.index, **asked.model_dump()))
 
 
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
-async def articles(context: ContextDep, asked: Annotated[Articles, Query()]) -> SimilarPage:
+async def articles(context: ContextDep, asked: Annotated[ArticlesParameters, Query()]) -> SimilarPage:
     """The newest first; give either a root or a fingerprint, as an article has them."""
     root, fingerprint, reader = asked.root, asked.fingerprint, context.reader
     paging = asked.model_dump(exclude={"root", "fingerprint"})

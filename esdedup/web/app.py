@@ -24,7 +24,7 @@ from esdedup.serving.limits import Guard
 from esdedup.times import zone_named
 from esdedup.web import api, article_page, comparison, downloads, editing, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
-from esdedup.web.context import Context, Editing, Marking
+from esdedup.web.context import Context, EditorAccess, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 
@@ -96,7 +96,7 @@ def create_app(
         reader = asking_owner(reader, ask_owner)
     at_work = None
     if editor_header is not None:
-        at_work = Editing(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
+        at_work = EditorAccess(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
     context = Context(
         reader=reader,
         index=index,

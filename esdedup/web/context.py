@@ -93,7 +93,7 @@ def _reason(error: EsdedupError) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Editing:
+class EditorAccess:
     """Merges and splits stories for those whom a proxy names in a header."""
 
     editor: AsyncEditor
@@ -110,7 +110,7 @@ class Context:
     # Held during an export, which takes long, so that pages are still served.
     exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
     # None: nobody may edit stories here.
-    editing: Editing | None = None
+    editing: EditorAccess | None = None
     # The field with the address of an article's picture; None: the list has no pictures.
     thumbnail_field: str | None = None
     # Of days, and of times that name none: the application's, or the one that a request names.

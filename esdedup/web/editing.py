@@ -1,4 +1,4 @@
-"""Editing stories over HTTP, for those whom a proxy names: by forms on the pages, and as JSON."""
+"""NamedEditor stories over HTTP, for those whom a proxy names: by forms on the pages, and as JSON."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -26,15 +26,15 @@ _NOT_AN_EDITOR = described(s403="No proxy names the visitor as an editor, or ano
 api_router = APIRouter(prefix=PREFIX, responses=ERRORS | _NOT_AN_EDITOR)
 
 
-class _Editing(NamedTuple):
-    """An editor at work."""
+class _NamedEditor(NamedTuple):
+    """The name of an editor, and the operations on stories."""
 
     editor: AsyncEditor
     by: str
 
 
-async def _editing(request: Request, context: ContextDep) -> _Editing:
-    """Return the editor's name; refuse visitors whom no proxy names."""
+async def _named_editor(request: Request, context: ContextDep) -> _NamedEditor:
+    """Return the editor whom the proxy names; refuse all other visitors."""
     if context.editing is None or context.editor is None:
         raise Refused(
             translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
@@ -44,14 +44,14 @@ async def _editing(request: Request, context: ContextDep) -> _Editing:
     # Also those of origins that may read: an editor's browser would send its log-in with their forms.
     if is_foreign(request.method, request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
-    return _Editing(editor=context.editing.editor, by=context.editor)
+    return _NamedEditor(editor=context.editing.editor, by=context.editor)
 
 
-Editing = Annotated[_Editing, Depends(_editing)]
+NamedEditor = Annotated[_NamedEditor, Depends(_named_editor)]
 
 
 @api_router.get("/edits", summary="What editors said of the stories")
-async def edits(context: ContextDep, editing: Editing) -> EditHistory:
+async def edits(context: ContextDep, editing: NamedEditor) -> EditHistory:
     """The first one first, also those that were undone."""
     return await editing.editor.history(context.index)
 
@@ -62,7 +62,7 @@ async def edits(context: ContextDep, editing: Editing) -> EditHistory:
     responses=NOT_FOUND,
     dependencies=[Depends(check_is_json)],
 )
-async def edit(context: ContextDep, editing: Editing, body: EditRequest) -> EditResult:
+async def edit(context: ContextDep, editing: NamedEditor, body: EditRequest) -> EditResult:
     """Only for editors, whom a proxy names, and in indices that were set up for it.
 
     An article is named by its id, or by its index and id if several indices have that id.
@@ -71,7 +71,7 @@ async def edit(context: ContextDep, editing: Editing, body: EditRequest) -> Edit
 
 
 @router.get("/edits", response_class=HTMLResponse)
-async def edits_page(request: Request, context: ContextDep, editing: Editing) -> HTMLResponse:
+async def edits_page(request: Request, context: ContextDep, editing: NamedEditor) -> HTMLResponse:
     """Show what editors said, the latest first, with a button to undo each."""
     history = await editing.editor.history(context.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
@@ -91,7 +91,7 @@ async def edits_page(request: Request, context: ContextDep, editing: Editing) ->
 
 
 @router.post("/edit")
-async def edit_by_form(request: Request, context: ContextDep, editing: Editing) -> RedirectResponse:
+async def edit_by_form(request: Request, context: ContextDep, editing: NamedEditor) -> RedirectResponse:
     """Make the edit of a form, and redirect to the article, the list, or the page of edits."""
     sent = await sent_form(request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")

@@ -331,7 +331,7 @@ class _IndexExplainer:
         root = (yield from self._nodes_by_id(node.root)).get(node.root)
         members = signatures_of(neighbours, self._relation)
         texts = np.repeat(signature, len(members))
-        # Without its root, the best that can be said of it is said of a member.
+        # If the root is gone, the members stand in for it.
         roots = members if root is None else np.repeat(self._signature(root), len(members))
         ways, _ = self._relation.joining(texts, members, roots)
         first, way = min(

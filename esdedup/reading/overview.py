@@ -182,7 +182,7 @@ def _is_worth_showing(facet: Facet) -> bool:
         return bool(facet.values)
     articles = facet.other_articles + sum(each.articles for each in facet.values)
     shared = [each.articles for each in facet.values if each.articles > 1]
-    # A single one may be what identifiers are where they are not known.
+    # A single repeated value may stand for unknown identifiers.
     return len(shared) >= min(2, len(facet.values)) and sum(shared) >= _LEAST_SHARE * articles
 
 

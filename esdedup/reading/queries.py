@@ -120,7 +120,7 @@ def by_ids(ids: Collection[str]) -> Query:
 
 
 def with_text(fields: Fields) -> list[str]:
-    """Return the fields of an article that a new comparison needs."""
+    """Return the fields of an article that a comparison of texts reads."""
     return [fields.text, fields.dedup]
 
 

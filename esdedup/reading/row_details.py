@@ -243,7 +243,7 @@ def _titled(row: Row, fields: Fields) -> Query:
     whole = (row.title or "").encode(errors="replace").decode()
     title = whole[:_MOST_OF_A_HEADLINE]
     if title != whole:
-        # No half words, where spaces separate words.
+        # Cut between words, where spaces separate them.
         title = title.rpartition(" ")[0] or title
     # Lenient: fields without phrases match nothing.
     return {"multi_match": {"query": title, "fields": [fields.title], "type": "phrase", "lenient": True}}

@@ -111,7 +111,7 @@ def source_names(
 def _either_case(character: str) -> str:
     """Return Lucene's regular expression for a character in either case."""
     cases = {case for case in (character, character.lower(), character.upper()) if len(case) == 1}
-    # Outside letters and digits, all may mean something.
+    # Other characters may be operators.
     return "[" + "".join(case if case.isalnum() else f"\\{case}" for case in sorted(cases)) + "]"
 
 

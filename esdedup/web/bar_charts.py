@@ -40,7 +40,7 @@ class Bar:
     y: float
     width: float
     height: float
-    # What it says on hover.
+    # Shown on hover.
     label: str
     # If it is a link: how wide the place to click is, and the list of its articles.
     reach: float = 0.0
@@ -67,7 +67,7 @@ class Mark:
 
     # Where the text begins or ends, in percent of the width.
     x: float
-    # Whether it ends there, since there is no room on the right of the bar.
+    # True if the text ends there: there is no room to the right of the bar.
     is_left: bool
     text: str
 

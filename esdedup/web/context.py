@@ -113,9 +113,9 @@ class Context:
     editing: EditorAccess | None = None
     # The field with the address of an article's picture; None: the list has no pictures.
     thumbnail_field: str | None = None
-    # Of days, and of times that name none: the application's, or the one that a request names.
+    # For days, and times without a zone: the application's zone, or the one that a request names.
     zone: ZoneInfo = ZoneInfo("UTC")  # noqa: RUF009 - immutable
-    # Of a request: what stands before the paths of all pages, and the name of the editor, if it is one.
+    # Of a request: the prefix of all paths, and the editor's name; None for other visitors.
     prefix: str = ""
     editor: str | None = None
 

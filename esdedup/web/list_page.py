@@ -174,7 +174,7 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
 
 def _period(form: PageForm, language: Language) -> str:
     _ = language.gettext
-    # A day without, a moment with its time.
+    # A day is shown without a time.
     since, until = (
         (language.day if len(text) == len("2026-11-22") else language.moment)(text)
         for text in (form.since, form.until)

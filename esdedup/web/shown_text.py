@@ -75,7 +75,7 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
             is_marked_in_part=isinstance(ours, LeftOut) and len(ours.spans) > MAX_SPANS,
         )
 
-    # The texts may be long, and the event loop must go on meanwhile.
+    # Long texts would block the event loop.
     return await asyncio.to_thread(shown)
 
 

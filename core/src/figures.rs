@@ -33,8 +33,8 @@ const BRACKET_CHARACTERS: usize = 24;
 const BETWEEN: [char; 8] = [':', '(', '.', '-', '+', '#', '量', '数'];
 const COUNTED: [char; 8] = ['次', '件', '条', '万', '回', '개', '건', '회'];
 
-/// A label in its normal form, and whether it is no word of the news.
-type Label = (Vec<Point>, bool);
+/// The first character of a label, the label in its normal form, and whether it is no word of the news.
+type Label = (u32, Vec<Point>, bool);
 
 /// Labels of numbers beside a text, by their first character; and from right to left, by their last one. The file has them
 /// by what they mean, with `!` if they are no words of the news.
@@ -45,27 +45,32 @@ static BY_FIRST: LazyLock<[Vec<Label>; 2]> = LazyLock::new(|| {
         let mut points = Vec::new();
         normalise(label, usize::MAX, &mut points);
         points.pop();
-        (points, meaning.ends_with('!'))
+        (points[0].code(), points, meaning.ends_with('!'))
     };
     let right: Vec<Label> = labels.map(label).collect();
-    let reversed = |(points, is_sure): &Label| (points.iter().rev().copied().collect(), *is_sure);
+    let reversed = |(_, points, is_sure): &Label| {
+        let points: Vec<Point> = points.iter().rev().copied().collect();
+        (points[0].code(), points, *is_sure)
+    };
     let mut both = [right.iter().map(reversed).collect(), right];
-    both.iter_mut().for_each(|labels| labels.sort_by_key(|(points, _)| points[0].code()));
+    both.iter_mut().for_each(|labels| labels.sort_by_key(|each| each.0));
     both
 });
 
 /// Whether a label begins some characters; if so, whether it is no word of the news.
 fn label<'a>(all: &[Label], side: impl Iterator<Item = &'a Point> + Clone, gaps: &[char]) -> Option<bool> {
-    let is_gap = |each: &&Point| each.has(SPACE) && !each.has(HARD_END) || gaps.contains(&each.character());
+    let is_gap = |each: &&Point| {
+        each.has(SPACE) && !each.has(HARD_END) || each.role() != WORD && gaps.contains(&each.character())
+    };
     let side = side.skip_while(is_gap);
     let first = side.clone().next()?.code();
-    let own = all[all.partition_point(|(label, _)| label[0].code() < first)..].iter();
-    let begins = |(label, _): &&Label| {
+    let own = all[all.partition_point(|each| each.0 < first)..].iter();
+    let begins = |(_, label, _): &&Label| {
         let (mut points, is_word) = (side.clone(), label[label.len() - 1].role() == WORD);
         label.iter().all(|own| points.next() == Some(own))
             && !(is_word && points.next().is_some_and(|next| next.role() == WORD))
     };
-    own.take_while(|(label, _)| label[0].code() == first).filter(begins).map(|(_, is_sure)| *is_sure).max()
+    own.take_while(|each| each.0 == first).filter(begins).map(|each| each.2).max()
 }
 
 /// Whether the labels before and after a number, if there are some, are no words of the news.
@@ -116,8 +121,11 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
 
 /// Whether a short passage, given whether it is a line beside no table, is beside the text.
 fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool) -> bool {
-    let (words, numbers): (Vec<Token>, Vec<Token>) = tokens.iter().partition(|each| !each.is_number);
-    let has_few = units(&words) <= FEW_UNITS;
+    let words = || tokens.iter().filter(|each| !each.is_number);
+    let has_few = units(words()) <= FEW_UNITS;
+    if passage.is_prose && passage.has_figures && !has_few {
+        return false;
+    }
     let start = tokens[0].start as usize;
     let before = points[..start].iter().rev().take_while(|each| !each.has(ALNUM));
     let is_own = before.clone().count() == start || before.clone().any(|each| each.is('\n'));
@@ -126,16 +134,19 @@ fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool
         let has_dots = before.filter(|each| each.is('.')).count() > 1;
         return passage.is_prose || is_line && (is_own || has_few || has_dots);
     }
-    let mut line = points[start..].iter().take_while(|each| !each.has(HARD_END));
-    let is_page = is_own
-        && (words.is_empty() && numbers.len() <= FEW_TOKENS)
-        && line.all(|each| each.has(ALNUM | SPACE) || each.is('/'))
-        && !before.clone().any(|each| each.is(':'));
+    let is_page = || {
+        let mut line = points[start..].iter().take_while(|each| !each.has(HARD_END));
+        is_own
+            && words().count() == 0
+            && tokens.len() <= FEW_TOKENS
+            && line.all(|each| each.has(ALNUM | SPACE) || each.is('/'))
+            && !before.clone().any(|each| each.is(':'))
+    };
     let last = tokens.last().map_or(0, |last| last.start as usize);
-    let is_id = points[last..].iter().take_while(|each| each.role() == NUMBER).count() >= ID_DIGITS;
-    let label = numbers.iter().filter_map(|each| labels(points, *each).into_iter().max()?).max();
-    is_line && (is_page || is_id || has_few && label.is_some())
-        || label == Some(true) && (has_few || !passage.is_prose)
+    let is_id = || points[last..].iter().take_while(|each| each.role() == NUMBER).count() >= ID_DIGITS;
+    let numbers = tokens.iter().filter(|each| each.is_number);
+    let label = || numbers.filter_map(|each| labels(points, *each).into_iter().max()?).max();
+    is_line && (is_page() || is_id()) || label().is_some_and(|is_sure| is_sure || is_line && has_few)
 }
 
 /// Whether a number is beside the text by what stands around it, given its place, and whether it is one of the last tokens
@@ -150,7 +161,11 @@ fn is_beside(points: &[Point], token: Token, place: usize, is_last: bool) -> boo
     // `cemetery.078844`
     let is_glued = || points[start - 1].has(FULL_STOP) && points[start - 2].has(ALNUM) && after.len() == 1;
     let is_labelled = || {
-        let [label, next] = labels(points, token);
+        let [label, next] = if place == 0 || is_last {
+            labels(points, token)
+        } else {
+            [label(&BY_FIRST[0], before.iter().rev(), &BETWEEN), None]
+        };
         let has_colon = || before.iter().rev().find(|each| !each.has(SPACE)).is_some_and(|each| each.is(':'));
         label == Some(true)
             || label.is_some() && (place <= FEW_TOKENS || has_colon())

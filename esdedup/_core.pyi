@@ -128,8 +128,7 @@ class Learner:
         self,
         passages: tuple[bytes, bytes, bytes, bytes, bytes],
         ids: bytes,
-        sites: Sequence[str | None],
-        articles: Sequence[str | None],
+        names: tuple[Sequence[str | None], Sequence[str | None], Sequence[str | None]],
         overrides: OverrideTable,
     ) -> bytes:
         """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.filter`.
@@ -137,8 +136,7 @@ class Learner:
         Args:
             passages: Of the pages, as `Parsed.passages`.
             ids: Of the pages: uint64.
-            sites: Of the pages.
-            articles: Likewise.
+            names: Of the pages: their sites, articles and titles.
             overrides: What counts instead of what is known.
         """
 

@@ -52,6 +52,7 @@ class RawPage(NamedTuple):
     article: str | None = None
     # What tells versions of it, as `origin_of` has it; 0 where that is not asked for.
     origin: int = 0
+    title: str | None = None
 
     @classmethod
     def of(cls, article: Mapping[str, Any], fields: Fields, *, name: str, article_id: str) -> "RawPage":
@@ -61,7 +62,8 @@ class RawPage(NamedTuple):
             ArticleRejected: Its text is missing, or not a string.
         """
         page_name = path_of(article, fields) or article_id
-        return cls(text_of(article, fields, name=name), site_of(article, fields), page_name)
+        text, title = text_of(article, fields, name=name), term_of(article, fields.title)
+        return cls(text, site_of(article, fields), page_name, title=title)
 
 
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:

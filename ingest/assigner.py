@@ -43,15 +43,16 @@ def arrive(
     overrides: Overrides = NO_OVERRIDES,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
+    titles: Iterable[str | None] = itertools.repeat(None),
     origins: Iterable[int] = (),
 ) -> tuple[Fingerprints, Decision]:
     """Return the fingerprints and assignments of raw texts, in their order; see `decide`.
 
     The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites, the articles'
-    names there and origins come one per text; None if not known.
+    names there, titles and origins come one per text; None if not known.
     """
     of_texts = list(itertools.islice(sites, len(texts)))
-    passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles)
+    passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles, titles=titles)
     fingerprints = fingerprinter.fingerprint(texts, passage_filter=passage_filter)
     fingerprints = without_placeholders(overrides, fingerprints, texts, of_texts)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms, origins=origins)
@@ -140,6 +141,7 @@ class Assigner:
             overrides=self._overrides,
             sites=[article.site for article in articles],
             articles=[article.path or article.id for article in articles],
+            titles=map(_title_of, articles),
             origins=[article.origin for article in articles],
         )
         _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=store.aging)
@@ -189,14 +191,19 @@ class Assigner:
             root, site = assignment.root, article.site
             if count > MOST_LETTERS or root is None or site is None or assignment.kind is Kind.NEW_ROOT:
                 continue
-            source, name = article.action["_source"], article.fields.title
-            title = term_of(source, name) or term_of(source, f"doc.{name}")
-            if title and self.placeholders.add(root, article.text, title=title, site=site):
+            if (title := _title_of(article)) and self.placeholders.add(
+                root, article.text, title=title, site=site
+            ):
                 log.warning(
                     "the cluster %s seems to be a placeholder: several sites have its text under unrelated "
                     "titles. If so, declare that text boilerplate in an override",
                     root,
                 )
+
+
+def _title_of(article: ArticleAction) -> str | None:
+    source, name = article.action["_source"], article.fields.title
+    return term_of(source, name) or term_of(source, f"doc.{name}")
 
 
 def _fingerprint_fields(

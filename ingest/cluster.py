@@ -13,7 +13,7 @@ from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, term_of, value_of
 from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging
@@ -99,6 +99,7 @@ class Clustering:
             overrides=self._overrides,
             sites=(site_of(article.article, self._fields) for article, _ in batch),
             articles=(path_of(article.article, self._fields) or article.id for article, _ in batch),
+            titles=(term_of(article.article, self._fields.title) for article, _ in batch),
             origins=(origin_of(article.article, self._fields, article.id) for article, _ in batch),
         )
         results = zip(

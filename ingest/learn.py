@@ -69,7 +69,8 @@ def _learn_batch(
     batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, store: Store, overrides: Overrides
 ) -> int:
     sites, articles = (each.site for each in batch), (each.article for each in batch)
-    passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles)
+    titles = (each.title for each in batch)
+    passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles, titles=titles)
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
         passage_filter(parsed.passages, parsed.pages)

@@ -271,5 +271,5 @@ class RemoteOwner:
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    names = (fields.text, fields.time, *site_fields(fields))
+    names = (fields.text, fields.title, fields.time, *site_fields(fields))
     return {name: value for name in names if (value := value_of(part, name, _MISSING)) is not _MISSING}

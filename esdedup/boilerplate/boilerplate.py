@@ -89,6 +89,7 @@ class Boilerplate(Learner):
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
         articles: Iterable[str | None] = itertools.repeat(None),
+        titles: Iterable[str | None] = itertools.repeat(None),
     ) -> Bools:
         """Return which passages of pages to leave out, bool ``(n,)``, and learn from these pages.
 
@@ -100,6 +101,7 @@ class Boilerplate(Learner):
             overrides: Decide instead about the passages that they name.
             sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
             articles: Their names on their sites: the page of an article may change and come again.
+            titles: Likewise: under one title they are versions of an article.
         """
         left_out = self.filter_columns(
             (
@@ -110,8 +112,11 @@ class Boilerplate(Learner):
                 passages.texts.tobytes(),
             ),
             pages.tobytes(),
-            list(itertools.islice(sites, len(pages))),
-            list(itertools.islice(articles, len(pages))),
+            (
+                list(itertools.islice(sites, len(pages))),
+                list(itertools.islice(articles, len(pages))),
+                list(itertools.islice(titles, len(pages))),
+            ),
             overrides.core,
         )
         return np.frombuffer(left_out, np.bool_)

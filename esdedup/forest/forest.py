@@ -36,15 +36,21 @@ def begin(
     overrides: Overrides = NO_OVERRIDES,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
+    titles: Iterable[str | None] = itertools.repeat(None),
 ) -> PassageFilter:
     """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
 
-    What a batch has taught is forgotten if it is neither decided nor learned from. Sites, and articles by
-    their names there, are those of the pages. Overrides count instead for the passages that they name.
+    What a batch has taught is forgotten if it is neither decided nor learned from. Sites, articles by
+    their names there, and titles are those of the pages. Overrides count instead for the passages that
+    they name.
     """
     store.begin()
     return functools.partial(
-        store.boilerplate.filter, overrides=overrides, sites=iter(sites), articles=iter(articles)
+        store.boilerplate.filter,
+        overrides=overrides,
+        sites=iter(sites),
+        articles=iter(articles),
+        titles=iter(titles),
     )
 
 

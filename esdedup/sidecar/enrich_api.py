@@ -130,6 +130,9 @@ class TaughtPage(BaseModel):
     text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
     site: Annotated[str | None, Field(description="A host.", examples=["news.example"])] = None
     article: Annotated[str | None, Field(description="The path of its address, or the article's id.")] = None
+    title: Annotated[str | None, Field(description="Under one title, pages are versions of an article.")] = (
+        None
+    )
 
 
 class Pages(BaseModel):
@@ -259,7 +262,7 @@ def enrich_routes(
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise RequestRefused(400, "invalid_request", f"{where}: {first['msg']}") from None
-        taught = [RawPage(each.text, each.site, each.article) for each in pages]
+        taught = [RawPage(each.text, each.site, each.article, title=each.title) for each in pages]
         return Learned(learned=await learn(taught, not more))
 
     return router

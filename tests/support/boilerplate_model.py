@@ -109,6 +109,7 @@ class BoilerplateModel:
         # By passage: the last page of a site that began with it, with its article, or ended with it.
         self.openings: dict[int | None, tuple[int, int]] = {}
         self.closings: dict[int | None, int] = {}
+        self.titled: dict[tuple[int | None, str | None], int] = {}
         # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
         self.values: dict[int, int] = {}
         self.rows: dict[int, tuple[SitePages, list[int]]] = {}
@@ -125,6 +126,7 @@ class BoilerplateModel:
         passages: list[ModelPassage],
         site: str | None = None,
         article: str | None = None,
+        title: str | None = None,
     ) -> list[bool]:
         """Return which passages of a page are left out, and learn from it."""
         overridden = [
@@ -163,7 +165,7 @@ class BoilerplateModel:
         hashes = [each.hash for each in passages]
         last = next((each for each in reversed(hashes) if not self.is_learned(each)), None)
         if site is not None:
-            for at in range(self.older_items_from(hashes, left_out, last, own_article), len(passages)):
+            for at in range(self.older_items_from(hashes, left_out, last, own_article, title), len(passages)):
                 left_out[at] |= overridden[at] is not False
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
@@ -172,6 +174,7 @@ class BoilerplateModel:
                 first = next((each for each, out in zip(hashes, left_out, strict=True) if not out), None)
                 self.openings[first] = self.last_number, own_article
                 self.closings[last] = self.last_number
+                self.titled[first, title] = self.last_number
             taught = [
                 (each.hash, 0 if is_left_out else each.letters, self.is_seen(each.hash))
                 for at, (each, is_left_out) in enumerate(zip(passages, left_out, strict=True))
@@ -257,7 +260,7 @@ class BoilerplateModel:
         return found
 
     def older_items_from(
-        self, hashes: list[int], left_out: list[bool], last: int | None, article: int
+        self, hashes: list[int], left_out: list[bool], last: int | None, article: int, title: str | None
     ) -> int:
         """Return where a page goes on as another article of its site began, without the end of that."""
         waiting = {passage for page in self.block for passage, _, _ in page.taught}
@@ -265,6 +268,8 @@ class BoilerplateModel:
         begun = [at for at in kept if self.lasts(self.openings.get(hashes[at], (0, 0))[0])]
         older = [at for at in begun if self.openings[hashes[at]][1] != article]
         if last is None or self.lasts(self.closings.get(last, 0)) or not older or kept[0] in begun:
+            return len(hashes)
+        if title is not None and self.lasts(self.titled.get((hashes[older[0]], title), 0)):
             return len(hashes)
         are_seen = all(self.is_seen(each) or each in waiting for each in (last, *hashes[older[0] :]))
         return older[0] if are_seen else len(hashes)

@@ -16,7 +16,12 @@ from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, Mo
 from tests.support.exploring import examples
 from tests.support.learned import contents, last_learned_page
 
-Page = tuple[int, list[ModelPassage], str | None, str | None]
+# Its id, passages, site and article, and perhaps its title.
+Page = (
+    tuple[int, list[ModelPassage], str | None, str | None]
+    | tuple[int, list[ModelPassage], str | None, str | None, str | None]
+)
+TITLE = "Ferries stay in harbour for a third day as the storm goes on"
 
 # Few passages, so that they meet often; a passage has the same length and end wherever it is.
 POOL = [
@@ -32,6 +37,7 @@ pages = st.lists(
         st.lists(st.sampled_from(POOL), max_size=7),
         st.sampled_from(SITES),
         st.sampled_from([None, *"abcdefghijkl"]),
+        st.sampled_from([None, TITLE, "一篇有足够多汉字的新闻报道标题"]),
     ),
     min_size=1,
     max_size=60,
@@ -59,8 +65,9 @@ def passages_of(batch: list[Page]) -> Passages:
 def filter_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOverrides) -> PassageFilter:
     """Return what goes through the pages of a batch, a few at a time."""
     sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
+    titles = iter([page[4] if len(page) > 4 else None for page in batch])
     return functools.partial(
-        boilerplate.filter, overrides=Overrides(overridden), sites=sites, articles=articles
+        boilerplate.filter, overrides=Overrides(overridden), sites=sites, articles=articles, titles=titles
     )
 
 
@@ -317,27 +324,31 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
 
 @pytest.mark.parametrize("block_pages", [1, 64])
 @pytest.mark.parametrize(
-    ("site", "articles", "last_of_first", "expected"),
+    ("site", "articles", "title", "last_of_first", "expected"),
     [
-        ("a.example", (None, None), 5, [False, True, True, True]),
-        ("a.example", ("b", "c"), 5, [False, True, True, True]),
-        # A new version of a live blog.
-        ("a.example", ("b", "b"), 5, [False] * 4),
+        ("a.example", (None, None), None, 5, [False, True, True, True]),
+        ("a.example", ("b", "c"), None, 5, [False, True, True, True]),
+        # A column has a short title.
+        ("a.example", ("b", "c"), "News in brief", 5, [False, True, True, True]),
+        # A new version of a live blog, and of an article at another address.
+        ("a.example", ("b", "b"), None, 5, [False] * 4),
+        ("a.example", ("b", "c"), TITLE, 5, [False] * 4),
         # No item has gone: it is a text with a new beginning.
-        ("a.example", (None, None), 4, [False] * 4),
-        (None, (None, None), 5, [False] * 4),
+        ("a.example", (None, None), None, 4, [False] * 4),
+        (None, (None, None), None, 5, [False] * 4),
     ],
 )
 def test_older_items_of_a_moving_list_are_filtered(
     block_pages: int,
     site: str | None,
     articles: tuple[str | None, str | None],
+    title: str | None,
     last_of_first: int,
     expected: list[bool],
 ) -> None:
     first = [prose(number, 80) for number in range(2, last_of_first + 1)]
     second = [prose(number, 80) for number in range(1, 5)]
-    stream: list[Page] = [(1, first, site, articles[0]), (2, second, site, articles[1])]
+    stream: list[Page] = [(1, first, site, articles[0], title), (2, second, site, articles[1], title)]
     overridden: ModelOverrides = {(second[2].hash, None): False}
     for overrides, left_out in (({}, expected), (overridden, [*expected[:2], False, expected[3]])):
         learning = filter_of(Boilerplate(block_pages=block_pages), stream, overrides)

@@ -48,9 +48,9 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     for at in range(5):
         columns = tuple(each * 2 if place == at else each for place, each in enumerate(PAGE))
         with pytest.raises(ValueError, match="differ in length"):
-            learner().filter_columns(columns, number(1), [None], [None], OverrideTable([]))  # type: ignore[arg-type]
+            learner().filter_columns(columns, number(1), ([None], [None], [None]), OverrideTable([]))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="differ in length"):
-        learner().filter_columns(PAGE, number(1), [], [None], OverrideTable([]))
+        learner().filter_columns(PAGE, number(1), ([], [None], [None]), OverrideTable([]))
     with pytest.raises(ValueError, match="no step has begun"):
         learner().changes()
     with pytest.raises(ValueError, match="differ in length"):
@@ -60,7 +60,9 @@ def test_columns_that_do_not_fit_are_refused() -> None:
 def test_names_may_have_lone_surrogates() -> None:
     overrides = OverrideTable([(1 << 40, "\ud800", True)])
     for site, is_left_out in (("\ud800", b"\x01"), ("\ud801", b"\x00"), (None, b"\x00")):
-        assert learner().filter_columns(PAGE, number(1), [site], ["\udfff"], overrides) == is_left_out
+        assert (
+            learner().filter_columns(PAGE, number(1), ([site], ["\udfff"], [None]), overrides) == is_left_out
+        )
 
 
 def test_threads_wait_for_each_other() -> None:
@@ -68,7 +70,7 @@ def test_threads_wait_for_each_other() -> None:
 
     def see(page: int) -> bytes:
         assert shared.size_bytes >= 0
-        return shared.filter_columns(PAGE, number(page), [None], [None], OverrideTable([]))
+        return shared.filter_columns(PAGE, number(page), ([None], [None], [None]), OverrideTable([]))
 
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(see, range(1, 401))) == {b"\x00"}

@@ -98,10 +98,11 @@ def test_a_request_names_forest_profile_and_old_articles(backfill: bool) -> None
 
 
 def test_only_what_the_forest_looks_at_is_sent() -> None:
-    looked_at = {"text": "hello", "published_at": "2026-01-01", "url": "http://a.example/1", "source": "A"}
-    whole = {"title": "Hello", "tags": ["x"], "dedup": {"root": "old"}, **looked_at}
+    looked_at = {"text": "hello", "title": "Hello", "published_at": "2026-01-01"}
+    looked_at |= {"url": "http://a.example/1", "source": "A"}
+    whole = {"tags": ["x"], "dedup": {"root": "old"}, **looked_at}
     names = Fields()
-    assert {names.text, names.time, names.link, names.source} == looked_at.keys()
+    assert {names.text, names.title, names.time, names.link, names.source} == looked_at.keys()
     assert lines(
         article({"_index": "news", "_id": "1", "_source": whole, "routing": "x", "pipeline": "p"}),
         article({"_op_type": "create", "_id": 7, **whole}),

@@ -8,7 +8,7 @@ use super::shared::Shared;
 use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
 use crate::boilerplate::judge::{OverrideTable as Declared, Passage};
 use crate::boilerplate::learner::{Arrival, Learner as Core, Pace};
-use crate::boilerplate::pages::origin_of;
+use crate::boilerplate::pages::{hash_of_title, origin_of};
 use crate::columns::{Column, column, numbers};
 
 type Names<'py> = Vec<Option<Bound<'py, PyString>>>;
@@ -46,8 +46,7 @@ impl Learner {
         py: Python<'_>,
         passages: [Bound<'_, PyBytes>; 5],
         ids: &[u8],
-        sites: Names<'_>,
-        articles: Names<'_>,
+        names: [Names<'_>; 3],
         overrides: &OverrideTable,
     ) -> PyResult<Column> {
         let [hashes, letters, are_prose, have_figures, pages] =
@@ -56,15 +55,18 @@ impl Learner {
             (numbers(hashes), numbers(letters), numbers(pages));
         let (ids, count): (Vec<u64>, _) = (numbers(ids), hashes.len());
         let columns = [letters.len(), are_prose.len(), have_figures.len(), pages.len()];
-        if columns != [count; 4] || [sites.len(), articles.len()] != [ids.len(); 2] {
+        if columns != [count; 4] || names.each_ref().map(Vec::len) != [ids.len(); 3] {
             return Err(PyValueError::new_err("the columns of passages or pages differ in length"));
         }
+        let [sites, articles, titles] = &names;
         let mut origins = Vec::with_capacity(ids.len());
-        for ((site, article), id) in sites.iter().zip(&articles).zip(&ids) {
+        for (((site, article), title), id) in sites.iter().zip(articles).zip(titles).zip(&ids) {
             let site = site.as_ref().map(utf8_of).transpose()?;
             let article = article.as_ref().map(utf8_of).transpose()?;
+            let title = title.as_ref().map(utf8_of).transpose()?;
             let scope = overrides.0.scope_of(site.as_deref());
-            origins.push((origin_of(site.as_deref(), article.as_deref(), *id), scope));
+            let origin = origin_of(site.as_deref(), article.as_deref(), *id);
+            origins.push((origin, title.as_deref().map_or(0, hash_of_title), scope));
         }
         let omitted = self.0.with(py, |learner| {
             let passage = |at: usize| Passage {
@@ -76,10 +78,15 @@ impl Learner {
             };
             let passages: Vec<Passage> = (0..count).map(passage).collect();
             let (mut omitted, mut start) = (vec![false; count], 0);
-            for (at, (id, (origin, scope))) in (0..).zip(ids.iter().zip(&origins)) {
+            for (at, (id, (origin, title, scope))) in (0..).zip(ids.iter().zip(&origins)) {
                 let end = start + pages[start..].partition_point(|page| *page <= at);
-                let page =
-                    Arrival { id: *id, origin: *origin, scope: *scope, passages: &passages[start..end] };
+                let page = Arrival {
+                    id: *id,
+                    origin: *origin,
+                    title: *title,
+                    scope: *scope,
+                    passages: &passages[start..end],
+                };
                 learner.filter(&page, &overrides.0, &mut omitted[start..end]);
                 start = end;
             }

@@ -34,6 +34,8 @@ pub struct Arrival<'a> {
     pub id: u64,
     /// Where it comes from, not numbered yet.
     pub origin: Origin,
+    /// The hash of its title; 0 if that is unknown, or too short to distinguish articles.
+    pub title: u64,
     /// Its site, as a scope of overrides.
     pub scope: u32,
     /// Its passages.
@@ -161,7 +163,7 @@ impl Learner {
                 marks = own_marks;
             }
         }
-        if let Some(from) = self.older_items(&page.origin, known, omitted) {
+        if let Some(from) = self.older_items(page, known, omitted) {
             for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
                 // What is declared text stays.
                 let mut passage = Passage { is_learned: true, ..*passage };
@@ -228,8 +230,9 @@ impl Learner {
 
     /// Returns where a list of articles goes on as an earlier page of its site began: behind what is new, with nothing
     /// else that is new, and without the end of that page. A text that only got a new beginning still has its end, and a
-    /// page of the same article is a version.
-    fn older_items(&self, origin: &Origin, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
+    /// page of the same article, or under the same title, is a version.
+    fn older_items(&self, page: &Arrival, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
+        let Arrival { origin, title, .. } = page;
         let (last, value) = last_unlearned(known).filter(|_| origin.site > 0)?;
         let waiting = self.block.passages.iter().map(|passage| passage.hash);
         if !(value > 0 || waiting.clone().any(|hash| hash == last))
@@ -243,6 +246,9 @@ impl Learner {
         let is_older =
             |at: &usize| begun(*at).is_some_and(|page| !self.page(page).origin.is_same_article(origin));
         let from = kept.find(is_older)?;
+        if *title > 0 && self.memory.number_of(titled_opening(known[from].0, *title)).is_some() {
+            return None;
+        }
         let waiting: HashSet<u64> = waiting.collect();
         let is_seen = |(hash, value): &(u64, u32)| *value > 0 || waiting.contains(hash);
         known[from..].iter().all(is_seen).then_some(from)
@@ -259,9 +265,11 @@ impl Learner {
         let number = self.last_page() + 1;
         self.memory.numbers.put(page.id, [number]);
         if page.origin.site > 0 {
-            let first = omitted.iter().position(|is_omitted| !is_omitted).map(|at| known[at].0 ^ OPENING);
-            let last = last_unlearned(known).map(|(hash, _)| hash ^ CLOSING);
-            first.into_iter().chain(last).for_each(|end| self.memory.numbers.put(mixed(end), [number]));
+            let first = omitted.iter().position(|is_omitted| !is_omitted).map(|at| known[at].0);
+            let titled = first.filter(|_| page.title > 0).map(|hash| titled_opening(hash, page.title));
+            let last = last_unlearned(known).map(|(hash, _)| mixed(hash ^ CLOSING));
+            let ends = first.map(|hash| mixed(hash ^ OPENING)).into_iter().chain(titled).chain(last);
+            ends.for_each(|end| self.memory.numbers.put(end, [number]));
         }
         let place = self.block.pages.len() as u32;
         self.block.pages.push(Page { marks, origin: page.origin });
@@ -281,6 +289,11 @@ impl Learner {
 // What makes ids, among those of pages, of the first passage of one that is kept, and of the last that is not boilerplate.
 const OPENING: u64 = BASE;
 const CLOSING: u64 = !BASE;
+
+/// Returns the id of the first passage of a page with a title.
+fn titled_opening(hash: u64, title: u64) -> u64 {
+    mixed(hash ^ OPENING ^ title)
+}
 
 /// Returns the last of some passages that is not boilerplate, and what is known of it.
 fn last_unlearned(known: &[(u64, u32)]) -> Option<(u64, u32)> {

@@ -77,6 +77,18 @@ pub struct Page {
     pub origin: Origin,
 }
 
+// So many units: a shorter title may be that of a column. A word is 2, an East Asian character 1.
+const TITLE_UNITS: usize = 12;
+const FIRST_WIDE: char = '\u{2e80}';
+
+/// Returns the hash of a title; 0 if it is too short to distinguish articles.
+pub fn hash_of_title(title: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(title);
+    let units =
+        text.split_whitespace().map(|word| word.chars().filter(|each| *each >= FIRST_WIDE).count().max(2));
+    if units.sum::<usize>() < TITLE_UNITS { 0 } else { word(&murmur128(title)[..8]).max(1) }
+}
+
 /// Returns where a page comes from, by the names of its site and its article as far as they are known; without a name,
 /// the page is an article by itself.
 pub fn origin_of(site: Option<&[u8]>, article: Option<&[u8]>, page_id: u64) -> Origin {

@@ -180,7 +180,7 @@ mod tests {
                 })
                 .collect();
             let origin = Origin { site: (number % 3) as u32, article: number as u32, number: 0 };
-            let page = Arrival { id: number % 40 + 1, origin, scope: 0, passages: &passages };
+            let page = Arrival { id: number % 40 + 1, origin, title: 0, scope: 0, passages: &passages };
             let mut omitted = vec![false; passages.len()];
             learner.filter(&page, &OverrideTable::default(), &mut omitted);
             all.extend(omitted);

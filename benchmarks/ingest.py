@@ -100,12 +100,19 @@ def bulk(client: Elasticsearch, actions: Iterable[Action]) -> None:
     helpers.bulk(client, ({**action} for action in actions), chunk_size=_CHUNK)
 
 
-def _embedded(client: Elasticsearch, actions: list[Action], profile: Profile, workers: int) -> Spent:
+@contextlib.contextmanager
+def opened(client: Elasticsearch, **options: Any) -> Iterator[Dedup]:
+    """Yield a `Dedup` with an open forest, before an empty index that is set up."""
     empty(client)
-    with Dedup(client, forest=FOREST, profile=profile, workers=workers) as dedup:
+    with Dedup(client, forest=FOREST, **options) as dedup:
         dedup.setup(INDEX)
         # A process opens its forest once, and makes it if it is new.
         list(dedup.enrich([{"_id": "first", "text": "The first article of all."}]))
+        yield dedup
+
+
+def _embedded(client: Elasticsearch, actions: list[Action], profile: Profile, workers: int) -> Spent:
+    with opened(client, profile=profile, workers=workers) as dedup:
         return spent_by(client, lambda: bulk(client, dedup.enrich({**action} for action in actions)))
 
 

@@ -20,9 +20,19 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from benchmarks import server
-from benchmarks.ingest import COUNT, FOREST, INDEX, Action, actions_of, bulk, empty, feed, through_sidecar
+from benchmarks.ingest import (
+    COUNT,
+    FOREST,
+    INDEX,
+    Action,
+    actions_of,
+    bulk,
+    empty,
+    feed,
+    opened,
+    through_sidecar,
+)
 from benchmarks.server import Run
-from esdedup import Dedup
 
 # Samples a second.
 _RATE = 400
@@ -79,7 +89,7 @@ def profile(run: Run) -> list[Part]:
 
 
 def _embedded(client: Elasticsearch, actions: list[Action]) -> Iterator[Part]:
-    with _fed(client) as dedup, _sampled(os.getpid()) as stacks:
+    with opened(client) as dedup, _sampled(os.getpid()) as stacks:
         bulk(client, dedup.enrich({**action} for action in actions))
     yield from _table("profile: embedded", stacks, len(actions))
 
@@ -89,16 +99,6 @@ def _sidecar(client: Elasticsearch, actions: list[Action], *, feeders: int) -> I
     with through_sidecar(client) as sidecar, _sampled(sidecar.process.pid) as stacks:
         feed(sidecar.url, parts)
     yield from _table(f"profile: sidecar, {feeders} at once", stacks, len(actions))
-
-
-@contextlib.contextmanager
-def _fed(client: Elasticsearch) -> Iterator[Dedup]:
-    """Yield a `Dedup` with an open forest, before an empty index that is set up."""
-    empty(client)
-    with Dedup(client, forest=FOREST) as dedup:
-        dedup.setup(INDEX)
-        list(dedup.enrich([{"_id": "first", "text": "The first article of all."}]))
-        yield dedup
 
 
 @contextlib.contextmanager
@@ -142,10 +142,10 @@ def _server(client: Elasticsearch, actions: list[Action]) -> Iterator[Part]:
     with _recorded() as sent:
         bulk(client, actions)
     spent_s = {"articles without our fields": _replayed_s(client, INDEX, sent["articles"])}
-    with _fed(client) as dedup, _recorded() as sent:
+    with opened(client) as dedup, _recorded() as sent:
         bulk(client, dedup.enrich({**action} for action in actions))
     for kind, requests in sent.items():
-        # An index like the one that they were sent to: nobody but its owner writes to the forest's own.
+        # To a copy: nobody but its owner writes to the forest's own index.
         spent_s[kind] = _replayed_s(client, INDEX if kind == "articles" else FOREST, requests)
     for kind, each_s in spent_s.items():
         us = 1e6 * each_s / len(actions)

@@ -133,25 +133,19 @@ def _assigning(
             held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
         ]
         with _counted(client) as counted:
-            wall_s, processor_s, server_us = time.perf_counter(), time.process_time(), _server_us(client)
+            # First, since it waits a second.
+            server_s = server.processor_s(client)
+            wall_s, processor_s = time.perf_counter(), time.process_time()
             for batch in batches:
                 assign(store, batch, now_ms=NOW_MS)
             wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
         client.indices.forcemerge(index=name, max_num_segments=10)
-        server_us = _server_us(client) - server_us
+        server_s = server.processor_s(client) - server_s
         node_count = store.contents().nodes
     arrivals = BATCH * len(batches)
     requests = counted.call_count / len(batches)
-    us = processor_s / arrivals * 1e6, server_us / arrivals
+    us = processor_s / arrivals * 1e6, server_s / arrivals * 1e6
     return *us, arrivals / wall_s, requests, node_count
-
-
-def _server_us(client: Elasticsearch) -> float:
-    """Return the processor time that the server has taken, which is one node, since it began."""
-    # It reads its clock once a second.
-    time.sleep(1.1)
-    (node,) = client.nodes.stats(metric="process")["nodes"].values()
-    return float(node["process"]["cpu"]["total_in_millis"]) * 1_000
 
 
 @contextlib.contextmanager
@@ -182,10 +176,10 @@ def _article_costs(
 ) -> tuple[float, float]:
     """Return the server's processor time in microseconds to index and merge an article, and its bytes."""
     dedup.setup(name)
-    before_us = _server_us(client)
+    before_s = server.processor_s(client)
     _bulk(client, name, actions)
     size_bytes = bytes_a_document(client, name)
-    return (_server_us(client) - before_us) / len(actions), size_bytes
+    return (server.processor_s(client) - before_s) / len(actions) * 1e6, size_bytes
 
 
 def _of_roots(client: Elasticsearch, name: str, count: int) -> tuple[float, float]:

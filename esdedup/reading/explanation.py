@@ -299,9 +299,10 @@ class _IndexExplainer:
         one, other = self._signature(article), self._signature(known)
         mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
-        whole_texts = None if rules is None else compare_whole_texts(other, one, rules)
         if holder is not None:
             whole_texts = self.compare(holder, article).whole_texts
+        else:
+            whole_texts = None if rules is None else compare_whole_texts(other, one, rules)
         # By a text that is like the root, an article may join through any member.
         way: Way | None = "root" if whole_texts is None or whole_texts.may_join else None
         if way is None and isinstance(member, StoredText):

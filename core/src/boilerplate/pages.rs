@@ -3,6 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::characters::FIRST_WIDE;
 use crate::hashing::{BASE, mixed, murmur128, word};
 
 /// Beside any passage of a page, two of its marks are left.
@@ -79,13 +80,12 @@ pub struct Page {
 
 // So many units: a shorter title may be that of a column. A word is 2, an East Asian character 1.
 const TITLE_UNITS: usize = 12;
-const FIRST_WIDE: char = '\u{2e80}';
 
 /// Returns the hash of a title; 0 if it is too short to distinguish articles.
 pub fn hash_of_title(title: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(title);
-    let units =
-        text.split_whitespace().map(|word| word.chars().filter(|each| *each >= FIRST_WIDE).count().max(2));
+    let is_wide = |each: &char| u32::from(*each) >= FIRST_WIDE;
+    let units = text.split_whitespace().map(|word| word.chars().filter(is_wide).count().max(2));
     if units.sum::<usize>() < TITLE_UNITS { 0 } else { word(&murmur128(title)[..8]).max(1) }
 }
 

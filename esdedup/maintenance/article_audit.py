@@ -16,10 +16,10 @@ from esdedup.elastic.forest.stored import (
     is_page_id,
     recreate_root,
 )
-from esdedup.elastic.stories import read_edits
+from esdedup.elastic.stories import read_edits, story_values
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.records import LONE, Record, Records
+from esdedup.maintenance.records import LONE, NO_LINKS, Record, Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind, repairable
 
 _BANDS_CHECKED_AT_ONCE = 1_000
@@ -58,12 +58,7 @@ class ArticleAudit:
         """Yield the violations of each batch of articles, an empty list for one without any."""
         yield list(self._state_behind())
         for batch in self._batches():
-            yield [
-                *map(_invalid, batch.invalid),
-                *self._wrong_bands(batch.live),
-                *self._against_nodes(batch),
-                *self._other_stories(batch),
-            ]
+            yield [*self._wrong_bands(batch.live), *self._but_wrong_bands(batch)]
         without = self.records.count_without()
         if without:
             detail = "they were indexed without esdedup; lists and similar articles leave them out"
@@ -74,8 +69,7 @@ class ArticleAudit:
         """Yield the repairable violations of each batch; looks for no others."""
         yield _repairable(self._state_behind())
         for batch in self._batches():
-            found = [*map(_invalid, batch.invalid), *self._against_nodes(batch), *self._other_stories(batch)]
-            yield _repairable(found)
+            yield _repairable(self._but_wrong_bands(batch))
 
     def _batches(self) -> Iterator[_Batch]:
         for records in self.records.batches():
@@ -122,6 +116,12 @@ class ArticleAudit:
         ids.update(each.node for each in remembered if each.node is not None)
         return {node.id: node for node in self.index.run(self.index.nodes.by_id(ids))}
 
+    def _but_wrong_bands(self, batch: _Batch) -> Iterator[Violation]:
+        yield from map(_invalid, batch.invalid)
+        yield from self._against_nodes(batch)
+        yield from self._other_stories(batch)
+        yield from self._other_links(batch)
+
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
         # The repairs of earlier articles apply to later ones.
         repaired, pages = dict(batch.nodes), dict(batch.pages)
@@ -144,9 +144,18 @@ class ArticleAudit:
             story = stories.of(record.root, record.fingerprint)
             if record.story != story:
                 detail = f"its story is {record.story}, and should be {story}"
-                yield repairable(
-                    ViolationKind.OTHER_STORY, record.id, detail, Remedy(new_story=(record, story))
-                )
+                remedy = Remedy(change=(record, story_values(story)))
+                yield repairable(ViolationKind.OTHER_STORY, record.id, detail, remedy)
+
+    def _other_links(self, batch: _Batch) -> Iterator[Violation]:
+        for record in batch.live:
+            root = batch.nodes.get(record.root)
+            # A root that is missing gets the links of its articles; a text without a fingerprint has none.
+            right = root.links if root else NO_LINKS if record.fingerprint is None else record.links
+            if record.links != right:
+                detail = f"they are {record.links}, those of its root {record.root} {right}"
+                remedy = Remedy(change=(record, dict(right)))
+                yield repairable(ViolationKind.OTHER_LINKS, record.id, detail, remedy)
 
     def _of_article(
         self,
@@ -224,19 +233,19 @@ class ArticleAudit:
             )
             if node_id != own.id:
                 own = recreate_root(node_id, own, self.index.relation)
-            linked = own._replace(part_of=record.part_of or "", has_part=record.has_part or "")
-            return linked if own.is_root else own
+            return _linked(own, record)
         # A root recreated from a leaf's article gets its own signature back from its own article; others have
         # that of the article that made them, which says where it came from.
         is_lost = node_id == record.fingerprint and not genuine([node], self.index.relation)
+        # Elsewhere a node is right, so that a forged link gets no further.
+        if self.index.meta.rebuilding:
+            node = _linked(node, record)
         return node._replace(
             signature=record.signature if is_lost else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
             # Kept unless too early: it may have been rounded with another granularity.
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
-            part_of=node.part_of or record.part_of or "" if node.is_root else "",
-            has_part=node.has_part or record.has_part or "" if node.is_root else "",
         )
 
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:
@@ -268,6 +277,14 @@ class ArticleAudit:
         ) == [record.fingerprint]
 
 
+def _linked(node: StoredNode, record: Record) -> StoredNode:
+    """Return a node with its article's links, if it is a root, where it has none."""
+    if not node.is_root:
+        return node
+    part_of, has_part = (link if is_node_id(link) else "" for link in record.links.values())
+    return node._replace(part_of=node.part_of or part_of, has_part=node.has_part or has_part)
+
+
 def _page_seen_ms(page: StoredPage, node: StoredNode | None) -> int:
     return min(page.seen_ms, node.seen_ms) if node else page.seen_ms
 
@@ -281,7 +298,8 @@ def _invalid(record: Record) -> Violation:
         detail = f"several values in {', '.join(record.several)}; index it again"
     elif record.root.startswith(LONE) and record.fingerprint is not None:
         detail = f"its root {record.root} is that of a text without a fingerprint, but it has one"
-        return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(outdated=record))
+        cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", *NO_LINKS))
+        return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(change=(record, cleared)))
     else:
         detail = (
             f"fingerprint {record.fingerprint!r}, page {record.page!r}, root {record.root!r}, "

@@ -20,9 +20,12 @@ from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import EditorialFields, Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 
-_KEYWORDS = ("root", "story", "part_of", "has_part", "fingerprint", "page", "profile", "seq")
-# Of a root that it gets later.
-_NO_LINKS = {"part_of": None, "has_part": None}
+_KEYWORDS = ("root", "story", "fingerprint", "page", "profile", "seq")
+NO_LINKS = {"part_of": None, "has_part": None}
+"""The links of a text without a fingerprint, and of an article whose root changes."""
+
+Change = tuple["Record", dict[str, Any]]
+"""An article, and new values of fields of its dedup object; None deletes one."""
 LONE = "~"
 """Prefix of the root of an article without a fingerprint."""
 
@@ -46,10 +49,8 @@ class Record:
     root: str
     # Its story; None in an index without stories.
     story: str | None
-    # The root that this root is a part of; None if it is not a part.
-    part_of: str | None
-    # An earlier root that is a part of this root; None if there is none.
-    has_part: str | None
+    # The root that this root is a part of, and an earlier one that is a part of it; None where there is none.
+    links: dict[str, str | None]
     # None for a text without a fingerprint.
     fingerprint: str | None
     # The signature as bytes; empty for a text without a fingerprint.
@@ -157,7 +158,7 @@ class Records:
         # An article that is routed by its root has to move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
         staying = [
-            (record, {"root": root, **_NO_LINKS} | self._partition_of(root))
+            (record, {"root": root, **NO_LINKS} | self._partition_of(root))
             for record, root in roots
             if record.routing != record.root
         ]
@@ -172,13 +173,8 @@ class Records:
         # A story is written together with its root, see `ArticleAudit`.
         return {} if self.have_stories else {"partition": partition_of(root)}
 
-    def clear_fingerprints(self, records: Sequence[Record]) -> int:
-        """Remove the fingerprints of articles, with what belongs to them; return how many were written."""
-        cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page"))
-        return self.update([(record, cleared) for record in records])
-
-    def update(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> int:
-        """Change fields of dedup objects, None deletes a value; return how many articles were written."""
+    def update(self, changes: Sequence[Change]) -> int:
+        """Change fields of dedup objects; return how many articles were written."""
         return self._bulk(self._updates(changes))
 
     def refresh(self) -> None:
@@ -229,7 +225,9 @@ class Records:
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in _KEYWORDS]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
-        return {"_source": [self._fields.signature], "docvalue_fields": fields, "seq_no_primary_term": True}
+        # An index that was set up before there were links has no doc values of them.
+        source = [self._fields.signature, *self._fields.links]
+        return {"_source": source, "docvalue_fields": fields, "seq_no_primary_term": True}
 
     def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})
@@ -238,6 +236,7 @@ class Records:
         }
         values = {name: each[0] if each else None for name, each in found.items()}
         found["signature"] = list(terms_of(hit["_source"], self._fields.signature))
+        named = zip(NO_LINKS, self._fields.links, strict=True)
         if values["root"] is None:
             raise IndexNotReady(
                 f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",
@@ -251,8 +250,7 @@ class Records:
             version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
             root=values["root"],
             story=values["story"],
-            part_of=values["part_of"],
-            has_part=values["has_part"],
+            links={name: " ".join(terms_of(hit["_source"], path)) or None for name, path in named},
             fingerprint=values["fingerprint"],
             signature=signature_of(hit["_source"], self._fields),
             page=values["page"],
@@ -263,7 +261,7 @@ class Records:
             several=tuple(name for name, each in found.items() if len(each) > 1),
         )
 
-    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[Operation]:
+    def _updates(self, changes: Sequence[Change]) -> list[Operation]:
         operations: list[Operation] = []
         for record, values in changes:
             routing = {} if record.routing is None else {"routing": record.routing}
@@ -301,7 +299,7 @@ class Records:
             else:
                 condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
                 deleted.append(delete)
-            dedup = self._dedup(old) | {"root": root, **_NO_LINKS, "partition": partition_of(root)}
+            dedup = self._dedup(old) | {"root": root, **NO_LINKS, "partition": partition_of(root)}
             target = {"index": _place(record, root) | condition}
             written.append((target, old["_source"] | {self._fields.dedup: dedup}))
         moved = self._bulk(written)

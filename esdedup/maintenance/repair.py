@@ -22,13 +22,13 @@ from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.mappings import forest_of, kept_forest, kept_retention_ms, next_object
 from esdedup.elastic.requests import Query, chunks
-from esdedup.elastic.stories import edit_document, read_edits, story_values
+from esdedup.elastic.stories import edit_document, read_edits
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import Aging
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
-from esdedup.maintenance.records import Records
+from esdedup.maintenance.records import Change, Records
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import RepairableViolation, ViolationKind
 from esdedup.times import DAY_MS
@@ -133,15 +133,14 @@ class Repair:
             for chunk in chunks(new_roots, WRITE_BATCH):
                 self.writer.lease.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
-            stories = [violation.remedy.new_story for violation in batch if violation.remedy.new_story]
-            for chosen in chunks(stories, WRITE_BATCH):
-                self.writer.lease.renew()
-                changes = [(record, story_values(story)) for record, story in chosen]
-                repaired[ViolationKind.OTHER_STORY] += records.update(changes)
-            outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
-            for some in chunks(outdated, WRITE_BATCH):
-                self.writer.lease.renew()
-                repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
+            changes: dict[ViolationKind, list[Change]] = {}
+            for violation in batch:
+                if violation.remedy.change:
+                    changes.setdefault(violation.kind, []).append(violation.remedy.change)
+            for kind, of_kind in changes.items():
+                for some in chunks(of_kind, WRITE_BATCH):
+                    self.writer.lease.renew()
+                    repaired[kind] += records.update(some)
         records.refresh()
         return repaired
 

@@ -9,7 +9,7 @@ import pydantic
 from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.requests import Query
 from esdedup.forest.model import State
-from esdedup.maintenance.records import Record
+from esdedup.maintenance.records import Change, Record
 
 
 class ViolationKind(enum.Enum):
@@ -34,6 +34,7 @@ class ViolationKind(enum.Enum):
     ARTICLE_ROOT_GONE = "an article whose root is missing"
     TWO_ROOTS = "an article under another root than its node"
     OTHER_STORY = "an article with another story than editors said"
+    OTHER_LINKS = "an article with other links than its root"
     WRONG_BANDS = "an article whose bands do not match its fingerprint"
     OTHER_PROFILE = "an article of another profile"
     INVALID_RECORD = "an article whose fingerprint, signature, page or root is invalid"
@@ -54,10 +55,8 @@ class Remedy:
     joins: str | None = None
     # An article, and the root that it should have.
     new_root: tuple[Record, str] | None = None
-    # An article, and the story that it should have.
-    new_story: tuple[Record, str] | None = None
-    # An article whose root says that it has no fingerprint, beside the fingerprint of an earlier text.
-    outdated: Record | None = None
+    # What an article should have besides.
+    change: Change | None = None
     # The least state that the forest should have.
     state: State | None = None
 

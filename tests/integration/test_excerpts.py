@@ -14,7 +14,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.mappings import article_index
 from esdedup.elastic.requests import Search
 from esdedup.fields import Fields
-from esdedup.maintenance import Maintenance
+from esdedup.maintenance import Maintenance, ViolationKind
 from esdedup.reading.excerpts import MAX_CLUSTERS_SHOWN
 from esdedup.reading.scope import Scope
 from esdedup.reading.versions import versions
@@ -175,6 +175,36 @@ def test_excerpts_of_a_story_that_was_fed(fed: tuple[str, str], read: Read, read
         # By root, an article of the cluster tells.
         assert reader("cluster", index, excerpt.root).excerpt_of == excerpt.excerpt_of
         assert reader("with_fingerprint", index, excerpt.root).excerpt_of is None
+
+
+def test_lost_and_forged_links_are_found_and_repaired(fed: tuple[str, str], es: Elasticsearch) -> None:
+    index, forest = fed
+
+    def links() -> dict[str, tuple[str | None, str | None]]:
+        hits = es.search(index=index, size=50)["hits"]["hits"]
+        objects = ((hit["_id"], hit["_source"]["dedup"]) for hit in hits)
+        return {name: (each.get("part_of"), each.get("has_part")) for name, each in objects}
+
+    before, root = links(), es.get(index=index, id="other")["_source"]["dedup"]["root"]
+    damages = {
+        "excerpt-copy": {"part_of": None},
+        "lost-excerpt": {"part_of": root},
+        "story": {"part_of": root, "has_part": ["no", "id"]},
+        "other": {"has_part": "no id"},
+    }
+    for name, change in damages.items():
+        es.update(index=index, id=name, doc={"dedup": change}, refresh=True)
+    maintenance = Maintenance(es, forest=forest)
+    found = sorted((each.subject, each.kind) for each in maintenance.verify([index]))
+    assert found == [(name, ViolationKind.OTHER_LINKS) for name in sorted(damages)]
+    assert maintenance.repair([index]) == {ViolationKind.OTHER_LINKS: len(damages)}
+    assert (links(), list(maintenance.verify([index]))) == (before, [])
+    # A rebuild takes the link that a copy still has.
+    for name in ("excerpt-copy", "other"):
+        es.update(index=index, id=name, doc={"dedup": damages[name]}, refresh=True)
+    maintenance.rebuild([index], replace=True)
+    assert maintenance.repair([index]) == {ViolationKind.OTHER_LINKS: 2}
+    assert links() == before
 
 
 def test_a_text_that_is_not_indexed_quotes_a_part(fed: tuple[str, str], read: Read) -> None:

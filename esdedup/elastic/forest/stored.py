@@ -5,7 +5,7 @@ import enum
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,11 @@ class StoredNode(NamedTuple):
         return self.id == self.root
 
     @property
+    def links(self) -> dict[str, str | None]:
+        """Its links as articles have them: None where there is none."""
+        return {"part_of": self.part_of or None, "has_part": self.has_part or None}
+
+    @property
     def own_page(self) -> StoredPage | None:
         """The page of the arrival that made it; None if that is not known."""
         return StoredPage(self.page, self.id, self.page_seen_ms) if self.page else None
@@ -107,7 +112,7 @@ def page_name(page: int) -> str:
     return "" if page == NO_PAGE else f"{page:016x}"
 
 
-def is_node_id(name: object) -> bool:
+def is_node_id(name: object) -> TypeGuard[str]:
     """Return whether `name` can be the id of a node: 16 or 32 hex digits."""
     return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
 

@@ -148,11 +148,10 @@ GIVEN: dict[str, Given] = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(data_directory: Path) -> Iterator[str]:
     """A node for documents alone: they name indices as readers would, and these are deleted."""
-    data = tmp_path_factory.mktemp("guides") / "node"
-    yield node.start(data, port=0, lifetime_s=900, with_parent=True).url
-    node.stop(data)
+    yield node.start(data_directory, port=0, lifetime_s=900, with_parent=True).url
+    node.stop(data_directory)
 
 
 @pytest.fixture(scope="module")

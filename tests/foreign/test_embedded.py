@@ -26,12 +26,14 @@ def answer(options: str) -> str:
         return str(answered.read().decode())
 
 
-def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_path: Path) -> None:
+def test_the_demo_starts_loads_shows_and_stops(
+    run_process: Run, run: Run, tmp_path: Path, data_directory: Path
+) -> None:
     own = tmp_path / "own.jsonl"
     own.write_bytes(
         lines(*({"id": f"a{n}", "title": "Mine", "text": LONG + "!" * n} for n in range(3)), {"id": "bad"})
     )
-    data = tmp_path / "node"
+    data = data_directory / "demo"
     sampled = run_process("demo", "--data", data, "--port", 0)
     try:
         assert sampled.code == 0
@@ -69,8 +71,8 @@ def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_p
     assert run("node", "stop", "--data", data, "--json").json == {"stopped": False}
 
 
-def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, tmp_path: Path) -> None:
-    data = tmp_path / "node"
+def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, data_directory: Path) -> None:
+    data = data_directory / "older"
     options = ["--port", 0, "--version", "8.19", "--heap", "256m", "--hours", 0.2]
     started = run("node", "start", "--data", data, *options, "--json")
     try:

@@ -67,8 +67,8 @@ class Servers:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    servers = Servers(tmp_path_factory.mktemp("servers"))
+def servers(data_directory: Path) -> Iterator[Servers]:
+    servers = Servers(data_directory)
     yield servers
     servers.stop()
 

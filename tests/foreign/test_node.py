@@ -20,9 +20,9 @@ from esdedup.node.distribution import full_version
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Cluster]]:
+def started(data_directory: Path) -> Iterator[tuple[Path, Cluster]]:
     """A node that runs, and its directory."""
-    data = tmp_path_factory.mktemp("embedded") / "node"
+    data = data_directory / "node"
     yield data, node.start(data, port=0, lifetime_s=600, with_parent=True)
     node.stop(data)
 

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +22,8 @@ ARTICLES = 400
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("server"), free_port())
+def server(data_directory: Path) -> Iterator[Server]:
+    server = Server(data_directory, free_port())
     server.start()
     yield server
     server.stop()

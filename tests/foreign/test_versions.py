@@ -55,12 +55,12 @@ def server_of(version: str, newest_url: str, data: Path) -> Iterator[str]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("server", ["9", OLDER])
 def test_the_older_client_does_the_same(
-    elasticsearch_url: str, index_name: Names, tmp_path: Path, older_client: Path, server: str
+    elasticsearch_url: str, index_name: Names, data_directory: Path, older_client: Path, server: str
 ) -> None:
     index, forest = index_name("versions"), index_name("forest")
     environment = os.environ | {"PYTHONPATH": str(older_client)}
     with (
-        server_of(server, elasticsearch_url, tmp_path / "node") as url,
+        server_of(server, elasticsearch_url, data_directory) as url,
         running(url, forest=forest) as sidecar,
     ):
         done = subprocess.run(

@@ -24,6 +24,7 @@ from jgo.env import EnvironmentBuilder
 from jgo.maven import MavenContext
 
 from esdedup.node.distribution import _CheckedResolver, no_progress
+from tests.support import server
 
 VERSION = "3.9.0"
 _LOG4J = "2.25.5"
@@ -52,8 +53,8 @@ rootLogger.appenderRef.console.ref = console
 def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]:
     """Start a node, and yield its address; it also stops by itself, and when this process ends."""
     jars = _installed()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        given = ("--jars", str(jars), "--home", home, "--heap", heap, "--lifetime-s", str(lifetime_s))
+    with server.data_directory() as home:
+        given = ("--jars", str(jars), "--home", str(home), "--heap", heap, "--lifetime-s", str(lifetime_s))
         command = [sys.executable, "-m", __name__, *given, "--parent", str(os.getpid())]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:

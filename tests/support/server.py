@@ -11,6 +11,8 @@ from pathlib import Path
 URL_VARIABLE = "ESDEDUP_TEST_ES_URL"
 # The embedded node stops by itself after this, whatever becomes of the tests.
 LIFETIME_S = 5_400
+# Files in memory, on Linux. What the servers of a run store there at one time is less.
+_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 2**30
 
 
 @contextlib.contextmanager
@@ -48,10 +50,22 @@ def _container() -> Iterator[str]:
 def _embedded() -> Iterator[str]:
     from esdedup import node
 
-    # Not the user's directory: a test must not meet data that are not its own.
-    with tempfile.TemporaryDirectory(prefix="esdedup-test-", ignore_cleanup_errors=True) as data:
-        cluster = node.start(Path(data), port=0, lifetime_s=LIFETIME_S, with_parent=True)
+    with data_directory() as data:
+        cluster = node.start(data, port=0, lifetime_s=LIFETIME_S, with_parent=True)
         try:
             yield cluster.url
         finally:
-            node.stop(Path(data))
+            node.stop(data)
+
+
+@contextlib.contextmanager
+def data_directory() -> Iterator[Path]:
+    """Yield an empty directory for servers' data, in memory if there is room.
+
+    A server waits for the disk in each write, and some ten times when it makes an index.
+    """
+    is_in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES
+    with tempfile.TemporaryDirectory(
+        prefix="esdedup-test-", dir=_MEMORY if is_in_memory else None, ignore_cleanup_errors=True
+    ) as data:
+        yield Path(data)

@@ -31,10 +31,9 @@ class _Batch:
 
     # Records that esdedup cannot have written.
     invalid: list[Record]
-    # All others.
-    valid: list[Record]
-    # Records whose nodes cannot have expired.
+    # Of all others, those whose nodes cannot have expired, and those whose nodes can.
     live: list[Record]
+    old: list[Record]
     # The nodes of their texts, roots and pages that exist, by id.
     nodes: dict[str, StoredNode]
     # Their pages that are remembered, by id.
@@ -86,11 +85,14 @@ class ArticleAudit:
             nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self.index.status().live_since_ms(self.aging)
-            live = [record for record in valid if self.aging.round_up(record.seen_ms) >= live_since_ms]
+            live: list[Record] = []
+            old: list[Record] = []
+            for record in valid:
+                (live if self.aging.round_up(record.seen_ms) >= live_since_ms else old).append(record)
             yield _Batch(
                 invalid=invalid,
-                valid=valid,
                 live=live,
+                old=old,
                 nodes=nodes,
                 pages=remembered,
                 live_since_ms=live_since_ms,
@@ -135,12 +137,15 @@ class ArticleAudit:
                 detail = f"arrival {record.seq}, without a fingerprint, page {record.page}"
                 remedy = Remedy(stored=tuple(changed))
                 yield repairable(ViolationKind.PAGE_BEHIND, record.id, detail, remedy)
+        for record in batch.old:
+            if record.profile == self.index.meta.profile:
+                yield from self._of_old_article(record, repaired, batch.live_since_ms)
 
     def _other_stories(self, batch: _Batch) -> Iterator[Violation]:
         if not self.records.have_stories:
             return
         stories = self.index.run(read_edits(self.index.name)).stories
-        for record in batch.valid:
+        for record in (*batch.live, *batch.old):
             story = stories.of(record.root, record.fingerprint)
             if record.story != story:
                 detail = f"its story is {record.story}, and should be {story}"
@@ -190,6 +195,22 @@ class ArticleAudit:
         if changed:
             detail = f"arrival {record.seq}, text {fingerprint}, root {record.root}, page {record.page}"
             yield repairable(kind, record.id, detail, Remedy(stored=tuple(changed.values())))
+
+    def _of_old_article(
+        self, record: Record, nodes: dict[str, StoredNode], live_since_ms: int
+    ) -> Iterator[Violation]:
+        """Compare an article whose own node may have expired with those of its nodes that live on."""
+        for node_id in dict.fromkeys([record.root, record.fingerprint or ""]):
+            node = nodes.get(node_id)
+            if node is None or node.root != record.root or node.seen_ms < live_since_ms:
+                continue
+            # Made anew from later articles, a node is as old as this one, unless it had expired in between.
+            is_same = self.index.meta.rebuilding and record.seen_ms + self.aging.retention_ms > node.made_ms
+            after = self._with_article(node, node_id, record)
+            if after != node and (is_same or after.signature != node.signature):
+                nodes[node_id] = after
+                detail = f"arrival {record.seq}, text {record.fingerprint}, root {record.root}"
+                yield repairable(ViolationKind.NODE_BEHIND, record.id, detail, Remedy(stored=(after,)))
 
     def _remembered(
         self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]

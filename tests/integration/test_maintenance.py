@@ -5,7 +5,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -33,6 +33,7 @@ from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Lookup, Meta
 from esdedup.elastic.forest.status import STATE_ID
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import Limits
 from esdedup.maintenance import ViolationKind
@@ -252,6 +253,35 @@ def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], pr
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+def test_articles_older_than_the_retention_tell_of_living_nodes(
+    es: Elasticsearch, index_name: Names, profile: Profile
+) -> None:
+    index, forest, retention = index_name("articles"), index_name("forest"), timedelta(days=3)
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    times = (began + timedelta(hours=at) for at in range(200))
+    articles = [
+        {"_id": each["id"], **each, "at": time.isoformat()}
+        for each, time in zip(stream.articles(200, profile), times, strict=True)
+    ]
+    with Dedup(es, forest=forest, profile=profile, fields=Fields(time="at"), retention=retention) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, articles, backfill=True)
+
+    def living() -> list[StoredNode]:
+        living_since_ms = int((began + timedelta(hours=199) - retention).timestamp() * 1000)
+        return [each for each in without_pages(nodes(es, forest)) if each.seen_ms > living_since_ms]
+
+    before, maintenance = living(), Maintenance(es, forest=forest)
+    old = [each for each in before if each.seen_ms - each.made_ms > retention / timedelta(milliseconds=1)]
+    assert any(each.is_root for each in old)
+    maintenance.rebuild([index], replace="larger")
+    assert (living(), list(maintenance.verify([index]))) == (before, [])
+    remove(es, forest, *(each.id for each in old if each.is_root))
+    maintenance.repair([index])
+    assert [each.signature for each in living()] == [each.signature for each in before]
 
 
 def test_a_rebuilt_forest_keeps_boilerplate_if_its_articles_did(es: Elasticsearch, index_name: Names) -> None:

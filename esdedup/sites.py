@@ -33,7 +33,19 @@ _HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
 # In a page.
 _PLACE = re.compile(r"#[^/]*$")
 # Parameters about how a reader came to a page, not about which page it is.
-_TRACKING = re.compile(r"(?:[?&](?:utm_[a-z]+|fbclid|gclid|msclkid|yclid)=[^&#]*)+(&?)", re.IGNORECASE)
+# Words that name an article elsewhere count only with a value of one or two words.
+_TRACKING = re.compile(
+    r"""(?:[?&](?:(?:
+        (?:utm|[im]tm|hsa|bsft|gad|guce)_[\w-]+ | at_(?:campaign|custom\d+|link\w*|medium) | wt\.\w+ | wt_z?mc
+        | pk_(?:campaign|content|keyword|kwd|medium|source|vid) | soc_(?:src|trk) | ref_(?:src|url) | xtor
+        | cmpid | [ino]cid | s_(?:kw)?cid | click_from | guccounter | usqp | spm(?:_id_from)? | scm | bd_vid
+        | share_(?:from|medium|plat|session_id|source|tag|times|token) | isappinstalled | vd_source | _g[al]
+        | \w*cl(?:k|ick_?)?id | [gw]braid | gclsrc | srsltid | igsh(?:id)? | li_fat_id | rdt_cid | epik
+        | mc_[cet]id | mkt_tok | _hs(?:enc|mi) | __hs\w+ | hsctatracking | vero_(?:conv|id) | oly_\w+_id
+        | ml_subscriber(?:_hash)? | _kx | __s | wickedid | _openstat | _branch_match_id
+    )=[^&#]* | (?:from|ref|source|src)=[a-z]+(?:[._-][a-z]+)?(?![^&#])))+(&?)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")

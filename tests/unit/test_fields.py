@@ -159,6 +159,16 @@ def test_articles_may_name_their_site_themselves() -> None:
         ("http://news.example/#/article/7001", "#/article/7001"),
         ("https://news.example/a?utm_source=b&utm_medium=c&id=7001&fbclid=d#e", "a?id=7001"),
         ("https://news.example/a-b-c-d?utm_source=b", "a-b-c-d"),
+        (
+            "https://news.example/a?mc_cid=1&mc_eid=2&igshid=3&ref_src=4&cmpid=5&_ga=6&gbraid=7&wbraid=8&dclid=9"
+            "&twclid=1&ttclid=2&li_fat_id=3&spm=4.5&from=timeline&share_token=6&scm=7&ncid=8&soc_src=9&id=7001"
+            "&at_medium=1&at_campaign=2&xtor=RSS-3&mkt_tok=4&_hsenc=5&_hsmi=6&oly_enc_id=7&vero_id=8&s_cid=9"
+            "&ICID=ref_10&WT.mc_id=11&ref=home-page&source=rss",
+            "a?id=7001",
+        ),
+        # Words that may name an article, or a page of it.
+        ("https://news.example/a?ref=7001&from=2&cid=3&page=4", "a?ref=7001&from=2&cid=3&page=4"),
+        ("https://news.example/a?source=7&ref=the-storm-of-2001", "a?source=7&ref=the-storm-of-2001"),
         ("news.example/a-b-c-d", "a-b-c-d"),
         ("https://news.example/politics", None),
         ("https://news.example/politics?utm_source=2026", None),

@@ -237,31 +237,29 @@ class Relation:
     def compare(self, one: bytes, other: bytes) -> tuple[bytes, ...]:
         """Compare signatures of `verified`, row by row: the fields of `Comparison`, float64 and bool."""
 
-@final
 class NeighbourIndex:
-    """Signatures by row; see `neighbours.index.NeighbourIndex`."""
+    """Signatures by row; see `neighbours.relation.NeighbourIndex`."""
 
-    def __new__(cls, relation: Relation) -> NeighbourIndex: ...
+    def __new__(cls, relation: Relation) -> Self: ...
     def add(self, signatures: bytes) -> None:
-        """Add signatures."""
+        """Add signatures, one after the other: each is found by the representatives it is indexed under."""
 
-    def find_pairs(self, signatures: bytes) -> tuple[bytes, bytes]:
+    def pair_columns(self, signatures: bytes) -> tuple[bytes, bytes]:
         """Return pairs of a position and a row near it: int64 each."""
 
     @property
     def size_bytes(self) -> int:
         """The memory that it takes."""
 
-@final
 class Nodes:
     """The nodes and pages of a forest in memory; see `forest.nodes.Nodes`.
 
     A panic is raised as an `EsdedupError`, and so is every call after it.
     """
 
-    def __new__(cls, relation: Relation, *, retention_ms: int, granularity_ms: int) -> Nodes: ...
+    def __new__(cls, relation: Relation, *, retention_ms: int, granularity_ms: int) -> Self: ...
     def __len__(self) -> int: ...
-    def assign(
+    def assign_columns(
         self,
         signatures: bytes,
         exist: bytes,
@@ -287,7 +285,7 @@ class Nodes:
             state.
         """
 
-    def contested(self) -> bytes:
+    def contested_column(self) -> bytes:
         """Return the ids of the roots whose leaves have decided something in the last step."""
 
     def keep(self) -> None:
@@ -297,23 +295,34 @@ class Nodes:
         """Undo the last step."""
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add nodes and pages, as far as they can be read."""
+        """Add nodes and pages as `Plan.written` has them, in any order, if they live.
 
-    def missing(self) -> tuple[bytes, bytes]:
+        What is of another length is left out. Of two with one id, the later one counts. Until `settle`, every
+        node is a root.
+        """
+
+    def missing_columns(self) -> tuple[bytes, bytes]:
         """Return the ids of roots and of nodes of pages that were not loaded."""
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
-        """Add what logs have, as far as they can be read."""
+        """Add the entries of logs (`Plan.log`) up to the first unreadable one of each; then `settle`."""
 
-    def settle(self, *, live_since_ms: int) -> None:
-        """Give each node that was loaded its root."""
+    def settle(self, *, live_since_ms: int = ...) -> None:
+        """Give each node that was loaded its root, remember the pages, and forget what does not live.
+
+        In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose
+        node is missing are left out. By default, everything lives.
+        """
 
     def living(self, log: bytes, *, live_since_ms: int) -> list[bytes]:
-        """Return what a log has whole as it is now, as far as it lives."""
+        """Return the nodes and pages that a log has whole as they are now, leaving out what does not live.
+
+        Pages are left out that their nodes remember.
+        """
 
     @property
     def lone_page_count(self) -> int:
-        """How many pages are remembered besides those that made a node."""
+        """The number of remembered pages that made no node."""
 
     @property
     def size_bytes(self) -> int:

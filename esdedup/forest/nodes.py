@@ -2,56 +2,41 @@
 
 import collections
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup import _core
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Plan, State
+from esdedup.forest.model import Aging, Arrivals, Assignment, Kind, Plan, State
 from esdedup.neighbours.relation import Relation
 
 _KINDS = list(Kind)
 
 
-class Nodes:
+class Nodes(_core.Nodes):
     """All nodes and pages of a forest, or those that a batch may meet. Threads may share it.
 
     `assign` begins a step, which may be committed, and is kept or undone as a whole; several may have begun.
     What lives has been seen since `live_since_ms`, inclusive.
     """
 
-    def __init__(self, relation: Relation, aging: Aging) -> None:
-        self._relation = relation
-        self._nodes = _core.Nodes(relation.core, **dataclasses.asdict(aging))
-        # The plans of the steps that are committed and not kept, the first one first.
-        self.committed: collections.deque[Plan] = collections.deque()
+    # The plans of the steps that are committed and not kept, the first one first.
+    committed: collections.deque[Plan]
+    _relation: Relation
 
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    @property
-    def lone_page_count(self) -> int:
-        """The number of remembered pages that made no node."""
-        return self._nodes.lone_page_count
-
-    @property
-    def size_bytes(self) -> int:
-        """The memory that all nodes and pages take."""
-        return self._nodes.size_bytes
-
-    @property
-    def is_torn(self) -> bool:
-        """Whether a fault in the crate has stopped a change halfway."""
-        return self._nodes.is_torn
+    def __new__(cls, relation: Relation, aging: Aging) -> Self:
+        """Hold no node so far."""
+        nodes = super().__new__(cls, relation.core, **dataclasses.asdict(aging))
+        nodes._relation, nodes.committed = relation, collections.deque()
+        return nodes
 
     def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
         """Begin a step, and give every arrival its root, as `decide` does.
 
         Arrivals come in their order, after the forest's `state`.
         """
-        found = self._nodes.assign(
+        found = self.assign_columns(
             _bytes(arrivals.signatures, self._relation.dtype),
             _bytes(arrivals.exist, bool),
             _bytes(arrivals.pages, np.uint64),
@@ -85,7 +70,7 @@ class Nodes:
 
     def contested(self) -> set[str]:
         """Return the ids of the roots whose leaves have decided something in the last step."""
-        return set(self._relation.written_ids(self._nodes.contested()))
+        return set(self._relation.written_ids(self.contested_column()))
 
     def commit(self, plan: Plan) -> None:
         """Commit the last step, that of a plan: `undo` leaves it then."""
@@ -93,15 +78,15 @@ class Nodes:
 
     def keep(self) -> None:
         """Keep the first step for good, and forget some of what had expired by its end."""
-        self._nodes.keep()
+        super().keep()
         # Last: after an exception in between, what is durable is only read again.
         if self.committed:
             self.committed.popleft()
 
     def undo(self) -> None:
         """Undo the steps since the last one that was committed or kept."""
-        while self._nodes.depth > len(self.committed):
-            self._nodes.undo()
+        while self.depth > len(self.committed):
+            super().undo()
 
     def undo_all(self) -> list[Plan]:
         """Undo all steps that were not kept; return the plans of those that were committed."""
@@ -109,37 +94,10 @@ class Nodes:
         self.undo()
         return plans
 
-    def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add nodes and pages as `Plan.written` has them, in any order, if they live.
-
-        What is of another length is left out. Of two with one id, the later one counts. Until `settle`, every
-        node is a root.
-        """
-        self._nodes.load(packed, live_since_ms=live_since_ms)
-
     def missing(self) -> tuple[list[str], list[str]]:
         """Return the ids of roots, and of the nodes of pages, that were not loaded."""
-        roots, nodes = self._nodes.missing()
+        roots, nodes = self.missing_columns()
         return self._relation.written_ids(roots), self._relation.written_ids(nodes)
-
-    def load_logs(self, logs: Sequence[bytes]) -> None:
-        """Add the entries of logs (`Plan.log`) up to the first unreadable one of each; then `settle`."""
-        self._nodes.load_logs(logs)
-
-    def settle(self, *, live_since_ms: int = NO_TIME) -> None:
-        """Give each node that was loaded its root, remember the pages, and forget what does not live.
-
-        In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose
-        node is missing are left out.
-        """
-        self._nodes.settle(live_since_ms=live_since_ms)
-
-    def living(self, log: bytes, *, live_since_ms: int) -> list[bytes]:
-        """Return the nodes and pages that a log has whole as they are now, leaving out what does not live.
-
-        Pages are left out that their nodes remember.
-        """
-        return self._nodes.living(log, live_since_ms=live_since_ms)
 
 
 def _bytes(column: npt.NDArray[Any], dtype: npt.DTypeLike) -> bytes:

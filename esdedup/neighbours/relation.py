@@ -1,6 +1,6 @@
 """The relation of a profile: which signatures are near each other, and which may share a tree."""
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -148,26 +148,21 @@ def relation_of(profile: "Profile") -> Relation:
     return Relation(max_distance_bits=profile.max_distance_bits, agreement=profile.agreement)
 
 
-class NeighbourIndex:
+class NeighbourIndex(_core.NeighbourIndex):
     """Signatures by row, from 0 on, searched for those near others.
 
     Nearness is symmetric, and equal signatures are near.
     """
 
-    def __init__(self, relation: Relation) -> None:
-        self._dtype = relation.dtype
-        self._index = _core.NeighbourIndex(relation.core)
+    _dtype: np.dtype[Any]
 
-    @property
-    def size_bytes(self) -> int:
-        """The memory that the index takes."""
-        return self._index.size_bytes
-
-    def add(self, signatures: bytes) -> None:
-        """Add signatures, one after the other: each is found by the representatives it is indexed under."""
-        self._index.add(signatures)
+    def __new__(cls, relation: Relation) -> Self:
+        """Hold no signature so far."""
+        index = super().__new__(cls, relation.core)
+        index._dtype = relation.dtype
+        return index
 
     def find_pairs(self, signatures: npt.NDArray[Any]) -> tuple[Ints, Ints]:
         """Return pairs of a position in `signatures` and a row near it, in order: int64 ``(pairs,)`` each."""
-        positions, rows = self._index.find_pairs(signatures.astype(self._dtype, copy=False).tobytes())
+        positions, rows = self.pair_columns(signatures.astype(self._dtype, copy=False).tobytes())
         return np.frombuffer(positions, np.int64), np.frombuffer(rows, np.int64)

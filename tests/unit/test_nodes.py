@@ -126,7 +126,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
         shorter = dataclasses.replace(batch, **{name: getattr(batch, name)[:1]})
         with pytest.raises(ValueError, match="differ in length"):
             nodes.assign(shorter, State(), now_ms=0)
-        assert nodes._nodes.depth == 0
+        assert nodes.depth == 0
 
 
 def test_of_two_equal_roots_the_earlier_is_joined() -> None:

@@ -147,9 +147,8 @@ fn assign<R: Rules>(
             signatures.extend_from_slice(bytes_of(nodes.index.signature(row)));
         }
     }
-    let (kinds, times_ms) =
-        (assigned.iter().map(|each| each.kind as u8), assigned.iter().map(|each| each.time_ms));
-    let (kinds, times_ms) = (kinds.collect(), column(times_ms));
+    let kinds = assigned.iter().map(|each| each.kind as u8).collect();
+    let times_ms = column(assigned.iter().map(|each| each.time_ms));
     let (mut written, mut log) = (Vec::new(), Vec::new());
     for (record, is_refreshed) in nodes.written(&pages, &assigned) {
         written.push(record.pack::<R>());
@@ -160,7 +159,7 @@ fn assign<R: Rules>(
 }
 
 /// A forest in memory. Threads may share it: one waits for the other.
-#[pyclass(frozen, module = "esdedup._core")]
+#[pyclass(frozen, subclass, module = "esdedup._core")]
 pub struct Nodes(Shared<Held>);
 
 struct Held {
@@ -188,7 +187,7 @@ impl Nodes {
         })
     }
 
-    fn missing(&self, py: Python<'_>) -> PyResult<(Column, Column)> {
+    fn missing_columns(&self, py: Python<'_>) -> PyResult<(Column, Column)> {
         self.0.with(py, |Held { forest, loader }| whichever!(forest, _ => loader.missing::<R>()))
     }
 
@@ -199,6 +198,7 @@ impl Nodes {
         })
     }
 
+    #[pyo3(signature = (*, live_since_ms = i64::MIN))]
     fn settle(&self, py: Python<'_>, live_since_ms: i64) -> PyResult<()> {
         self.0.with(py, |Held { forest, loader }| {
             whichever!(forest, forest => loader.settle(forest, live_since_ms));
@@ -210,7 +210,7 @@ impl Nodes {
     }
 
     #[allow(clippy::too_many_arguments)] // columns of arrivals
-    fn assign(
+    fn assign_columns(
         &self,
         py: Python<'_>,
         signatures: &[u8],
@@ -228,7 +228,7 @@ impl Nodes {
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
-    fn contested(&self, py: Python<'_>) -> PyResult<Column> {
+    fn contested_column(&self, py: Python<'_>) -> PyResult<Column> {
         self.0.with(
             py,
             |Held { forest, .. }| whichever!(forest, forest => written_ids::<R>(forest.contested())),
@@ -269,7 +269,7 @@ impl Nodes {
 }
 
 /// Signatures by row, searched for those near others. Threads may share it: one waits for the other.
-#[pyclass(frozen, module = "esdedup._core")]
+#[pyclass(frozen, subclass, module = "esdedup._core")]
 pub struct NeighbourIndex(Shared<Either<Index<ByDistance>, Index<ByAgreement>>>);
 
 #[pymethods]
@@ -291,7 +291,7 @@ impl NeighbourIndex {
         })
     }
 
-    fn find_pairs(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<(Column, Column)> {
+    fn pair_columns(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<(Column, Column)> {
         self.0.with(py, |index| {
             let (mut positions, mut rows, mut found) = (Vec::new(), Vec::new(), Matches::default());
             whichever!(index, index => {

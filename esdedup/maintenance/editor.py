@@ -25,7 +25,7 @@ from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import ForestScope
-from esdedup.reading.results import Result, example
+from esdedup.reading.results import Result
 from esdedup.reading.scope import ReadyIndex
 
 _LONGEST_NAME = 200
@@ -41,8 +41,6 @@ class ArticlePlace(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 class EditRequest(Result, frozen=True, extra="forbid"):
     """What an editor wants. An id that several indices have means the article that arrived last."""
-
-    model_config = example(kind="merge", ids=["42"], to="17", why="one fire")
 
     kind: EditKind
     ids: tuple[_Id | ArticlePlace, ...] = pydantic.Field(default=(), max_length=1_000)
@@ -79,23 +77,8 @@ class EditRequest(Result, frozen=True, extra="forbid"):
         return self
 
 
-_EXAMPLE = {
-    "number": 1,
-    "kind": "merge",
-    "by": "A. Chen",
-    "at_ms": 1_788_849_041_000,
-    "why": "one fire",
-    "into": "249274ac",
-    "stories": ["ac7378e4"],
-    "texts": [],
-    "undoes": None,
-}
-
-
 class EditResult(Result, frozen=True):
     """An edit that was made."""
-
-    model_config = example(edit=_EXAMPLE, articles=9)
 
     edit: Edit
     articles: int
@@ -104,8 +87,6 @@ class EditResult(Result, frozen=True):
 
 class EditHistory(Result, frozen=True):
     """All edits of a forest, the first one first."""
-
-    model_config = example(edits=[_EXAMPLE], undone=[])
 
     edits: tuple[Edit, ...]
     undone: tuple[int, ...]

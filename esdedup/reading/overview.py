@@ -8,7 +8,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.paging import MAX_SIZE
 from esdedup.reading.queries import aggregation, first_and_last, within
-from esdedup.reading.results import Result, Timeline, example
+from esdedup.reading.results import Result, Timeline
 from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import Choices, SearchForm, Values
 from esdedup.reading.timeline import timeline_of
@@ -49,42 +49,6 @@ class Facet(Result, frozen=True):
 
 class Overview(Result, frozen=True):
     """What a search finds as a whole. Articles are counted, not rows."""
-
-    model_config = example(
-        total_articles=331,
-        timeline={
-            "interval_ms": 86_400_000,
-            "steps": [
-                {
-                    "start": "2026-09-06T00:00:00+00:00",
-                    "end": "2026-09-07T00:00:00+00:00",
-                    "articles": 331,
-                    "sources": None,
-                }
-            ],
-            "last": "2026-09-07T21:32:00+00:00",
-        },
-        sources={
-            "field": "source",
-            "values": [
-                {"value": "Morning Wire", "articles": 48, "is_chosen": False},
-                {"value": "Daily Ledger", "articles": 31, "is_chosen": False},
-            ],
-            "other_articles": 252,
-            "is_exact": True,
-        },
-        facets=[
-            {
-                "field": "language",
-                "values": [
-                    {"value": "en", "articles": 201, "is_chosen": False},
-                    {"value": "zh", "articles": 130, "is_chosen": False},
-                ],
-                "other_articles": 0,
-                "is_exact": True,
-            }
-        ],
-    )
 
     total_articles: int
     """All matching articles with a root."""

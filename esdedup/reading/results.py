@@ -1,64 +1,28 @@
 """What a reader returns: frozen pydantic models, which also describe the JSON API."""
 
+import json
+from importlib import resources
 from typing import Any
 
 import pydantic
 
 from esdedup.text.left_out import LeftOut
 
-EXAMPLE_ARTICLE: dict[str, Any] = {
-    "id": "en-17-3",
-    "index": "news",
-    "root": "122c0d63bb65dc118aafa28e66b57fce",
-    "title": "Harbour council votes for a second ferry",
-    "published_at": "2026-09-07T21:32:00Z",
-    "arrived_at": None,
-    "source": "Morning Wire",
-    "url": "https://morningwire.example/second-ferry",
-    "included": None,
-}
-_FULL = EXAMPLE_ARTICLE | {
-    "text": "The harbour council voted on Monday to …",
-    "site": "morningwire.example",
-    "fingerprint": "ac7378e41e452abaec046c1954087e39",
-    "bands": ["02bN58", "8ys8AKS"],
-    "profile": "verified-5",
-    "seq": 456,
-    "part_of": None,
-}
-_ROW = EXAMPLE_ARTICLE | {
-    "similar": 45,
-    "matching": 46,
-    "sources": 10,
-    "first": "2026-09-06T16:24:00+00:00",
-    "last": "2026-09-07T21:32:00+00:00",
-}
+EXAMPLES: dict[str, Any] = json.loads(
+    (resources.files("esdedup.reading") / "examples.json").read_text("utf-8")
+)
+"""Examples for the description of the API, by the names of their models."""
 
 
-_EXCERPT = EXAMPLE_ARTICLE | {
-    "id": "en-21-1",
-    "root": "8c6f2f0c11e0a5b7d3f2f3a54b1c9e60",
-    "source": "Evening Post",
-    "articles": 2,
-}
-EXAMPLE_STORY: dict[str, Any] = {
-    "root": EXAMPLE_ARTICLE["root"],
-    "excerpt_of": None,
-    "excerpts": {"articles": 2, "clusters": 1, "rows": [_EXCERPT]},
-    "is_placeholder": False,
-}
-"""Of the fields of `StoryPage`."""
-
-
-def example(**values: Any) -> pydantic.ConfigDict:
-    """Return a configuration that adds an example to the description of the API."""
-    return pydantic.ConfigDict(json_schema_extra={"examples": [values]})
+def _add_example(schema: dict[str, Any], model: type[pydantic.BaseModel]) -> None:
+    if model.__name__ in EXAMPLES:
+        schema["examples"] = [EXAMPLES[model.__name__]]
 
 
 class Result(pydantic.BaseModel, frozen=True):
     """Base of all results. The docstrings of fields appear in the description of the API."""
 
-    model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
+    model_config = pydantic.ConfigDict(use_attribute_docstrings=True, json_schema_extra=_add_example)
 
 
 class Article(Result, frozen=True):
@@ -152,8 +116,6 @@ class RowDetails(Result, frozen=True):
 class Row(Article, frozen=True):
     """A row of the list: a cluster, shown by one of its matching articles."""
 
-    model_config = example(**_ROW)
-
     similar: int
     """How many other articles the cluster has, matching or not."""
     matching: int
@@ -172,20 +134,6 @@ class Row(Article, frozen=True):
 
 class Page(Result, frozen=True):
     """A page of the list with dedup."""
-
-    model_config = example(
-        rows=[_ROW],
-        total_rows=27,
-        total_rows_exact=True,
-        total_articles=331,
-        not_enriched=0,
-        order_exact=True,
-        cut_short=False,
-        page=1,
-        size=1,
-        sort="similar-desc",
-        next="WyJkNDhkOWIyMzA4MWQiLCAyLCAxLCBudWxsXQ",
-    )
 
     rows: tuple[Row, ...]
     total_rows: int
@@ -262,15 +210,6 @@ class StoryPage(Result, frozen=True):
 class SimilarPage(StoryPage, frozen=True):
     """Articles of a cluster, or with a fingerprint, newest first."""
 
-    model_config = example(
-        **EXAMPLE_STORY,
-        total=45,
-        rows=[EXAMPLE_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
-        page=1,
-        size=1,
-        next="WyI5ZTJhZDM5ZDk2YzYiLCAyLCAxLCBbMTc4ODc1MzMwMDAwMCwgOTIsICJuZXdzIl1d",
-    )
-
     root_exact: bool = True
     """Of a text that was looked up: false if the forest's nodes are in the memory of its owner, and another
     process answers. Then the cluster is what stored articles show, and one that was deleted shows nothing."""
@@ -303,23 +242,6 @@ class Source(Result, frozen=True):
 class SourcesPage(StoryPage, frozen=True):
     """The sources of an article's cluster, those with the most articles first."""
 
-    model_config = example(
-        **EXAMPLE_STORY,
-        total=45,
-        total_sources=10,
-        sources=[
-            {
-                "source": "Morning Wire",
-                "articles": 8,
-                "first": "2026-09-06T16:30:00+00:00",
-                "last": "2026-09-07T21:32:00+00:00",
-                "earliest": EXAMPLE_ARTICLE | {"resemblance": 0.97, "distance_bits": None},
-            }
-        ],
-        page=1,
-        size=1,
-    )
-
     total: int
     """Articles on all pages."""
     total_sources: int
@@ -332,8 +254,6 @@ class SourcesPage(StoryPage, frozen=True):
 
 class FullArticle(Article, frozen=True):
     """An article with its text and its fingerprint."""
-
-    model_config = example(**_FULL)
 
     text: str
     site: str | None = None
@@ -365,28 +285,6 @@ class TimelineStep(Result, frozen=True):
 
 class Timeline(Result, frozen=True):
     """How many articles of a cluster were published in each interval, by whom first and by whom most."""
-
-    model_config = example(
-        interval_ms=7_200_000,
-        steps=[
-            {
-                "start": "2026-09-06T16:24:00+00:00",
-                "end": "2026-09-06T18:24:00+00:00",
-                "articles": 10,
-                "sources": 7,
-            },
-            {
-                "start": "2026-09-06T18:24:00+00:00",
-                "end": "2026-09-06T20:24:00+00:00",
-                "articles": 5,
-                "sources": 4,
-            },
-        ],
-        last="2026-09-06T20:05:00+00:00",
-        earliest=EXAMPLE_ARTICLE | {"published_at": "2026-09-06T16:24:00Z"},
-        largest_source="Morning Wire",
-        largest_source_articles=8,
-    )
 
     interval_ms: int
     """The length of each step, milliseconds; of a calendar's, about: a day may have 23 hours."""

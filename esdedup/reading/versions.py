@@ -11,13 +11,10 @@ from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Hit, fields_read, number_of_unread, order, values_of, with_signature
 from esdedup.reading.results import (
-    EXAMPLE_ARTICLE,
-    EXAMPLE_STORY,
     Article,
     Result,
     SimilarArticle,
     StoryPage,
-    example,
 )
 from esdedup.reading.scope import Scope
 
@@ -44,23 +41,6 @@ class Version(Result, frozen=True):
 
 class VersionsPage(StoryPage, frozen=True):
     """The distinct texts of an article's cluster, in order of time."""
-
-    model_config = example(
-        **EXAMPLE_STORY,
-        total=46,
-        total_versions=31,
-        versions=[
-            {
-                "fingerprint": EXAMPLE_ARTICLE["root"],
-                "article": EXAMPLE_ARTICLE | {"resemblance": 0.93, "distance_bits": None},
-                "copies": 1,
-                "copies_shown": [EXAMPLE_ARTICLE | {"id": "en-17-9", "source": "Evening Post"}],
-            }
-        ],
-        page=1,
-        size=1,
-        sort="oldest",
-    )
 
     total: int
     """Articles on all pages, with the article itself."""

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields, fields_given
+from esdedup.reading.results import EXAMPLES
 from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, Rejection, RequestRefused, read_bulk
@@ -18,22 +19,7 @@ from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.own_paths import answer
 from esdedup.sites import RawPage
 
-_ARTICLE: dict[str, Any] = {
-    "_id": "wire-17",
-    "title": "Harbour council votes for a second ferry",
-    "text": "The harbour council voted on Monday to …",
-    "published_at": "2026-09-07T21:32:00Z",
-}
-_DEDUP: dict[str, Any] = {
-    "root": "122c0d63bb65dc118aafa28e66b57fce",
-    "seq": 4711,
-    "seen": 1788816720000,
-    "published": 1788816720000,
-    "length": 1893,
-    "partition": 17,
-    "profile": "verified-5",
-    "fingerprint": "19dfa27dbd6f2cbbb1a0a5a7a1f4ee53",
-}
+_ARTICLE, _DEDUP = EXAMPLES["ArticleToEnrich"], EXAMPLES["DedupObject"]
 _REJECTED = Problem.of(400, "article_rejected", "action 3: has no field 'text', or it is null").body()
 _LINES = """{"index":{"_index":"news","_id":"wire-17"}}
 {"text":"The harbour council voted on Monday to …","published_at":"2026-09-07T21:32:00Z"}
@@ -59,19 +45,25 @@ _Object = dict[str, Any] | None
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
-class EnrichQuery(BaseModel):
+class _Model(BaseModel):
+    """Base of queries, bodies and answers; the docstrings of fields appear in the description."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class EnrichQuery(_Model):
     """What belongs to all actions of a request."""
 
-    index: Annotated[str | None, Field(description="Of the actions that name no index.")] = None
-    backfill: Annotated[
-        bool, Field(description="Take the forest's time from the articles, not from the clock.")
-    ] = False
-    forest: Annotated[str | None, Field(description="Refuse, if the sidecar has another forest.")] = None
-    profile: Annotated[str | None, Field(description="Refuse, if the forest has another profile.")] = None
-    text_field: Annotated[
-        str | None,
-        Field(description="Names of fields where no index is named; the sidecar's own if none is given."),
-    ] = None
+    index: str | None = None
+    """Of the actions that name no index."""
+    backfill: bool = False
+    """Take the forest's time from the articles, not from the clock."""
+    forest: str | None = None
+    """Refuse, if the sidecar has another forest."""
+    profile: str | None = None
+    """Refuse, if the forest has another profile."""
+    text_field: str | None = None
+    """Names of fields where no index is named; the sidecar's own if none is given."""
     title_field: str | None = None
     time_field: str | None = None
     link_field: str | None = None
@@ -80,18 +72,15 @@ class EnrichQuery(BaseModel):
     dedup_field: str | None = None
 
 
-class Item(BaseModel):
+class Item(_Model):
     """What is to be added to an action; nothing to a deletion, and to an update without a text or a date."""
 
-    outcome: Annotated[
-        Literal["new_root", "joined", "known", "without_fingerprint"] | None,
-        Field(description="What became of the article; missing where there is no text."),
-    ] = None
-    dedup: Annotated[_Object, Field(description="The dedup object of a whole document.")] = None
-    doc: Annotated[
-        _Object,
-        Field(description="The dedup object of the `doc` of an update; null: take out the one that it has."),
-    ] = None
+    outcome: Literal["new_root", "joined", "known", "without_fingerprint"] | None = None
+    """What became of the article; missing where there is no text."""
+    dedup: _Object = None
+    """The dedup object of a whole document."""
+    doc: _Object = None
+    """The dedup object of the `doc` of an update; null: take out the one that it has."""
     upsert: Annotated[
         _Object,
         Field(
@@ -99,17 +88,17 @@ class Item(BaseModel):
             "the `doc` as `upsert` with this object."
         ),
     ] = None
-    routing: Annotated[
-        str | None, Field(description="The routing of the action, if its index is routed by root.")
-    ] = None
-    is_cut: Annotated[bool, Field(description="Whether the text is longer than is fingerprinted.")] = False
-    boilerplate_letters: Annotated[
-        int, Field(description="How many letters and digits were left out of the fingerprint as boilerplate.")
-    ] = 0
-    error: Annotated[ProblemDetails | None, Field(description="Why it was rejected; stands alone.")] = None
+    routing: str | None = None
+    """The routing of the action, if its index is routed by root."""
+    is_cut: bool = False
+    """Whether the text is longer than is fingerprinted."""
+    boilerplate_letters: int = 0
+    """How many letters and digits were left out of the fingerprint as boilerplate."""
+    error: ProblemDetails | None = None
+    """Why it was rejected; stands alone."""
 
 
-class Enriched(BaseModel):
+class Enriched(_Model):
     """What is to be added to each action."""
 
     model_config = ConfigDict(
@@ -120,22 +109,25 @@ class Enriched(BaseModel):
         }
     )
 
-    rejected: Annotated[int, Field(description="How many were rejected.")]
-    items: Annotated[list[Item], Field(description="In the order of the actions.")]
+    rejected: int
+    """How many were rejected."""
+    items: list[Item]
+    """In the order of the actions."""
 
 
-class TaughtPage(BaseModel):
+class TaughtPage(_Model):
     """A text, and where it comes from."""
 
     text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
-    site: Annotated[str | None, Field(description="A host.", examples=["news.example"])] = None
-    article: Annotated[str | None, Field(description="The path of its address, or the article's id.")] = None
-    title: Annotated[str | None, Field(description="Under one title, pages are versions of an article.")] = (
-        None
-    )
+    site: Annotated[str | None, Field(examples=["news.example"])] = None
+    """A host."""
+    article: str | None = None
+    """The path of its address, or the article's id."""
+    title: str | None = None
+    """Under one title, pages are versions of an article."""
 
 
-class Pages(BaseModel):
+class Pages(_Model):
     """What a forest is to learn from, in the order in which it came."""
 
     pages: list[TaughtPage]
@@ -149,12 +141,13 @@ _PAGES = {
 }
 
 
-class Learned(BaseModel):
+class Learned(_Model):
     """What pages have taught."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"learned": 1}]})
 
-    learned: Annotated[int, Field(description="How many had not been seen before.")]
+    learned: int
+    """How many had not been seen before."""
 
 
 _ERRORS = described(

@@ -8,12 +8,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.overview import Overview
-from esdedup.reading.results import FullArticle, Page, Result, SimilarPage, SourcesPage, Timeline, example
+from esdedup.reading.results import FullArticle, Page, Result, SimilarPage, SourcesPage, Timeline
 from esdedup.reading.versions import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.context import ContextDep
-from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, SourceIncludes
+from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, ParameterModel, SourceIncludes
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 
 ROOT = "/api"
@@ -30,42 +30,21 @@ the whole article: `GET INDEX/_doc/ID`."""
 class Text(BaseModel):
     """A text, indexed or not."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
-    site: Annotated[
-        str | None,
-        Field(
-            max_length=MAX_VALUE,
-            description="The site that it comes from, a name or an address, whose boilerplate is left out.",
-            examples=["news.example"],
-        ),
-    ] = None
-
-
-_LEFT_OUT = {
-    "passages": 1,
-    "letters": 18,
-    "of_passages": 9,
-    "of_letters": 803,
-    "spans": [{"start": 950, "end": 971, "text": "All rights reserved."}],
-}
+    site: Annotated[str | None, Field(max_length=MAX_VALUE, examples=["news.example"])] = None
+    """The site that it comes from, a name or an address, whose boilerplate is left out."""
 
 
 class SourceNames(Result, frozen=True):
     """Names of sources, in alphabetical order."""
-
-    model_config = example(names=["Daily Ledger", "Ledger & Wire"])
 
     names: tuple[str, ...]
 
 
 class MarkedArticle(FullArticle, frozen=True):
     """An article with its text, and what is taken for boilerplate in it."""
-
-    model_config = example(
-        **FullArticle.model_json_schema()["examples"][0], left_out=_LEFT_OUT, left_out_unknown=None
-    )
 
     left_out: LeftOut | None
     """What the fingerprint of this text would leave out now; of very many places the first 1,000."""
@@ -99,10 +78,10 @@ _Includes = Annotated[SourceIncludes, Field(examples=[["author"]])]
 _Size = Annotated[int, Field(ge=1, le=MAX_SIZE, description="Results on a page.")]
 
 
-class Paged(BaseModel):
+class Paged(ParameterModel):
     """The parameters of a page of articles."""
 
-    source_includes: _Includes = []
+    source_includes: _Includes = []  # noqa: RUF012 - pydantic copies it
     page: PageNumber = 1
     size: _Size = 20
     after: Annotated[OptionalText, Field(description=AFTER)] = None
@@ -111,13 +90,13 @@ class Paged(BaseModel):
 class ArticlesParameters(Paged):
     """The parameters of the articles of a cluster, or with a fingerprint."""
 
-    root: Annotated[OptionalText, Field(description="The root of a cluster.")] = None
-    fingerprint: Annotated[
-        OptionalText, Field(description="A fingerprint: the articles with the same text.")
-    ] = None
+    root: OptionalText = None
+    """The root of a cluster."""
+    fingerprint: OptionalText = None
+    """A fingerprint: the articles with the same text."""
 
 
-class OfArticle(BaseModel):
+class OfArticle(ParameterModel):
     """The parameters that name an article."""
 
     # Named as the arguments of the reader's methods are.
@@ -128,15 +107,14 @@ class OfArticle(BaseModel):
 class OneArticle(OfArticle):
     """The parameters of one article."""
 
-    source_includes: _Includes = []
+    source_includes: _Includes = []  # noqa: RUF012 - pydantic copies it
 
 
 class OfStory(OfArticle):
     """The parameters of what is read about the cluster of an article."""
 
-    other_sources: Annotated[bool, Field(description="Leave out articles from the article's own source.")] = (
-        False
-    )
+    other_sources: bool = False
+    """Leave out articles from the article's own source."""
 
 
 class SimilarParameters(Paged, OfStory):
@@ -146,7 +124,8 @@ class SimilarParameters(Paged, OfStory):
 class VersionsParameters(OfStory):
     """The parameters of the texts of a cluster."""
 
-    sort: Annotated[TimeOrder, Field(description="Which text comes first.")] = "oldest"
+    sort: TimeOrder = "oldest"
+    """Which text comes first."""
     page: PageNumber = 1
     size: _Size = 20
 
@@ -158,12 +137,11 @@ class SourcesParameters(OfStory):
     size: _Size = 20
 
 
-class SourceNamesParameters(BaseModel):
+class SourceNamesParameters(ParameterModel):
     """The parameters of names of sources."""
 
-    containing: Annotated[
-        str, Field(max_length=100, description="Only names that contain this, in upper or lower case.")
-    ] = ""
+    containing: Annotated[str, Field(max_length=100)] = ""
+    """Only names that contain this, in upper or lower case."""
     size: _Size = 20
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, SettingError
 from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule
-from esdedup.reading.results import FullArticle, Result, example
+from esdedup.reading.results import FullArticle, Result
 from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, facts, verdict
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex, OptionalText
 from esdedup.web.article_page import LONGEST_LISTED
@@ -54,15 +54,6 @@ class Fact(Result, frozen=True):
 
 class ExplanationInWords(Result, frozen=True):
     """Why two articles are in one cluster or not, in words for people."""
-
-    model_config = example(
-        is_one_cluster=True,
-        verdict="Both are in one cluster: the second joined the first when it arrived.",
-        rule="They share a sentence, and their whole texts agree.",
-        shared=["the harbour council voted on monday to buy a second ferry"],
-        more_shared=3,
-        facts=[{"name": "Wording in common", "value": "98% by estimate, 97% counted"}],
-    )
 
     is_one_cluster: bool
     verdict: str

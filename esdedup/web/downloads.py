@@ -58,7 +58,8 @@ ET.register_namespace("dc", _DC)
 class ExportForm(PageForm):
     """The parameters of an export: those of the list."""
 
-    size: Annotated[int, Field(ge=1, le=MAX_EXPORTED, description="Rows at most.")] = MAX_EXPORTED
+    size: Annotated[int, Field(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED
+    """Rows at most."""
 
 
 _Exported = Annotated[ExportForm, Query()]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_origin
 from urllib.parse import parse_qs, parse_qsl
 
 from fastapi import Request
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from esdedup.errors import SettingError
 from esdedup.reading.articles import MAX_INCLUDED
@@ -44,6 +44,17 @@ def names_of(given: Sequence[str]) -> list[str]:
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
 
 
+class ParameterModel(BaseModel):
+    """Base of parameters of requests. The docstrings of fields appear in the description of the API."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        for field in cls.model_fields.values():
+            field.description = field.description and " ".join(field.description.split())
+
+
 SourceIncludes = Annotated[
     list[str],
     Field(
@@ -60,79 +71,49 @@ def _each_once(given: list[str]) -> list[str]:
     return list(dict.fromkeys(given))
 
 
-class Form(BaseModel):
+class Form(ParameterModel):
     """The parameters of a list."""
 
-    q: Annotated[
-        str,
-        Field(
-            description='Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, '
-            "`-without`, `begin*`, `(group)`. Whatever is typed is a query.",
-            max_length=1_000,
-            examples=["ferry"],
-        ),
-    ] = ""
-    since: Annotated[
-        str, Field(description="Only articles from this day or moment on, ISO 8601.", examples=["2026-11-01"])
-    ] = ""
-    until: Annotated[
-        str, Field(description="Only articles up to this day or moment, inclusive, ISO 8601.")
-    ] = ""
+    q: Annotated[str, Field(max_length=1_000, examples=["ferry"])] = ""
+    """Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`,
+    `begin*`, `(group)`. Whatever is typed is a query."""
+    since: Annotated[str, Field(examples=["2026-11-01"])] = ""
+    """Only articles from this day or moment on, ISO 8601."""
+    until: str = ""
+    """Only articles up to this day or moment, inclusive, ISO 8601."""
     time_zone: Annotated[
-        str,
-        Field(
-            description="Where days are meant, and times that name no zone: an IANA name. Default: what the "
-            "cookie says that the pages keep, else that of the server.",
-            examples=["Asia/Shanghai"],
-        ),
-        AfterValidator(lambda name: name and zone_named(name).key),
+        str, Field(examples=["Asia/Shanghai"]), AfterValidator(lambda name: name and zone_named(name).key)
     ] = ""
-    source: Annotated[
-        list[str],
-        Field(
-            description="Only articles from this source; repeat it for articles from one of several.",
-            max_length=MAX_VALUES,
-        ),
-        AfterValidator(_each_once),
-    ] = []
+    """Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the
+    pages keep, else that of the server."""
+    source: Annotated[list[str], Field(max_length=MAX_VALUES), AfterValidator(_each_once)] = []
+    """Only articles from this source; repeat it for articles from one of several."""
     where: Annotated[
         list[str],
         AfterValidator(_each_once),
-        Field(
-            description="Only articles with this value in a further keyword field, as `field:value`, such as "
-            "`language:en`; repeat it for one of several values, or for several fields.",
-            examples=[["language:en"]],
-            max_length=MAX_VALUES,
-        ),
+        Field(examples=[["language:en"]], max_length=MAX_VALUES),
     ] = []
-    sort: Annotated[Sort | None, Field(description="Default: relevance if there are words, else newest.")] = (
-        None
-    )
-    head: Annotated[
-        Head | None,
-        Field(description="Which matching article a row shows. Default: the one that decides its position."),
-    ] = None
-    min_similar: Annotated[
-        int, Field(ge=0, le=1_000_000, description="Only rows with so many similar articles.")
-    ] = 0
-    min_sources: Annotated[
-        int, Field(ge=0, le=MOST_SOURCES, description="Only rows of clusters with so many sources.")
-    ] = 0
-    dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
-    details: Annotated[
-        bool,
-        Field(
-            description="Also some lines of each row's text, with the searched words marked, and of its "
-            "cluster the earliest, the latest and the most different article, the largest sources, and its "
-            "spread over time."
-        ),
-    ] = False
+    """Only articles with this value in a further keyword field, as `field:value`, such as `language:en`;
+    repeat it for one of several values, or for several fields."""
+    sort: Sort | None = None
+    """Default: relevance if there are words, else newest."""
+    head: Head | None = None
+    """Which matching article a row shows. Default: the one that decides its position."""
+    min_similar: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Only rows with so many similar articles."""
+    min_sources: Annotated[int, Field(ge=0, le=MOST_SOURCES)] = 0
+    """Only rows of clusters with so many sources."""
+    dedup: bool = True
+    """False gives each article a row of its own."""
+    details: bool = False
+    """Also some lines of each row's text, with the searched words marked, and of its cluster the earliest,
+    the latest and the most different article, the largest sources, and its spread over time."""
     source_includes: Annotated[SourceIncludes, Field(examples=[["author", "section"]])] = []
-    arrived_since: Annotated[
-        str, Field(description="Also count the articles that have arrived after this moment, ISO 8601.")
-    ] = ""
+    arrived_since: str = ""
+    """Also count the articles that have arrived after this moment, ISO 8601."""
     page: PageNumber = 1
-    size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
+    size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = 20
+    """Rows on a page."""
     after: Annotated[str | None, Field(description=AFTER)] = None
 
     @model_validator(mode="before")
@@ -181,7 +162,8 @@ REPEATABLE = frozenset(
 class PageForm(Form):
     """The parameters of the list page: contradictions are resolved."""
 
-    compact: Annotated[bool, Field(description="A page shows a row in two lines, without its text.")] = False
+    compact: bool = False
+    """A page shows a row in two lines, without its text."""
 
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":

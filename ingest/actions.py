@@ -198,22 +198,27 @@ def article_in(
                 f"updates a text in {action['_index']!r}, which is routed by root: with another text the "
                 "article may belong to another shard. Delete it, with its root as routing; index it whole",
             )
-    texts = [text_of(article, fields, name=name) for article in articles]
-    if len(set(texts)) > 1:
+    article_id = action.get("_id") and f"{index.name}/{action['_id']}"
+    text, known_ms = text_of(articles[0], fields, name=name), action.get(KNOWN_MS)
+    (dated_ms, wrong_date), site, path, origin = _dated(articles[0], fields, known_ms), None, None, 0
+    if any(text_of(each, fields, name=name) != text for each in articles[1:]):
         two = "its doc and its upsert have different texts: give both the same, or index the article whole"
         raise ArticleRejected(name, two)
-    dates = [_dated(each, fields, action.get(KNOWN_MS)) for each in articles]
-    dated_ms, wrong_date = next((each for each in dates if each[0] is not None), dates[0])
-    article_id = action.get("_id") and f"{index.name}/{action['_id']}"
+    for each in articles:
+        if dated_ms is None and (later := _dated(each, fields, known_ms))[0] is not None:
+            dated_ms, wrong_date = later
+        site = site or site_of(each, fields)
+        path = path or path_of(each, fields)
+        origin = max(origin, origin_of(each, fields, article_id))
     return ArticleAction(
         action=action,
         name=name,
-        text=texts[0],
+        text=text,
         dated_ms=dated_ms,
         wrong_date=wrong_date,
-        site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
-        path=next((path for each in articles if (path := path_of(each, fields)) is not None), None),
-        origin=max(origin_of(each, fields, article_id) for each in articles),
+        site=site,
+        path=path,
+        origin=origin,
         fields=fields,
         objects=index.objects,
         index_name=index.name,
@@ -251,8 +256,8 @@ def addition_to(
     }
     if isinstance(fields, EditorialFields):
         values |= story_values(stories.of(root, fingerprint.get("fingerprint")))
-    links = {"part_of": assignment.part_of, "has_part": assignment.has_part}
-    values |= {name: root for name, root in links.items() if root is not None}
+    links = (("part_of", assignment.part_of), ("has_part", assignment.has_part))
+    values |= {name: linked for name, linked in links if linked is not None}
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
 

@@ -28,11 +28,11 @@ UNDERSTOOD = (
 
 def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
     """Return the time that a value was read as, if it can be right; else why not, "" for no value."""
-    if milliseconds in {None, NO_TIME}:
+    if milliseconds is None or milliseconds == NO_TIME:
         wrong = "cannot be read"
     elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):
         wrong = "lies near January 1970 (are these seconds?)"
-    elif any(milliseconds in each for each in UNSET_MS):
+    elif milliseconds < DAY_MS and any(milliseconds in each for each in UNSET_MS):
         wrong = "is that of a clock that was not set"
     else:
         return milliseconds, ""

@@ -4,11 +4,11 @@ The title of an article says in part what its text says, and edited titles of on
 Above a placeholder stand the titles of unrelated articles.
 """
 
-import itertools
+import operator
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from esdedup.text.normalise import visible_text
 
@@ -29,20 +29,26 @@ _LONGEST = 200
 
 def is_placeholder(text: str, titles: Sequence[str]) -> bool:
     """Return whether a short text is one, by different titles of it, each of another site."""
-    said = set(_words(visible_text(text)))
-    words = [own for title in titles if (own := set(_words(title)))]
-    shares = [len(own & (said | words[at - 1])) / len(own) for at, own in enumerate(words)]
-    return len(shares) >= _SITES and sum(shares) <= _MOST_SHARED * len(shares)
+    words = [own for title in titles if (own := _words(title))]
+    most = _MOST_SHARED * len(words)
+
+    def shared(said: set[str]) -> float:
+        return sum(len(own & (said | words[at - 1])) / len(own) for at, own in enumerate(words))
+
+    # Most titles tell without the text.
+    return len(words) >= _SITES and shared(set()) <= most and shared(_words(visible_text(text))) <= most
 
 
-def _words(text: str) -> Iterator[str]:
+def _words(text: str) -> set[str]:
+    letters, words = text.casefold(), set[str]()
     # Expressions take vowel signs for the end of a word.
-    letters = "".join(each for each in text.casefold() if unicodedata.category(each)[0] != "M")
-    for word in _WORD.findall(letters):
+    marks = {ord(each): None for each in set(letters) if unicodedata.category(each)[0] == "M"}
+    for word in _WORD.findall(letters.translate(marks) if marks else letters):
         if word >= _FIRST_WITHOUT_BLANKS:
-            yield from map("".join, itertools.pairwise(word))
+            words.update(map(operator.add, word, word[1:]))
         elif len(word) >= _LETTERS_OF_A_WORD:
-            yield word
+            words.add(word)
+    return words
 
 
 class PlaceholderWatch:

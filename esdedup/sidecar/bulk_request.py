@@ -6,7 +6,6 @@ else is for Elasticsearch to judge, which sees the same bytes. What is not chang
 Elasticsearch splits a path before it decodes it: `%2F` is part of an id, and `%5Fdoc` is no `_doc`.
 """
 
-import contextlib
 import dataclasses
 import json
 import re
@@ -200,9 +199,11 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     def refuse(what: str) -> NoReturn:
         raise RequestRefused(400, _ILLEGAL, f"Malformed action/metadata line [{number}], {what}")
 
-    action, line = None, line.removeprefix(UTF8_MARK)
-    with contextlib.suppress(orjson.JSONDecodeError):
+    line = line.removeprefix(UTF8_MARK)
+    try:
         action = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        action = None
     if not isinstance(action, dict) or len(action) != 1:
         # Elasticsearch 8 ignores what follows the first member, and 9 refuses the request by itself.
         try:
@@ -216,11 +217,10 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     if operation not in OPERATIONS or not isinstance(given, dict):
         refuse("expected field [create], [delete], [index] or [update] with an object")
     meta = {key: value for key, value in given.items() if value is not None}
-    for key in _TEXTS:
-        value = meta.get(key, "")
-        if isinstance(value, dict | list):
-            refuse(f"its [{key}] must be a string, a number or a boolean")
-        if not isinstance(value, str):
+    for key, value in meta.items():
+        if not isinstance(value, str) and key in _TEXTS:
+            if isinstance(value, dict | list):
+                refuse(f"its [{key}] must be a string, a number or a boolean")
             # As it is written: 1.0 is another id than 1.
             given = line[line.index(b"{", line.index(b"{") + 1) :]
             meta[key] = {m.key: given[m.value : m.end] for m in members(given)}[key].strip().decode()

@@ -10,8 +10,6 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import annotated_types
-from esdedup.ingest.learn import read_overrides
-from esdedup.ingest.word_files import with_words
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr
 
 from esdedup.boilerplate.overrides import Overrides
@@ -213,6 +211,9 @@ class Fingerprinting(Cut):
     @functools.cached_property
     def fingerprint_profile(self) -> Profile:
         """The profile that these describe; raises `SettingError`."""
+        # What reads files is imported here and below: the help of commands shares these settings.
+        from esdedup.ingest.word_files import with_words
+
         profile = get_profile(self.profile or DEFAULT.name)
         words = self.model_dump(include=_ABOUT_WORDS, exclude_none=True)
         if words and profile.agreement is not None:
@@ -233,6 +234,8 @@ class Fingerprinting(Cut):
 
     def overrides(self) -> Overrides:
         """Return the overrides in the file, if one is given."""
+        from esdedup.ingest.learn import read_overrides
+
         return read_overrides(self.overrides_file, keep_boilerplate=self.keep_boilerplate)
 
 

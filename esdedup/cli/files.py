@@ -7,13 +7,15 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, term_of, text_of
-from esdedup.ingest.files import FileArticle
 from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, input_name
 from esdedup.sites import RawPage, origin_of, site_of
+
+if TYPE_CHECKING:
+    from esdedup.ingest.files import FileArticle
 
 # A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
@@ -93,7 +95,7 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
 
 
 @contextlib.contextmanager
-def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[[FileArticle], None]]:
+def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[["FileArticle"], None]]:
     """Yield a function that writes an article into a new file, which is deleted if it stays empty."""
     if path is None:
         yield lambda _: None
@@ -104,7 +106,7 @@ def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[[File
         raise SettingError(f"cannot make {path} for what is refused: {error.strerror}") from error
     with target:
 
-        def write(article: FileArticle) -> None:
+        def write(article: "FileArticle") -> None:
             # Whatever ends this process, the line is there.
             print(json.dumps({id_field: article.id, **article.article}), file=target, flush=True)
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pydantic
 import rich.box
@@ -31,9 +31,11 @@ from rich.table import Table
 
 from esdedup.cli.messages import said_if_interrupted, say, visible
 from esdedup.errors import FieldsNotFound
-from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage, StoryPage
 from esdedup.text.left_out import LeftOut
 from esdedup.times import time_ms, zone_named
+
+if TYPE_CHECKING:
+    from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage, StoryPage
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
@@ -221,7 +223,7 @@ def passage(text: str) -> str:
     return f"{line[:_LONGEST_PASSAGE]}…" if len(line) > _LONGEST_PASSAGE else line
 
 
-def print_page(page: Page) -> None:
+def print_page(page: "Page") -> None:
     """Print a page of the list as a table."""
     _print_rows("similar", [(f"+{row.similar}" if row.similar else "", row) for row in page.rows])
     about = "" if page.total_rows_exact else "about "
@@ -244,7 +246,7 @@ def print_page(page: Page) -> None:
     _print_next(page.next)
 
 
-def print_similar(page: SimilarPage) -> None:
+def print_similar(page: "SimilarPage") -> None:
     """Print the similar articles as a table."""
     rows = [(_likeness(article), article) for article in page.rows]
     lines = [left_out_words(page.left_out)] if page.left_out is not None and page.left_out.passages else []
@@ -256,21 +258,21 @@ def print_similar(page: SimilarPage) -> None:
     _print_found("likeness", rows, [*lines, *excerpt_lines(page)], cursor=page.next)
 
 
-def print_articles(page: SimilarPage) -> None:
+def print_articles(page: "SimilarPage") -> None:
     """Print the articles of a cluster, or with a fingerprint, as a table."""
     rows = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
     lines = [f"articles: {page.total:,}", *excerpt_lines(page)]
     _print_found("root", rows, lines, cursor=page.next, justify="left")
 
 
-def print_sources(page: SourcesPage) -> None:
+def print_sources(page: "SourcesPage") -> None:
     """Print the sources of similar articles as a table, with the earliest article of each."""
     rows = [(str(each.articles), each.earliest) for each in page.sources]
     found = f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
     _print_found("articles", rows, [found, *excerpt_lines(page)])
 
 
-def excerpt_lines(page: StoryPage) -> list[str]:
+def excerpt_lines(page: "StoryPage") -> list[str]:
     """Return what a page about a cluster says beside its articles, in lines."""
     lines, whole, excerpts = _left_out_indices(page.not_set_up), page.excerpt_of, page.excerpts
     if page.is_placeholder:
@@ -292,7 +294,7 @@ def _left_out_indices(names: Sequence[str]) -> list[str]:
     return [said.format(name) for name in names]
 
 
-def _named(article: Article) -> str:
+def _named(article: "Article") -> str:
     _, source, title, article_id = _article_cells(article)
     return f"  {source}: {title} ({article_id})"
 
@@ -315,7 +317,7 @@ def left_out_lines(left_out: LeftOut) -> list[str]:
     return [*shown, f"and {more:,} more lines"] if more > 0 else shown
 
 
-def _likeness(article: SimilarArticle) -> str:
+def _likeness(article: "SimilarArticle") -> str:
     if article.resemblance is not None:
         return f"{article.resemblance:.0%}"
     return "" if article.distance_bits is None else f"{article.distance_bits} bits"
@@ -328,7 +330,7 @@ def _print_next(cursor: str | None) -> None:
 
 def _print_found(
     name: str,
-    rows: Sequence[tuple[str, Article]],
+    rows: "Sequence[tuple[str, Article]]",
     lines: Iterable[str],
     *,
     cursor: str | None = None,
@@ -348,7 +350,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def _print_rows(
-    name: str, rows: Sequence[tuple[str, Article]], *, justify: Literal["left", "right"] = "right"
+    name: str, rows: "Sequence[tuple[str, Article]]", *, justify: Literal["left", "right"] = "right"
 ) -> None:
     """Print articles after a cell each; on a narrow screen titles are cut, ids never."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
@@ -366,7 +368,7 @@ def _print_rows(
     show(table)
 
 
-def _article_cells(article: Article) -> tuple[str, ...]:
+def _article_cells(article: "Article") -> tuple[str, ...]:
     sources = article.source if isinstance(article.source, list) else [article.source]
     source = ", ".join(str(each) for each in sources if each is not None)
     moment = _moment(article.published_at) + _DOUBT * _is_doubtful(article)
@@ -374,11 +376,11 @@ def _article_cells(article: Article) -> tuple[str, ...]:
     return tuple(escape(printable(cell[:_LONGEST_CELL])) for cell in cells)
 
 
-def _is_doubtful(article: Article) -> bool:
+def _is_doubtful(article: "Article") -> bool:
     return article.arrived_at is not None and article.published_at is not None
 
 
-def _print_doubts(articles: Sequence[Article]) -> None:
+def _print_doubts(articles: "Sequence[Article]") -> None:
     """Explain the mark at dates that are not believed, if there are any."""
     if any(map(_is_doubtful, articles)):
         show(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")

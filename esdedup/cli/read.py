@@ -1,19 +1,20 @@
 """`esdedup list`, `similar` and `show`: reading an index."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import esdedup
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.files import read_text
 from esdedup.errors import ArticleNotFound, ForestError, SettingError
-from esdedup.maintenance import ForestNode, Maintenance
 from esdedup.reading.list_request import MOST_SOURCES, Head, Sort
-from esdedup.reading.reader import Reader
-from esdedup.reading.results import FullArticle
 from esdedup.reading.search_form import values_by_field
+
+if TYPE_CHECKING:
+    from esdedup.maintenance import ForestNode
 
 
 @command("list", example="esdedup list --index news --query 'electric ferries' --sort similar-desc")
@@ -57,7 +58,7 @@ def list_rows(
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
     with server.connect() as client:
-        reader = Reader(client, fields=field_names.fields_of(client, index))
+        reader = esdedup.Reader(client, fields=field_names.fields_of(client, index))
         matching = reader.search_query(
             index,
             query,
@@ -120,7 +121,9 @@ def similar(
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     with where.connect() as client:
         fields = where.fields_of(client, index)
-        reader = Reader(client, fields=fields, forest=where.forest, profile=profile, overrides=overrides)
+        reader = esdedup.Reader(
+            client, fields=fields, forest=where.forest, profile=profile, overrides=overrides
+        )
         if text is not None:
             content = read_text(text, reader.fields(index))
             articles = reader.similar_to_text(index, content.text, site=site or content.site, **vars(paging))
@@ -163,8 +166,8 @@ def show(
         raise SettingError("--page, --size and --after go with --fingerprint and --root")
     with where.connect() as client:
         fields = where.fields_of(client, index)
-        reader = Reader(client, fields=fields)
-        maintenance = Maintenance(client, forest=where.forest_of(client, index))
+        reader = esdedup.Reader(client, fields=fields)
+        maintenance = esdedup.Maintenance(client, forest=where.forest_of(client, index))
         if article_id is not None:
             article = reader.article(index, article_id)
             story = reader.similar(index, article_id, in_index=article.index, size=1)
@@ -195,7 +198,7 @@ def show(
         output.print_articles(found)
 
 
-def _node(maintenance: Maintenance, node_id: str | None) -> tuple[ForestNode | None, str | None]:
+def _node(maintenance: "esdedup.Maintenance", node_id: str | None) -> tuple["ForestNode | None", str | None]:
     if node_id is None:
         return None, "none, since the text has no fingerprint"
     try:
@@ -205,11 +208,11 @@ def _node(maintenance: Maintenance, node_id: str | None) -> tuple[ForestNode | N
     return node, None if node is not None else "the forest has none, or no longer"
 
 
-def _for_programs(node: ForestNode | None, missing: str | None) -> dict[str, object]:
+def _for_programs(node: "ForestNode | None", missing: str | None) -> dict[str, object]:
     return {"node": None if node is None else node.model_dump(mode="json"), "node_missing": missing}
 
 
-def _print_article(article: FullArticle) -> None:
+def _print_article(article: "esdedup.FullArticle") -> None:
     output.print_facts(
         {
             "article": f"{article.id} in {article.index}",
@@ -223,7 +226,7 @@ def _print_article(article: FullArticle) -> None:
     )
 
 
-def _print_node(node: ForestNode | None, missing: str | None) -> None:
+def _print_node(node: "ForestNode | None", missing: str | None) -> None:
     if node is None:
         output.print_facts({"node": missing or ""})
         return

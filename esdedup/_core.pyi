@@ -10,6 +10,8 @@ from typing import Self, final
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import Layout
 
+_Answer = tuple[int, str | None, str | None, int, bytes, str | None, str | None]
+
 @final
 class Parsed:
     """A batch of texts, cut into passages; they stay here while it is decided which are left out.
@@ -268,7 +270,7 @@ class Nodes:
         *,
         state: tuple[int, int, int],
         now_ms: int,
-    ) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, list[bytes], bytes, tuple[int, int, int]]:
+    ) -> tuple[list[_Answer], list[bytes], bytes, tuple[int, int, int]]:
         """Begin a step, and assign arrivals.
 
         Args:
@@ -280,9 +282,8 @@ class Nodes:
             now_ms: The clock.
 
         Returns:
-            Kinds by their number, uint8; ids of nodes, of roots, and of the roots that these are a part of,
-            0 for none; times, int64; signatures; what is to be written, and the same as a log has it; the
-            state.
+            Of each arrival its kind by its number, and what an `Assignment` has besides, without `seq`; what
+            is to be written, and the same as a log has it; the state.
         """
 
     def contested_column(self) -> bytes:

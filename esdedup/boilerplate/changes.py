@@ -1,5 +1,7 @@
 """What was learned from a batch of pages, as stored bytes."""
 
+import itertools
+import operator
 import struct
 import zlib
 from collections.abc import Sequence
@@ -77,12 +79,9 @@ def read_changes(content: bytes) -> Changes:
     expected = _FORMAT + zlib.crc32(body).to_bytes(4, "little")
     if len(body) < at or content[:start] != expected:
         raise ValueError("it cannot be read")
-    columns: list[bytes] = []
-    for (dtype, width), length in zip(COLUMNS.values(), struct.unpack_from(_LENGTHS, body), strict=True):
-        columns.append(body[at : at + length])
-        at += length
-        if length % (np.dtype(dtype).itemsize * (width or 1)):
-            raise ValueError("its columns have other lengths")
-    if at != len(body):
+    lengths = struct.unpack_from(_LENGTHS, body)
+    sizes = [np.dtype(dtype).itemsize * (width or 1) for dtype, width in COLUMNS.values()]
+    ends = list(itertools.accumulate(lengths, initial=at))
+    if ends[-1] != len(body) or any(map(operator.mod, lengths, sizes)):
         raise ValueError("its columns have other lengths")
-    return Changes.of_columns(columns)
+    return Changes.of_columns([body[start:end] for start, end in itertools.pairwise(ends)])

@@ -103,8 +103,10 @@ class Fingerprints:
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":
         """Return the fingerprints of several batches, of one at least, as those of one."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(**dict(zip(vars(parts[0]), map(np.concatenate, columns), strict=True)))
 
     def without(self, places: Sequence[int]) -> "Fingerprints":
         """Return these, but none of the texts at some places, and nothing to remember these by."""

@@ -2,10 +2,7 @@
 
 import collections
 import dataclasses
-from typing import Any, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import Self
 
 from esdedup import _core
 from esdedup.forest.model import Aging, Arrivals, Assignment, Kind, Plan, State
@@ -36,34 +33,17 @@ class Nodes(_core.Nodes):
 
         Arrivals come in their order, after the forest's `state`.
         """
-        found = self.assign_columns(
-            _bytes(arrivals.signatures, self._relation.dtype),
-            _bytes(arrivals.exist, bool),
-            _bytes(arrivals.pages, np.uint64),
-            _bytes(arrivals.times_ms, np.int64),
+        answers, written, log, (seq, time_ms, origin_ms) = self.assign_columns(
+            arrivals.signatures.tobytes(),
+            arrivals.exist.tobytes(),
+            arrivals.pages.tobytes(),
+            arrivals.times_ms.tobytes(),
             state=(state.seq, state.time_ms, state.origin_ms),
             now_ms=now_ms,
         )
-        kinds, nodes, roots, links, times_ms, signatures, written, log, (seq, time_ms, origin_ms) = found
-        size = self._relation.dtype.itemsize
-        linked = [each if each.strip("0") else None for each in self._relation.written_ids(links)]
         assignments = [
-            Assignment(kind, None, None, seq, at_ms, signature)
-            if kind is Kind.WITHOUT_FINGERPRINT
-            else Assignment(kind, node, root, seq, at_ms, signature, whole, part)
-            for seq, (kind, node, root, whole, part, at_ms, signature) in enumerate(
-                zip(
-                    map(_KINDS.__getitem__, kinds),
-                    self._relation.written_ids(nodes),
-                    self._relation.written_ids(roots),
-                    linked[::2],
-                    linked[1::2],
-                    np.frombuffer(times_ms, np.int64).tolist(),
-                    [signatures[at : at + size] for at in range(0, len(signatures), size)],
-                    strict=True,
-                ),
-                state.seq + 1,
-            )
+            Assignment(_KINDS[kind], node, root, number, at_ms, signature, whole, part)
+            for number, (kind, node, root, at_ms, signature, whole, part) in enumerate(answers, state.seq + 1)
         ]
         after = State(seq=seq, time_ms=time_ms, origin_ms=origin_ms)
         return Plan(assignments=assignments, written=written, log=log, state=after)
@@ -98,7 +78,3 @@ class Nodes(_core.Nodes):
         """Return the ids of roots, and of the nodes of pages, that were not loaded."""
         roots, nodes = self.missing_columns()
         return self._relation.written_ids(roots), self._relation.written_ids(nodes)
-
-
-def _bytes(column: npt.NDArray[Any], dtype: npt.DTypeLike) -> bytes:
-    return column.astype(dtype, copy=False).tobytes()

@@ -8,6 +8,7 @@ Each batch goes through a store in this order; it may be abandoned after any cal
     written = store.commit(plan)
 """
 
+import functools
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -17,8 +18,9 @@ from esdedup.forest.nodes import Nodes
 from esdedup.neighbours.relation import Relation
 
 
+@functools.cache
 def completed() -> Future[None]:
-    """Return a completed future."""
+    """Return the one completed future."""
     done: Future[None] = Future()
     done.set_result(None)
     return done

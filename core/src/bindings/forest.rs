@@ -8,18 +8,20 @@ use pyo3::types::PyBytes;
 use super::shared::Shared;
 use crate::columns::{Column, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
-use crate::forest::documents::{Layout, document};
+use crate::forest::documents::{Layout, document, hex};
 use crate::forest::index::{Index, Matches};
 use crate::forest::laws::Arrival;
 use crate::forest::loading::Loader;
 use crate::forest::nodes::Nodes as Core;
-use crate::forest::records::{Entry, write_id, written_ids};
+use crate::forest::records::{Entry, written_ids};
 use crate::forest::relation::{ByDistance, Relation as Rules};
 use crate::forest::table::NONE;
 use crate::forest::times::{Aging, State};
 
 type Numbers = (i64, i64, i64);
-type Outcome = (Column, Column, Column, Column, Column, Column, Vec<Column>, Column, Numbers);
+// Of an arrival: its kind; its node and that one's root; the time; its signature; and with which roots its root is linked.
+type Answer = (u8, Option<String>, Option<String>, i64, Column, Option<String>, Option<String>);
+type Outcome = (Vec<Answer>, Vec<Column>, Column, Numbers);
 
 /// Which signatures are near each other.
 #[pyclass(frozen, module = "esdedup._core")]
@@ -133,29 +135,23 @@ fn assign<R: Rules>(
     let mut state = State { seq, time_ms, origin_ms };
     let assigned = nodes.assign(arrivals, &mut state, now_ms);
     nodes.end(state.live_since_ms(&nodes.aging));
-    let (mut ids, mut roots, mut links, mut signatures) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for row in assigned.iter().map(|each| each.row) {
+    let answers = assigned.iter().map(|each| {
+        let (kind, row, time_ms) = (each.kind as u8, each.row, each.time_ms);
         if row == NONE {
-            ids.resize(ids.len() + R::ID_BYTES, 0);
-            roots.resize(roots.len() + R::ID_BYTES, 0);
-            links.resize(links.len() + 2 * R::ID_BYTES, 0);
-            signatures.resize(signatures.len() + R::SIZE, 0);
-        } else {
-            write_id::<R>(nodes.id(row), &mut ids);
-            write_id::<R>(nodes.id(nodes.node(row).root), &mut roots);
-            nodes.links(row).into_iter().for_each(|id| write_id::<R>(id, &mut links));
-            signatures.extend_from_slice(bytes_of(nodes.index.signature(row)));
+            return (kind, None, None, time_ms, vec![0; R::SIZE], None, None);
         }
-    }
-    let kinds = assigned.iter().map(|each| each.kind as u8).collect();
-    let times_ms = column(assigned.iter().map(|each| each.time_ms));
+        let [node, root] = [row, nodes.node(row).root].map(|row| Some(hex::<R>(nodes.id(row))));
+        let [whole, part] = nodes.links(row).map(|id| (id != 0).then(|| hex::<R>(id)));
+        (kind, node, root, time_ms, bytes_of(nodes.index.signature(row)).to_vec(), whole, part)
+    });
+    let answers = answers.collect();
     let (mut written, mut log) = (Vec::new(), Vec::new());
     for (record, is_refreshed) in nodes.written(&pages, &assigned) {
         written.push(record.pack::<R>());
         Entry::write::<R>(&record, is_refreshed, &mut log);
     }
     let state = (state.seq, state.time_ms, state.origin_ms);
-    Some((kinds, ids, roots, links, times_ms, signatures, written, log, state))
+    Some((answers, written, log, state))
 }
 
 /// A forest in memory. Threads may share it: one waits for the other.

@@ -36,7 +36,8 @@ pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, 
     Some((id, json))
 }
 
-fn hex<R: Relation>(id: Id) -> String {
+/// Returns an id as documents have it.
+pub fn hex<R: Relation>(id: Id) -> String {
     format!("{id:0digits$x}", digits = 2 * R::ID_BYTES)
 }
 

@@ -107,6 +107,7 @@ def _assert_verified_follows(
             compare(_at_one_address(by_id[text]), _at_one_address(by_id[before]), rules).by_member[0] & 4
         ),
         lambda text, root: bool(compare(by_id[text], by_id[root], rules).to_root[0] & 4),
+        lambda text: int(by_id[text]["units"][0]),
         lambda text, period: relation.ids(_at_one_address(by_id[text], period % 4096))[0],
     )
     store = open_store(profile)

@@ -48,6 +48,7 @@ class Model:
         max_postings: int = 2**31,
         goes_on: Pairwise = lambda text, before: False,
         has_root: Pairwise = lambda text, root: False,
+        length: Callable[[str], int] = lambda text: 0,
         name: Callable[[str, int], str] = lambda text, period: text,
     ) -> None:
         self.aging = aging
@@ -61,6 +62,7 @@ class Model:
         self.max_postings = max_postings
         self.goes_on = goes_on
         self.has_root = has_root
+        self.length = length
         self.name = name
         self.nodes: dict[str, ModelNode] = {}
         self.pages: dict[int, ModelPage] = {}
@@ -131,7 +133,10 @@ class Model:
         return root and self.nodes[root].name
 
     def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
-        """Return the roots of versions before, if of five that are found four go on up to this one."""
+        """Return the roots of versions before, if enough of those that are found go on up to this one.
+
+        For each that does not, four must do, or one if it is less than half as long as this one.
+        """
 
         def is_next(later: ModelNode, before: ModelNode) -> bool:
             return bool(later.addresses & before.addresses) and self.goes_on(later.id, before.id)
@@ -140,12 +145,15 @@ class Model:
             (each for each in found if each.addresses & new.addresses), key=lambda each: each.seq
         )
         going: list[ModelNode] = []
+        needed = 0
         for number, each in reversed(list(enumerate(versions, 1))):
             later = going[-1] if going else new
             is_unchecked = going and number >= self.max_postings
             if is_unchecked or later.root == each.root or is_next(later, each):
                 going.append(each)
-        if len(going) < 4 * (len(versions) - len(going)):
+            else:
+                needed += 1 if self.length(each.id) * 2 < self.length(new.id) else 4
+        if len(going) < needed:
             return set()
         return {each.root for each in going if is_next(new, each) and self.has_root(new.id, each.root)}
 

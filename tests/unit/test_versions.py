@@ -91,11 +91,18 @@ def test_versions_that_have_expired_end_no_story() -> None:
 
 
 def test_an_error_page_ends_no_story() -> None:
-    """If there are four versions for each."""
-    story, odd = words(1_000, 2), words(100, 3)
+    """If there are four versions for each, or one for each that is less than half as long."""
+    story = words(1_000, 2)
     versions = [story[at : at + 300] for at in range(0, 240, 40)]
-    assert joined([*versions[:4], odd, *versions[4:]], [PAGE] * 7) == [0, 0, 0, 0, 4, 0, 0]
-    assert joined([*versions[:3], odd, versions[4]], [PAGE] * 5) == [0, 0, 0, 3, 4]
+    for length, needed in ((160, 4), (140, 1)):
+        odd = words(length, 3)
+        for before in range(1, 5):
+            texts = [*versions[:before], odd, versions[before + 1]]
+            own = 0 if before >= needed else before + 1
+            assert joined(texts, [PAGE] * len(texts))[before:] == [before, own]
+    short = [words(20, at) for at in (4, 5)]
+    assert joined([short[0], versions[0], versions[2]], [PAGE] * 3) == [0, 1, 1]
+    assert joined([versions[0], *short, versions[2]], [PAGE] * 4) == [0, 1, 2, 3]
 
 
 def test_a_version_keeps_its_story_whatever_else_it_resembles() -> None:

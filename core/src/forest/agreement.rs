@@ -279,6 +279,10 @@ impl Relation for ByAgreement {
         (0..ADDRESSES).any(|place| one.address(place) != 0 && one.address(place) == other.address(place))
     }
 
+    fn length(text: &Text) -> u32 {
+        text.units.number()
+    }
+
     fn indexed(text: &Text) -> u16 {
         text.indexed
     }

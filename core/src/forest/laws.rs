@@ -65,7 +65,8 @@ struct Newcomer<'a, S> {
     found: &'a Matches,
 }
 
-/// So many versions under an address must go on, at least, for each page there with which none does.
+/// So many versions under an address must go on, at least, for each page there with which none does; one for a page that
+/// is less than half as long as the newcomer, as error pages are.
 const VERSIONS_AN_ODD_PAGE: usize = 4;
 
 impl<R: Relation> Nodes<R> {
@@ -171,14 +172,9 @@ impl<R: Relation> Nodes<R> {
         (kind, row)
     }
 
-    /// Returns the roots that the newcomer may join as a version; none if unrelated texts come under its address.
+    /// Returns the roots that the newcomer may join as a version.
     fn roots_of_versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
-        let (mut versions, odd_pages) = self.versions(new);
-        // Unrelated texts come under the address, not just an error page now and then.
-        let has_unrelated_texts = versions.len() < VERSIONS_AN_ODD_PAGE * odd_pages;
-        if has_unrelated_texts {
-            return Vec::new();
-        }
+        let mut versions = self.versions(new);
         versions.retain(|row| self.goes_on(new.signature, *row));
         let mut roots = self.live_roots(&versions, new.now);
         let ways_to = |root: u32| self.index.relation.ways_to(new.signature, self.index.signature(root));
@@ -187,12 +183,12 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns the earlier versions of the newcomer, the latest first: live nodes under its address, each of which goes on
-    /// in the one made after it; and the number of odd pages, the other live nodes there.
-    fn versions(&self, new: &Newcomer<R::Signature>) -> (Vec<u32>, usize) {
+    /// in the one made after it; none if unrelated texts come there, not just an error page now and then.
+    fn versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
         let mut live = new.found.versions.clone();
         live.retain(|row| self.is_live(*row, new.now));
         live.sort_unstable_by_key(|row| self.node(*row).seq);
-        let mut versions: Vec<u32> = Vec::new();
+        let (mut versions, mut needed): (Vec<u32>, usize) = (Vec::new(), 0);
         for (number, row) in live.iter().enumerate().rev() {
             // Beyond these, the address is a frequent key, and not all are found. Between two of one story, some may have
             // expired.
@@ -203,10 +199,12 @@ impl<R: Relation> Nodes<R> {
             };
             if versions.last().map_or_else(|| self.goes_on(new.signature, *row), follows) {
                 versions.push(*row);
+            } else {
+                let is_short = 2 * R::length(self.index.signature(*row)) < R::length(new.signature);
+                needed += if is_short { 1 } else { VERSIONS_AN_ODD_PAGE };
             }
         }
-        let odd_pages = live.len() - versions.len();
-        (versions, odd_pages)
+        if versions.len() < needed { Vec::new() } else { versions }
     }
 
     /// Returns whether a text may be a version of the one in a row, made later.

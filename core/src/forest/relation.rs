@@ -53,6 +53,10 @@ pub trait Relation: Send + 'static {
     fn share_address(_one: &Self::Signature, _other: &Self::Signature) -> bool {
         false
     }
+    /// Returns how long a text is; 0 where that is not known.
+    fn length(_: &Self::Signature) -> u32 {
+        0
+    }
     /// Returns whether only equal representatives are near this one.
     fn is_exact(representative: u64) -> bool;
 

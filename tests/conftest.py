@@ -32,6 +32,10 @@ LONG_FILES = (
     *("test_threads", "test_following", "test_sidecar_pair", "test_sidecar_doors", "test_distribution"),
 )
 
+# Parameters for ways in which the same holds: a profile, how a forest finds its nodes, whether a server goes
+# silent, the shards of many articles, and the window and language of a browser.
+_WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "window"}, {"contract", "unit"}
+
 # What the process that others are started from holds until all of them have ended.
 _held = pytest.StashKey[contextlib.ExitStack]()
 
@@ -72,17 +76,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Of the ways in which a forest may find its nodes, yield one for each test and its other parameters.
+    """Yield tests on a node in one of their ways for each combination of their other parameters.
 
-    The laws (`contract`) are tested in all of them, and by night everything is.
+    The number of the way is that of the test's name, so that all ways occur among the tests. The laws
+    (`contract`) are tested in all of them, and by night everything is.
     """
     ways: dict[str, dict[tuple[str, ...], list[pytest.Item]]] = {}
     for item in items:
         spec = getattr(item, "callspec", None)
-        if spec is None or "lookup" not in spec.params or item.path.parent.name == "contract":
+        if spec is None or not _WAYS & spec.params.keys() or item.path.parent.name in _IN_ALL_WAYS:
             yield item
         else:
-            others = tuple(f"{name}={value!r}" for name, value in spec.params.items() if name != "lookup")
+            others = tuple(f"{name}={value!r}" for name, value in spec.params.items() if name not in _WAYS)
             ways.setdefault(item.nodeid.partition("[")[0], {}).setdefault(others, []).append(item)
     for test, cases in ways.items():
         for number, each in enumerate(cases.values(), zlib.crc32(test.encode())):

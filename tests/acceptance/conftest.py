@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 from esdedup import Dedup
 from esdedup.cli import main
 from tests.support import excerpts
-from tests.support.browsing import SampleSite, sample_site
+from tests.support.browsing import WINDOWS, SampleSite, sample_site
 from tests.support.forests import feed
 from tests.support.names import new_names
 
@@ -115,6 +115,13 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS_OF_CHROMIUM)
         yield browser
         browser.close()
+
+
+@pytest.fixture(params=WINDOWS[:2], ids="-".join)
+def window(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The size of a window and the language that its reader wishes for."""
+    size, language = request.param
+    return size, language
 
 
 @pytest.fixture(scope="session")

@@ -63,9 +63,9 @@ class Visit:
     words: dict[str, str]
 
 
-@pytest.fixture(params=[("wide", "en"), ("narrow", "zh")], ids="-".join)
-def visit(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    size, language = request.param
+@pytest.fixture
+def visit(browser: Browser, window: tuple[str, str]) -> Iterator[Visit]:
+    size, language = window
     with watched(browser, size, locale=LOCALES[language]) as page:
         yield Visit(page, WORDS[language])
 

@@ -17,7 +17,7 @@ from tests.support.names import Names, new_names
 WORDS = {"en": ("Merge both stories", "Undo edit 1"), "zh": ("合并两组", "撤销第 1 条")}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def desk(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
     with new_names(es) as name:
         index, forest = name("desk"), name("desk-forest")
@@ -29,10 +29,10 @@ def desk(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
             yield site
 
 
-@pytest.mark.parametrize(("size", "language"), [("wide", "en"), ("narrow", "zh")])
 def test_an_editor_merges_two_stories_and_undoes_it(
-    desk: SampleSite, browser: Browser, size: str, language: str, tmp_path: Path
+    desk: SampleSite, browser: Browser, window: tuple[str, str], tmp_path: Path
 ) -> None:
+    size, language = window
     one, other = desk.largest
     merge, undo = WORDS[language]
     options = {"locale": LOCALES[language], "extra_http_headers": {"X-Remote-User": "A. Chen"}}
@@ -63,10 +63,10 @@ def test_an_editor_merges_two_stories_and_undoes_it(
     assert similar() == before
 
 
-@pytest.mark.parametrize(("size", "language"), [("wide", "en"), ("narrow", "zh")])
 def test_an_editor_merges_rows_of_the_list(
-    desk: SampleSite, browser: Browser, size: str, language: str, tmp_path: Path
+    desk: SampleSite, browser: Browser, window: tuple[str, str], tmp_path: Path
 ) -> None:
+    size, language = window
     merge = {"en": "Merge the chosen rows", "zh": "合并所选的行"}[language]
     options = {"locale": LOCALES[language], "extra_http_headers": {"X-Remote-User": "A. Chen"}}
     before = desk.reader.list(desk.index)

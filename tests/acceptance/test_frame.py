@@ -28,9 +28,6 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
         yield page
 
 
-in_each_size_and_language = pytest.mark.parametrize(
-    ("size", "language"), [("wide", "en"), ("narrow", "zh")], ids=["wide-en", "narrow-zh"]
-)
 narrow = pytest.mark.parametrize("page", ["narrow"], indirect=True)
 
 
@@ -40,10 +37,10 @@ def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
     return str(found.generate_report()) if found.violations_count else ""
 
 
-@in_each_size_and_language
 def test_no_page_has_barriers(
-    site: SampleSite, quoted: SampleSite, browser: Browser, size: str, language: str
+    site: SampleSite, quoted: SampleSite, browser: Browser, window: tuple[str, str]
 ) -> None:
+    size, language = window
     one, other = site.largest
     addresses = [
         f"{site.address}/?q=the",
@@ -72,10 +69,10 @@ def test_no_page_has_barriers(
         assert not barriers(page, RULES)
 
 
-@in_each_size_and_language
 def test_the_language_is_switched_and_kept(
-    site: SampleSite, browser: Browser, size: str, language: str
+    site: SampleSite, browser: Browser, window: tuple[str, str]
 ) -> None:
+    size, language = window
     with watched(browser, size, locale=LOCALES[language], java_script_enabled=False) as page:
         page.goto(site.article(view="newest", listed="q=the"))
         before, titles = page.url, page.locator("h3").all_inner_texts()

@@ -14,7 +14,7 @@ from esdedup import Dedup, Reader
 from esdedup.times import time_ms
 from esdedup.web.list_page import VISIT_COOKIE as COOKIE
 from tests import sample
-from tests.support.browsing import SIZES, served, watched
+from tests.support.browsing import LOCALES, SIZES, WINDOWS, served, watched
 
 SHARED_WORDS = "harbour"
 ARTICLES: list[dict[str, Any]] = [
@@ -82,21 +82,17 @@ def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Site]:
     es.indices.delete(index=[index, forest])
 
 
-# Each window and each language; the first test has all four of them.
-TWO = [("wide", "en"), ("narrow", "zh")]
-ALL = [*TWO, ("wide", "zh"), ("narrow", "en")]
-wide = pytest.mark.parametrize("visitor", TWO[:1], ids="-".join, indirect=True)
-narrow = pytest.mark.parametrize("visitor", TWO[1:], ids="-".join, indirect=True)
+wide, narrow = (pytest.mark.parametrize("window", [each], ids="-".join) for each in WINDOWS[:2])
 
 
-@pytest.fixture(params=TWO, ids="-".join)
-def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
-    size, language = request.param
-    with watched(browser, size, locale="zh-CN" if language == "zh" else "en-GB") as page:
+@pytest.fixture
+def visitor(browser: Browser, window: tuple[str, str]) -> Iterator[Visitor]:
+    size, language = window
+    with watched(browser, size, locale=LOCALES[language]) as page:
         yield Visitor(page, size, language)
 
 
-@pytest.mark.parametrize("visitor", ALL, ids="-".join, indirect=True)
+@pytest.mark.parametrize("window", WINDOWS, ids="-".join)
 def test_the_first_page_is_light_and_shows_a_row(site: Site, visitor: Visitor) -> None:
     page, loaded = visitor.page, []
     page.on("response", lambda answer: loaded.append(len(answer.body())))

@@ -1,6 +1,7 @@
 """Articles that are in indices already get their roots there, whatever happens meanwhile."""
 
 import fnmatch
+import functools
 import json
 import shlex
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ from esdedup.elastic.bulk import ArticleBulk
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.maintenance import ViolationKind
 from tests import sample
+from tests.acceptance.conftest import run_in
 from tests.support.adopting import AdoptionUnderFire
 from tests.support.forests import feed, roots
 from tests.support.names import Names
@@ -571,7 +574,7 @@ def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: N
     ("own", "dynamic"), [({"hash": "x"}, False), ({"root": "theirs", "hash": "x"}, True), ("x", True)]
 )
 def test_an_object_of_the_articles_own_stays_theirs(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names, own: Any, dynamic: bool
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path, own: Any, dynamic: bool
 ) -> None:
     index, forest = index_name("own"), index_name("forest")
     properties = {"body": {"type": "text"}, "date": {"type": "date"}}
@@ -589,12 +592,11 @@ def test_an_object_of_the_articles_own_stays_theirs(
         Reader(es).list(index)
     assert es.indices.get_mapping(index=index) == before
     given = ["--text-field", "body", "--time-field", "date", "--title-field", "headline"]
-    given += ["--source-field", "publisher", "--url", elasticsearch_url, "--forest", forest]
-    command = [sys.executable, "-m", "esdedup", "adopt", index, *given]
-    refused_run = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (refused_run.returncode, "--dedup-field esdedup" in refused_run.stderr) == (3, True)
-    adopted = subprocess.run([*command, "--dedup-field", "esdedup"], check=False, cwd=ROOT, timeout=60)
-    assert adopted.returncode == 0
+    given += ["--source-field", "publisher", "--forest", forest]
+    run = functools.partial(run_in(tmp_path), "adopt", index, *given, url=elasticsearch_url)
+    refused_run = run()
+    assert (refused_run.code, "--dedup-field esdedup" in refused_run.err) == (3, True)
+    assert run("--dedup-field", "esdedup").code == 0
     # The index keeps the name.
     assert Reader(es).list(index).total_articles == 3
     assert all(each["dedup"] == own and each["esdedup"]["root"] for each in sources(es, index).values())

@@ -15,17 +15,17 @@ from tests.support import exploring
 pytestmark = pytest.mark.node
 
 FEW = Sizes(
-    texts=40,
+    texts=20,
     rounds=1,
-    nodes=(1_000, 2_000),
+    nodes=(500, 1_000),
     batches=1,
-    articles=200,
-    opened_nodes=(1_000, 2_000),
-    stored_nodes=3_000,
+    articles=100,
+    opened_nodes=(500, 1_000),
+    stored_nodes=1_000,
     stored_batches=1,
-    stored_pages=1_000,
-    stored_articles=300,
-    stored_roots=2_000,
+    stored_pages=500,
+    stored_articles=100,
+    stored_roots=1_000,
     kept_for_recovery_s=0.0,
 )
 

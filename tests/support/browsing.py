@@ -15,6 +15,8 @@ from playwright.sync_api import Browser, Page
 
 from esdedup import Reader
 
+WINDOWS = [("wide", "en"), ("narrow", "zh"), ("wide", "zh"), ("narrow", "en")]
+"""Each size of a window with each language; in the first two, each of them once."""
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 """Windows, in pixels."""
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}

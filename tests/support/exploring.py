@@ -4,7 +4,7 @@ The seed is 0, so that a run repeats the last one, except by night: `make nightl
 of a run shows its seed; ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
 examples: `make test` takes 25 where a test does not say otherwise, `make check` fewer, and `make nightly` 80
 times as many. By night, processes are killed at every request, and for more than the default profile; and
-tests of several ways to look nodes up take all of them, by day one each (`tests/conftest.py`).
+tests on a node run in all of their ways, by day in one each (`tests/conftest.py`).
 """
 
 import os

@@ -407,7 +407,7 @@ def test_what_no_two_servers_may_unpack_alike_is_refused(encoding: str) -> None:
     assert refused.value.status == 415
 
 
-SMALL, TIMES = 20_000, 8
+SMALL, TIMES = 10_000, 8
 # Beside one that is eight times as large, a quadratic one takes 64 times as long.
 MOST_TIMES = 24
 

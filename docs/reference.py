@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -89,7 +90,7 @@ def _python() -> Iterator[str]:
     for module in FURTHER:
         found = importlib.import_module(module)
         for name, value in sorted(vars(found).items()):
-            is_its = getattr(value, "__module__", None) == module or name in getattr(found, "__all__", ())
+            is_its = getattr(value, "__module__", None) == module or hasattr(found, "__path__")
             if is_its and _is_a(value, object) and name[0].isupper() and not hasattr(esdedup, name):
                 yield from (f"### {name}", "", f"From `{module}`.", "")
                 yield from list(_described(name, value))[2:]
@@ -108,13 +109,13 @@ def _described(name: str, value: Any) -> Iterator[str]:
         yield from _function(name, value)
         return
     yield from _docstring(value.__doc__)
-    if _is_a(value, Exception):
-        return
     constructor = vars(value).get("__init__")
     if constructor is not None and constructor.__doc__ and not _is_a(value, pydantic.BaseModel):
         yield from _function(name, constructor)
-    if hasattr(value, "model_fields") or hasattr(value, "__dataclass_fields__"):
+    if _is_a(value, pydantic.BaseModel) or dataclasses.is_dataclass(value):
         yield from _fields(value)
+    if _is_a(value, Exception):
+        return
     for each, member in inspect.getmembers(value):
         is_own = (getattr(member, "__module__", None) or "").startswith("esdedup")
         if not each.startswith("_") and is_own and inspect.isroutine(member) and member.__doc__:
@@ -122,7 +123,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
             yield from _function(each, member)
 
 
-def _fields(kind: type) -> Iterator[str]:
+def _fields(kind: Any) -> Iterator[str]:
     """Yield the fields of a class, with the comments that stand above them in its source."""
     notes: dict[str, str] = {}
     for each in reversed(kind.__mro__):
@@ -136,9 +137,9 @@ def _fields(kind: type) -> Iterator[str]:
             if (found := _FIELD.match(line)) and not found[1].startswith("_"):
                 notes[found[1]] = f"(`{found[2]}`)" + (f": {' '.join(comment)}" if comment else "")
             comment = []
-    for name, field in (
-        getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
-    ).items():
+    is_model = issubclass(kind, pydantic.BaseModel)
+    fields = kind.model_fields if is_model else {each.name: each for each in dataclasses.fields(kind)}
+    for name, field in fields.items():
         if not name.startswith("_"):
             described = " ".join((getattr(field, "description", None) or "").split())
             yield f"- `{name}` {notes.get(name, '')}{': ' if described else ''}{described}".rstrip()

@@ -132,51 +132,39 @@ class TextFailed(ArticleRejected):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ArticleNotFound(EsdedupError, LookupError):
-    """No article has that id.
+    """No article has that id."""
 
-    Attributes:
-        article: The id.
-        index: The index, alias or pattern searched; several are separated by commas.
-    """
-
+    # The id.
     article: str
+    # The index, alias or pattern searched; several are separated by commas.
     index: str
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClientForked(EsdedupError):
-    """A forked process uses a client or a stream that its parent has used before.
+    """A forked process uses a client or a stream that its parent has used before."""
 
-    Attributes:
-        process: The id of the parent process.
-    """
-
+    # The id of the parent process.
     process: int
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClockMismatch(EsdedupError):
-    """The clocks of this machine and of Elasticsearch differ by more than a day.
+    """The clocks of this machine and of Elasticsearch differ by more than a day."""
 
-    Attributes:
-        here_ms: The time on this machine, milliseconds since 1970.
-        server_ms: The time in Elasticsearch, milliseconds since 1970.
-    """
-
+    # The time on this machine, milliseconds since 1970.
     here_ms: int
+    # The time in Elasticsearch, milliseconds since 1970.
     server_ms: int
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ServerError(EsdedupError):
-    """Elasticsearch answered with an error.
+    """Elasticsearch answered with an error."""
 
-    Attributes:
-        status: The HTTP status of the response; None without a response.
-        index: The index, alias or pattern of the request; None if it had none.
-    """
-
+    # The HTTP status of the response; None without a response.
     status: int | None = None
+    # The index, alias or pattern of the request; None if it had none.
     index: str | None = None
 
 
@@ -194,24 +182,17 @@ class IndexBlocked(ServerError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IndexNotReady(ServerError):
-    """The index is missing, or lacks the fields that esdedup reads and writes.
+    """The index is missing (with the status 404), or lacks the fields that esdedup reads and writes."""
 
-    Attributes:
-        status: 404 if the index is missing.
-        missing_fields: The fields that are missing or have another mapping.
-    """
-
+    # The fields that are missing or have another mapping.
     missing_fields: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestError(EsdedupError):
-    """The forest of clusters cannot be used.
+    """The forest of clusters cannot be used."""
 
-    Attributes:
-        forest: The name of its index.
-    """
-
+    # The name of its index.
     forest: str
 
 
@@ -252,12 +233,9 @@ class RetentionShorter(ForestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestAhead(ForestError):
-    """The forest's time is in the future, because it was fed under a clock that was ahead.
+    """The forest's time is in the future, because it was fed under a clock that was ahead."""
 
-    Attributes:
-        time_ms: The forest's time, milliseconds since 1970.
-    """
-
+    # The forest's time, milliseconds since 1970.
     time_ms: int
 
 
@@ -267,14 +245,11 @@ class ForestIncomplete(ForestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestDamaged(ForestError):
-    """What the forest has learned about boilerplate, or what editors said, is damaged.
+    """What the forest has learned about boilerplate, or what editors said, is damaged."""
 
-    Attributes:
-        document: The id of the first document with a flaw.
-        flaw: What is wrong with it.
-    """
-
+    # The id of the first document with a flaw.
     document: str
+    # What is wrong with it.
     flaw: str
 
 
@@ -300,49 +275,37 @@ class ForestOwner:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestBusy(ForestError):
-    """Another process owns the forest.
+    """Another process owns the forest."""
 
-    Attributes:
-        owner: That process.
-    """
-
+    # That process.
     owner: ForestOwner
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestLost(ForestError):
-    """This process owned the forest, and another one has taken it over.
+    """This process owned the forest, and another one has taken it over."""
 
-    Attributes:
-        owner: Its latest known owner; None if that could not be read.
-    """
-
+    # Its latest known owner; None if that could not be read.
     owner: ForestOwner | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestMismatch(ForestError):
-    """The forest was made with another profile, or for other articles, or in a format that is not known here.
+    """The forest was made with another profile, for other articles, or in a format that is not known here."""
 
-    Attributes:
-        found: The forest's profile label or format; None if the index is not a forest.
-        supported: The profile label or format that was expected; None if there is no single one.
-    """
-
+    # The forest's profile label or format; None if the index is not a forest.
     found: str | int | None = None
+    # The profile label or format that was expected; None if there is no single one.
     supported: str | int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SidecarError(EsdedupError):
-    """A sidecar refuses articles, or answers what cannot be understood.
+    """A sidecar refuses articles, or answers what cannot be understood."""
 
-    Attributes:
-        address: Its address; of several, separated by commas.
-        status: The HTTP status of its answer; None without an answer.
-    """
-
+    # Its address; of several, separated by commas.
     address: str
+    # The HTTP status of its answer; None without an answer.
     status: int | None = None
 
 

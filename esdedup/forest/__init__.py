@@ -4,22 +4,15 @@ The laws are in the crate, in `core/src/forest/laws.rs`, over `Nodes` in memory;
 what keeps them, with a store without a server. May import `neighbours` and the rooms below it.
 """
 
-from esdedup.forest.forest import Decision, begin, decide
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Plan, State
-from esdedup.forest.nodes import Nodes
-from esdedup.forest.store import Store
-
-__all__ = [
-    "NO_TIME",
-    "Aging",
-    "Arrivals",
-    "Assignment",
-    "Decision",
-    "Kind",
-    "Nodes",
-    "Plan",
-    "State",
-    "Store",
-    "begin",
-    "decide",
-]
+from esdedup.forest.forest import Decision as Decision
+from esdedup.forest.forest import begin as begin
+from esdedup.forest.forest import decide as decide
+from esdedup.forest.model import NO_TIME as NO_TIME
+from esdedup.forest.model import Aging as Aging
+from esdedup.forest.model import Arrivals as Arrivals
+from esdedup.forest.model import Assignment as Assignment
+from esdedup.forest.model import Kind as Kind
+from esdedup.forest.model import Plan as Plan
+from esdedup.forest.model import State as State
+from esdedup.forest.nodes import Nodes as Nodes
+from esdedup.forest.store import Store as Store

@@ -50,7 +50,7 @@ from tests.support.assign import assign
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {
     **{name: getattr(esdedup, name) for name in esdedup.__all__},
-    **{name: getattr(maintenance, name) for name in maintenance.__all__},
+    **{name: value for name, value in vars(maintenance).items() if name[0].isupper()},
     **{
         name: value
         for module in (

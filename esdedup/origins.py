@@ -71,3 +71,14 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(name)
     except ValueError:
         return None
+
+
+def address_of(address: str | None) -> str | None:
+    """Return an address without a slash at its end; raises `ValueError`."""
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    if not is_one or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("it must be like https://sidecar-1:9500")
+    return address.rstrip("/")

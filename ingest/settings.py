@@ -5,6 +5,8 @@ Options of commands, the sidecar's settings, messages, and the tables in documen
 
 import dataclasses
 import functools
+import itertools
+import json
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
@@ -161,6 +163,24 @@ def names_of(model: type[SettingGroup], *names: str) -> str:
     settings = [each for name in names for each in settings_of(model) if each.name == name]
     called = [each.called for each in settings]
     return " and ".join(filter(None, (", ".join(called[:-1]), called[-1])))
+
+
+def as_toml(settings: SettingGroup) -> str:
+    """Return settings as TOML that can be read again; unset and secret ones are comments."""
+    lines: list[str] = []
+    # Secrets are masked.
+    values = settings.model_dump(mode="json", exclude={"config"})
+    for group, members in itertools.groupby(settings_of(type(settings)), lambda each: each.group):
+        lines += [f"# {group}", ""]
+        for setting in members:
+            if setting.name in values:
+                value = values[setting.name]
+                shown = setting.default or None if value is None else value
+                # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
+                text = "" if shown is None else json.dumps(shown, ensure_ascii=False)
+                mark = "# " if value is None or setting.is_secret else ""
+                lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
+    return "\n".join(lines).replace("\x7f", "\\u007f")
 
 
 class Cut(SettingGroup):

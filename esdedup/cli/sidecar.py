@@ -67,7 +67,8 @@ def sidecar(
     environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
     """
     require_extra("sidecar")
-    from esdedup.sidecar.settings import as_toml, load
+    from esdedup.ingest.settings import as_toml
+    from esdedup.sidecar.settings import load
 
     # The settings read the environment themselves; typer only shows the names of the variables.
     sources = {name: ctx.get_parameter_source(f"settings_{name}") for name in vars(settings)}

@@ -6,8 +6,6 @@ Options, help and the table in docs/sidecar.md are made from the fields (`ingest
 
 import difflib
 import functools
-import itertools
-import json
 import logging
 import os
 import tomllib
@@ -36,7 +34,7 @@ from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
 from esdedup.fields import fields_given
 from esdedup.ingest.settings import FieldNames, Fingerprinting, Naming, Threads, names_of, settings_of
-from esdedup.origins import is_loopback, is_wildcard, origin_of
+from esdedup.origins import address_of, is_loopback, is_wildcard, origin_of
 from esdedup.times import zone_named
 
 log = logging.getLogger("esdedup")
@@ -47,21 +45,8 @@ _MB = 1024 * 1024
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
 _CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
-
-
 # Shorter ones can be guessed.
 _MIN_TOKEN_LENGTH = 16
-
-
-def checked_address(address: str | None) -> str | None:
-    """Return an address without a slash at its end; raises `ValueError`."""
-    if address is None:
-        return None
-    parts = urlsplit(address)
-    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    if not is_one or parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("it must be like https://sidecar-1:9500")
-    return address.rstrip("/")
 
 
 def checked_token(token: SecretStr | None) -> SecretStr | None:
@@ -166,9 +151,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """A warning is logged when a cluster grows beyond this many texts; a power of two."""
 
-    advertise: Annotated[str | None, AfterValidator(checked_address), Naming(heading="Several sidecars")] = (
-        None
-    )
+    advertise: Annotated[str | None, AfterValidator(address_of), Naming(heading="Several sidecars")] = None
     """Address of this sidecar, which a standby names to callers. Default: the one that it listens at; none if
     that is a wildcard such as 0.0.0.0."""
 
@@ -411,21 +394,3 @@ def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[st
             elif name not in options and not any(map(os.environ.get, setting.variables)):
                 given = f", {name!r} in the file of settings,{given}"
             yield f"{_called(name)}{given}: {reason or f'it must be {setting.allowed}'}"
-
-
-def as_toml(settings: Settings) -> str:
-    """Return settings as TOML that can be read again; unset and secret ones are comments."""
-    lines: list[str] = []
-    # Secrets are masked.
-    values = settings.model_dump(mode="json", exclude={"config"})
-    for group, members in itertools.groupby(settings_of(Settings), lambda each: each.group):
-        lines += [f"# {group}", ""]
-        for setting in members:
-            if setting.name in values:
-                value = values[setting.name]
-                shown = setting.default or None if value is None else value
-                # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
-                text = "" if shown is None else json.dumps(shown, ensure_ascii=False)
-                mark = "# " if value is None or setting.is_secret else ""
-                lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
-    return "\n".join(lines).replace("\x7f", "\\u007f")

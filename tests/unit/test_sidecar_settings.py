@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import ApiError, Elasticsearch, helpers
-from esdedup.ingest.settings import settings_of
+from esdedup.ingest.settings import as_toml, settings_of
 from pydantic import ByteSize, TypeAdapter
 
 from docs.made_from_code import DOCUMENT, made
@@ -19,7 +19,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.app import assemble
-from esdedup.sidecar.settings import SECRETS, Settings, as_toml, load
+from esdedup.sidecar.settings import SECRETS, Settings, load
 from esdedup.text.hashing import TOKEN_HASHES
 from esdedup.text.segmenters import Dictionary, Jieba, UnicodeWords
 from esdedup.text.weights import StopWords, Tf

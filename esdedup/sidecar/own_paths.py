@@ -97,10 +97,10 @@ def health_routes(
         missing = []
         if not owned.is_owner:
             missing.append(
-                f"this process does not own the forest {forest!r}: {owned.reason or 'it is being taken'}"
+                f"this process does not own the forest {forest!r}: {owned.error or 'it is being taken'}"
             )
-        if owned.failure is not None:
-            missing.append(Problem.of_error(owned.failure).detail)
+        elif owned.error is not None:
+            missing.append(Problem.of_error(owned.error).detail)
         try:
             async with asyncio.timeout(_ASK_S):
                 await ask()
@@ -108,7 +108,7 @@ def health_routes(
             missing.append(f"Elasticsearch does not answer within {_ASK_S:.0f} seconds")
         except EsdedupError as error:
             missing.append(Problem.of_error(error).detail)
-        owner = "this process" if owned.is_owner else getattr(owned.reason, "owner", None)
+        owner = "this process" if owned.is_owner else getattr(owned.error, "owner", None)
         facts: dict[str, Any] = {"missing": missing, "forest": forest, "owner": owner and str(owner)}
         if owned.url is not None:
             facts["url"] = owned.url

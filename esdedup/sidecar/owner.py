@@ -42,15 +42,13 @@ class Ownership:
     """Whether this process owns the forest."""
 
     is_owner: bool = False
-    # Why not; None before it was tried.
-    reason: EsdedupError | None = None
-    # If this is the owner: why it takes no articles, if it knows.
-    failure: EsdedupError | None = None
+    # Why not, or why the owner takes no articles; None if it takes them, or before it was tried.
+    error: EsdedupError | None = None
 
     @property
     def url(self) -> str | None:
         """The address of another process that owns it; None if unknown."""
-        owner = self.reason.owner if isinstance(self.reason, ForestBusy | ForestLost) else None
+        owner = self.error.owner if isinstance(self.error, ForestBusy | ForestLost) else None
         return None if owner is None or owner.released else owner.url
 
     def require(self) -> None:
@@ -58,7 +56,7 @@ class Ownership:
         if self.is_owner:
             return
         if self.url is None:
-            why = str(self.reason or "the forest is being taken: send this again in a moment")
+            why = str(self.error or "the forest is being taken: send this again in a moment")
         else:
             why = f"this sidecar stands by: send articles to the one that owns the forest, at {self.url}"
         raise Refused(why, status=503, kind="not_owner")
@@ -187,7 +185,7 @@ class OwnerThread:
         if self._is_closing:
             return False
         try:
-            self._owner.open(at_once=self.ownership.failure is not None)
+            self._owner.open(at_once=self.ownership.is_owner and self.ownership.error is not None)
             self._note_ownership(None)
             if time.monotonic() >= self._count_at_s:
                 self._count_at_s = time.monotonic() + _COUNT_EVERY_S
@@ -211,20 +209,20 @@ class OwnerThread:
 
     def _note_ownership(self, error: EsdedupError | None) -> None:
         """Note whether the forest is owned, and log it if that has changed."""
-        before = self.ownership
-        is_owner = self._owner.is_open
-        self._set_ownership(Ownership(is_owner, None if is_owner else error, error if is_owner else None))
+        before, is_owner = self.ownership, self._owner.is_open
+        self._set_ownership(Ownership(is_owner, error))
+        if (is_owner, str(error)) == (before.is_owner, str(before.error)):
+            return
         if is_owner and not before.is_owner:
             log.info("this process owns the forest %s now", self._name)
         elif isinstance(error, ForestBusy):
-            if str(error) != str(before.reason):
-                # Without the error's advice: a standby needs no action.
-                log.info("stands by for the forest %s: %s", self._name, error.owner)
-        elif not is_owner and str(error) != str(before.reason):
+            # Without the error's advice: a standby needs no action.
+            log.info("stands by for the forest %s: %s", self._name, error.owner)
+        elif not is_owner:
             log.warning("this process does not own the forest %s: %s", self._name, error)
-        elif is_owner and error is not None and str(error) != str(before.failure):
+        elif error is not None:
             log.warning("no articles can be taken for the forest %s: %s", self._name, error)
-        elif is_owner and error is None and before.failure is not None:
+        else:
             log.info("articles can be taken for the forest %s again", self._name)
 
     def _set_ownership(self, ownership: Ownership) -> None:

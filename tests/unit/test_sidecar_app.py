@@ -179,11 +179,11 @@ def test_it_lives_and_is_ready() -> None:
 @pytest.mark.parametrize(
     ("ownership", "ask", "missing"),
     [
-        (Ownership(reason=BUSY), answers, [IS_NOT_OWNER]),
+        (Ownership(error=BUSY), answers, [IS_NOT_OWNER]),
         (Ownership(), answers, ["this process does not own the forest 'f': it is being taken"]),
         (Ownership(is_owner=True), is_away, ["cannot reach Elasticsearch"]),
         (Ownership(is_owner=True), hangs, ["Elasticsearch does not answer within 0 seconds"]),
-        (Ownership(reason=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
+        (Ownership(error=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
     ],
 )
 def test_what_is_missing_is_said(
@@ -203,10 +203,10 @@ def test_what_is_missing_is_said(
     ("ownership", "shown"),
     [
         (Ownership(is_owner=True), {"owner": "this process"}),
-        (Ownership(reason=BUSY), OWNED_BY_OTHER),
-        (Ownership(reason=ForestLost("lost", forest="f", owner=OTHER)), OWNED_BY_OTHER),
-        (Ownership(reason=ForestLost("lost", forest="f")), {"owner": None}),
-        (Ownership(reason=ServerUnavailable("no server answers")), {"owner": None}),
+        (Ownership(error=BUSY), OWNED_BY_OTHER),
+        (Ownership(error=ForestLost("lost", forest="f", owner=OTHER)), OWNED_BY_OTHER),
+        (Ownership(error=ForestLost("lost", forest="f")), {"owner": None}),
+        (Ownership(error=ServerUnavailable("no server answers")), {"owner": None}),
         (Ownership(), {"owner": None}),
     ],
 )

@@ -317,7 +317,7 @@ def test_a_request_that_fails_is_a_problem(sidecar: Sidecar, status: int, kind: 
 def test_a_standby_refuses_an_unread_request(path: str) -> None:
     sidecar = Sidecar()
     owner = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=OWNED_AT)
-    sidecar.ownership = Ownership(reason=ForestBusy("owned", forest="own", owner=owner))
+    sidecar.ownership = Ownership(error=ForestBusy("owned", forest="own", owner=owner))
     sent: list[Any] = []
 
     async def receive() -> Any:

@@ -151,7 +151,7 @@ def test_it_decides_once_it_owns_the_forest() -> None:
         with pytest.raises(Refused, match="is being taken"):
             await decided(feeding, "a")
         async with feeding:
-            assert feeding.ownership.reason is ANOTHER
+            assert feeding.ownership.error is ANOTHER
             with pytest.raises(Refused, match="the forest 'f' is in use"):
                 await decided(feeding, "a")
             await until(lambda: feeding.ownership.is_owner)
@@ -192,7 +192,7 @@ def test_who_is_no_standby_reads_nothing() -> None:
 
         forest.on_open = fail
         async with feeding_of(forest) as feeding:
-            await until(lambda: feeding.ownership.reason)
+            await until(lambda: feeding.ownership.error)
             await asyncio.sleep(0.05)
         assert forest.followed == 0
 
@@ -257,7 +257,7 @@ def test_the_first_request_finds_an_owner() -> None:
     ],
 )
 def test_a_standby_says_where_articles_are_taken(reason: EsdedupError | None, url: str | None) -> None:
-    ownership = Ownership(reason=reason)
+    ownership = Ownership(error=reason)
     assert ownership.url == url
     with pytest.raises(Refused) as raised:
         ownership.require()
@@ -500,8 +500,8 @@ def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch
             with pytest.raises(EsdedupError, match="the forest is blocked"):
                 await decided(feeding, "a")
             await asyncio.sleep(0.1)
-            assert (feeding.ownership.is_owner, feeding.ownership.failure) == (True, blocked)
+            assert (feeding.ownership.is_owner, feeding.ownership.error) == (True, blocked)
             forest.on_open = lambda: None
-            await until(lambda: feeding.ownership.failure is None)
+            await until(lambda: feeding.ownership.error is None)
 
     asyncio.run(run())

@@ -11,6 +11,16 @@ import mmh3
 from esdedup.errors import ArticleRejected, SettingError
 
 
+class _Written:
+    """The full name of a field that esdedup writes."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, fields: "Fields | None", owner: "type[Fields]") -> str:
+        return f"{(fields or owner).dedup}.{self._name}"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fields:
     """The names of an article's fields; a dot separates an object from a field in it.
@@ -64,10 +74,23 @@ class Fields:
         """The names by their roles."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
 
-    @property
-    def root(self) -> str:
-        """The full name of the field with the root's id."""
-        return f"{self.dedup}.root"
+    # The full names of the fields in the object that esdedup writes: the root's id,
+    root = _Written()
+    # the id of the root that the root is a part of,
+    part_of = _Written()
+    # the id of an earlier root that is a part of the root,
+    has_part = _Written()
+    fingerprint = _Written()
+    # all that is compared of the text,
+    signature = _Written()
+    # the order of arrival,
+    seq = _Written()
+    # the time of publication, or of arrival if that is not believed,
+    published = _Written()
+    # the number of letters and digits in the visible text,
+    length = _Written()
+    # and the root's partition, see `partition_of`.
+    partition = _Written()
 
     @property
     def cluster(self) -> str:
@@ -75,49 +98,9 @@ class Fields:
         return self.root
 
     @property
-    def part_of(self) -> str:
-        """The full name of the field with the id of the root that the root is a part of."""
-        return f"{self.dedup}.part_of"
-
-    @property
-    def has_part(self) -> str:
-        """The full name of the field with the id of an earlier root that is a part of the root."""
-        return f"{self.dedup}.has_part"
-
-    @property
     def links(self) -> tuple[str, str]:
         """The full names of `part_of` and `has_part`."""
         return self.part_of, self.has_part
-
-    @property
-    def fingerprint(self) -> str:
-        """The full name of the field with the fingerprint."""
-        return f"{self.dedup}.fingerprint"
-
-    @property
-    def signature(self) -> str:
-        """The full name of the field with all that is compared of the text."""
-        return f"{self.dedup}.signature"
-
-    @property
-    def seq(self) -> str:
-        """The full name of the field with the order of arrival."""
-        return f"{self.dedup}.seq"
-
-    @property
-    def published(self) -> str:
-        """The full name of the field with the time of publication, or of arrival if that is not believed."""
-        return f"{self.dedup}.published"
-
-    @property
-    def length(self) -> str:
-        """The full name of the field with the number of letters and digits in the visible text."""
-        return f"{self.dedup}.length"
-
-    @property
-    def partition(self) -> str:
-        """The full name of the field with the root's partition, see `partition_of`."""
-        return f"{self.dedup}.partition"
 
 
 class EditorialFields(Fields):
@@ -212,9 +195,9 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     if value is None:
         raise ArticleRejected(name, f"has no field {fields.text!r}, or it is null")
     if (text := as_text(value)) is None:
-        raise ArticleRejected(
-            name, f"the text in the field {fields.text!r} is a {_json_type(value)}, not a string"
-        )
+        names = {bool: "boolean", int: "number", float: "number", dict: "object"}
+        kind = names.get(type(value), type(value).__name__)
+        raise ArticleRejected(name, f"the text in the field {fields.text!r} is a {kind}, not a string")
     return text
 
 
@@ -240,8 +223,3 @@ def refuse_surrogates(text: str, *, name: str) -> None:
     except UnicodeEncodeError:
         reason = "contains a lone surrogate, which UTF-8 cannot encode"
         raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
-
-
-def _json_type(value: object) -> str:
-    names = {bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
-    return names.get(type(value), type(value).__name__)

@@ -129,24 +129,21 @@ class Profile:
                 f"keyword_count contradicts the representation {self.representation!r}, which has no "
                 "keywords; leave it out, or use 'keywords'"
             )
-        defaults = (
-            ("weighting", self.weighting, TF_IDF, "does not weigh words"),
-            ("segmenter", self.segmenter, JIEBA, "does not cut words"),
-            ("hash", self.token_hash, MURMUR3, "does not hash words"),
+        weighting, segmenter, token_hash = self.weighting, self.segmenter, self.token_hash
+        parts: tuple[tuple[str, Any, Any, Any, str], ...] = (
+            ("weighting", weighting, TF_IDF, WEIGHTINGS.get(weighting.name), "does not weigh words"),
+            ("segmenter", segmenter, JIEBA, segmenter_named(segmenter.name), "does not cut words"),
+            ("hash", token_hash, MURMUR3, TOKEN_HASHES.get(token_hash.name), "does not hash words"),
         )
-        for part, value, default, reason in defaults:
+        for part, value, default, standard, reason in parts:
             if self.representation == "halves" and value != default:
                 raise SettingError(
                     f"the {part} {value.name!r} contradicts the representation 'halves', which {reason}; "
                     "leave it out, or use 'longest-sentence' or 'keywords'"
                 )
-        # The label has only their names.
-        if self.weighting != WEIGHTINGS.get(self.weighting.name, self.weighting):
-            raise SettingError(f"the weighting {self.weighting.name!r} exists: give your own another name")
-        if self.segmenter != (segmenter_named(self.segmenter.name) or self.segmenter):
-            raise SettingError(f"the segmenter {self.segmenter.name!r} exists: give your own another name")
-        if self.token_hash != TOKEN_HASHES.get(self.token_hash.name, self.token_hash):
-            raise SettingError(f"the hash {self.token_hash.name!r} exists: give your own another name")
+            # The label has only their names.
+            if standard is not None and value != standard:
+                raise SettingError(f"the {part} {value.name!r} exists: give your own another name")
 
     def __repr__(self) -> str:
         return f"Profile({self.label!r})"
@@ -185,26 +182,16 @@ class Profile:
         Raises:
             SettingError: A value is out of range, or contradicts the profile.
         """
-        agreement = None
+        changes: dict[str, Any] = {name: each for name, each in locals().items() if each is not None}
+        del changes["self"]
         if resemblance is not None:
             if self.agreement is None:
                 raise SettingError(f"a resemblance goes with the profile verified, not with {self.name}")
             if not LEAST_RESEMBLANCE <= resemblance <= MOST_RESEMBLANCE:
                 allowed = f"from {LEAST_RESEMBLANCE} to {MOST_RESEMBLANCE}"
                 raise SettingError(f"resemblance is {resemblance}; it must be {allowed}")
-            agreement = dataclasses.replace(self.agreement, resemblance=resemblance)
-        changes: dict[str, Any] = {
-            "agreement": agreement,
-            "keyword_count": keyword_count,
-            "weighting": weighting,
-            "segmenter": segmenter,
-            "token_hash": token_hash,
-            "zero_bit": zero_bit,
-            "max_distance_bits": max_distance_bits,
-            "max_text_length": max_text_length,
-            "keep_boilerplate": keep_boilerplate,
-        }
-        return dataclasses.replace(self, **{name: each for name, each in changes.items() if each is not None})
+            changes["agreement"] = dataclasses.replace(self.agreement, resemblance=changes.pop("resemblance"))
+        return dataclasses.replace(self, **changes)
 
     def _description(self) -> str:
         keyword_count = self.keyword_count if self.representation == "keywords" else None

@@ -195,7 +195,9 @@ def are_headlines(titles: Sequence[str]) -> Bools:
     return np.frombuffer(parsed.core.units, np.int64) >= _HEADLINE_UNITS
 
 
-def left_out(text: str, passage_filter: PassageFilter, *, max_length: int) -> LeftOut:
+def left_out(text: str, passage_filter: PassageFilter | None, *, max_length: int) -> LeftOut:
     """Return what a filter leaves out of the fingerprint of a raw text; `max_length` is the profile's."""
     found = LocatedPassages.of(text, max_length=max_length)
+    if passage_filter is None:
+        return found.left_out(np.zeros(len(found.passages.hashes), bool))
     return found.left_out(passage_filter(found.passages, found.page))

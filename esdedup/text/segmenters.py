@@ -194,10 +194,7 @@ class UnicodeWords:
     number, as in 1,000.5, belong to it.
     """
 
-    @property
-    def name(self) -> str:
-        """The name: words."""
-        return "words"
+    name: str = "words"
 
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""

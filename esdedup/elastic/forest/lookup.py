@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, without_placeholders
 from esdedup.elastic.forest.article_nodes import ArticleNodes
@@ -20,7 +19,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Nodes, State
 from esdedup.text.left_out import LeftOut
-from esdedup.text.parsed import Passages, left_out
+from esdedup.text.parsed import left_out
 
 # The nodes of some pages, then the roots of these.
 _ROUNDS = 2
@@ -147,14 +146,10 @@ def what_is_left_out(
     """
     yield from _meta(forest, profile)
     if profile.keep_boilerplate:
-        return left_out(text, _nothing, max_length=profile.max_text_length)
+        return left_out(text, None, max_length=profile.max_text_length)
     if is_fresh:
         yield from learned.update(forest)
     return left_out(text, learned.filter_on(overrides)(site), max_length=profile.max_text_length)
-
-
-def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:
-    return np.zeros(len(passages.hashes), bool)
 
 
 def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:

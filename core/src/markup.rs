@@ -15,7 +15,7 @@ use crate::tags::{Token, end_of_content, end_of_name, is_plainly_markup, is_spac
 
 const COMMENT: &str = "<!--";
 const CDATA: &str = "<![CDATA[";
-// A shorter piece of text between two tags is no prose, but an item of a menu.
+// A shorter piece of text between two tags is not prose but a menu item.
 const PROSE_BYTES: usize = 64;
 const MOST_BYTES_A_CHARACTER: usize = 4;
 

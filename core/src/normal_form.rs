@@ -125,7 +125,7 @@ pub fn to_string(points: &[Point]) -> String {
 pub fn places_of_points(visible: &str) -> Vec<usize> {
     let tables = tables();
     let mut places = Vec::with_capacity(visible.len());
-    // A character that is no form by itself belongs to those before it: no other combines with one before it.
+    // A character that has no normal form by itself is grouped with those before it, with which it may combine.
     let mut group = String::new();
     let mut first = 0;
     let mut length = 0;

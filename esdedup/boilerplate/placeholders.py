@@ -15,8 +15,8 @@ from esdedup.text.normalise import visible_text
 MOST_LETTERS = 500
 """The most letters and digits of a placeholder, inclusive."""
 
-# So many sites have it, each under another title, and of a title's words no more than such a share is in the
-# text or in the title before: benchmarks/tried.md.
+# A placeholder is on at least so many sites, each with another title, and on average at most this share of a
+# title's words is in the text or in the previous title: benchmarks/tried.md.
 _SITES = 5
 _MOST_SHARED = 0.2
 # Shorter words, such as `the`, say little. Of scripts without blanks, from Thai on, pairs of letters count.
@@ -28,7 +28,7 @@ _LONGEST = 200
 
 
 def is_placeholder(text: str, titles: Sequence[str]) -> bool:
-    """Return whether a short text is one, by different titles of it, each of another site."""
+    """Return whether a short text is a placeholder, by its titles, each from another site."""
     words = [own for title in titles if (own := _words(title))]
     most = _MOST_SHARED * len(words)
 
@@ -41,7 +41,7 @@ def is_placeholder(text: str, titles: Sequence[str]) -> bool:
 
 def _words(text: str) -> set[str]:
     letters, words = text.casefold(), set[str]()
-    # Expressions take vowel signs for the end of a word.
+    # Regular expressions would end a word at a vowel sign.
     marks = {ord(each): None for each in set(letters) if unicodedata.category(each)[0] == "M"}
     for word in _WORD.findall(letters.translate(marks) if marks else letters):
         if word >= _FIRST_WITHOUT_BLANKS:
@@ -52,16 +52,16 @@ def _words(text: str) -> set[str]:
 
 
 class PlaceholderWatch:
-    """Notices placeholders among the articles of clusters, in memory: of so many clusters, the latest."""
+    """Notices placeholders among the articles of the latest clusters, in memory."""
 
     def __init__(self, *, max_clusters: int = 10_000) -> None:
         self._max_clusters = max_clusters
-        # By root: the title that each site was the first to have; None once it was noticed.
+        # By root: a title for each site, all different; None once the cluster was noticed.
         self._titles: OrderedDict[str, dict[str, str] | None] = OrderedDict()
         self.noticed = 0
 
     def add(self, root: str, text: str, *, title: str, site: str) -> bool:
-        """Look at an article with a short text; return whether its cluster is noticed now, which is once."""
+        """Look at an article with a short text; return True the first time that its cluster is noticed."""
         titles = self._titles.pop(root, {})
         self._titles[root] = titles
         if len(self._titles) > self._max_clusters:

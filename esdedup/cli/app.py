@@ -137,7 +137,7 @@ def main() -> NoReturn:
         _discard_output()
         say(f"esdedup: cannot write: {error.strerror}")
         code = _UNAVAILABLE
-    # Servers end without an error.
+    # Interrupted commands exit with the code of the signal; servers have ended normally.
     if code and _exit_codes:
         say_last_words()
         code = _exit_codes[0]

@@ -18,7 +18,7 @@ MAX_TERM_BYTES = 32_766
 """Of a value of a keyword field; a search for a longer one is refused."""
 
 MAX_JSON_DEPTH = 100
-"""Objects and lists in one another in an article. Elasticsearch reads 1,000 levels, and refuses a whole bulk
+"""Levels of nested objects and lists in an article. Elasticsearch reads 1,000, and refuses a whole bulk
 request for a deeper update; Python writes some 900. No article needs nearly as many."""
 
 MAX_INDEX_NAME_BYTES = 255

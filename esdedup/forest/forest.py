@@ -26,7 +26,7 @@ class Decision(NamedTuple):
     """Assignments, which count once they are durable."""
 
     assignments: list[Assignment]
-    # Waits for that; raises why they could not be written.
+    # Done when they are durable; raises why they could not be written.
     written: Future[None]
 
 
@@ -38,11 +38,11 @@ def begin(
     articles: Iterable[str | None] = itertools.repeat(None),
     titles: Iterable[str | None] = itertools.repeat(None),
 ) -> PassageFilter:
-    """Begin a batch; return what leaves the boilerplate out of its pages in turn, and learns from them.
+    """Begin a batch; return a filter that leaves boilerplate out of its pages in order, and learns from them.
 
-    What a batch has taught is forgotten if it is neither decided nor learned from. Sites, articles by
-    their names there, and titles are those of the pages. Overrides count instead for the passages that
-    they name.
+    What a batch has taught is forgotten if it is neither decided nor learned from. Sites, the
+    names of articles on them, and titles are in the order of the pages. Overrides take precedence for the
+    passages that they name.
     """
     store.begin()
     return functools.partial(
@@ -87,7 +87,7 @@ class Growth:
     def add(self, assignments: Iterable[Assignment]) -> list[tuple[str, int]]:
         """Count assignments; return the roots that now exceed the limit, twice it, four times it and so on.
 
-        Each comes with the number that it exceeds, and with each number once.
+        Each comes with the number that it exceeds; a number is reported once for each root.
         """
         passed = []
         for assignment in assignments:

@@ -15,7 +15,7 @@ class Nodes(_core.Nodes):
     """All nodes and pages of a forest, or those that a batch may meet. Threads may share it.
 
     `assign` begins a step, which may be committed, and is kept or undone as a whole; several may have begun.
-    What lives has been seen since `live_since_ms`, inclusive.
+    What was seen at `live_since_ms` or later is live.
     """
 
     # The plans of the steps that are committed and not kept, the first one first.
@@ -53,13 +53,13 @@ class Nodes(_core.Nodes):
         return set(self._relation.written_ids(self.contested_column()))
 
     def commit(self, plan: Plan) -> None:
-        """Commit the last step, that of a plan: `undo` leaves it then."""
+        """Commit the last step, whose plan this is: `undo` then leaves it alone."""
         self.committed.append(plan)
 
     def keep(self) -> None:
         """Keep the first step for good, and forget some of what had expired by its end."""
         super().keep()
-        # Last: after an exception in between, what is durable is only read again.
+        # Last: after an exception in between, a plan that is durable is merely read again.
         if self.committed:
             self.committed.popleft()
 

@@ -31,7 +31,7 @@ class _Batch:
 
     # Records that esdedup cannot have written.
     invalid: list[Record]
-    # Of all others, those whose nodes cannot have expired, and those whose nodes can.
+    # The other records: those whose nodes cannot have expired, and those whose nodes may have.
     live: list[Record]
     old: list[Record]
     # The nodes of their texts, roots and pages that exist, by id.
@@ -199,12 +199,12 @@ class ArticleAudit:
     def _of_old_article(
         self, record: Record, nodes: dict[str, StoredNode], live_since_ms: int
     ) -> Iterator[Violation]:
-        """Compare an article whose own node may have expired with those of its nodes that live on."""
+        """Compare an article whose own node may have expired with its nodes that are still live."""
         for node_id in dict.fromkeys([record.root, record.fingerprint or ""]):
             node = nodes.get(node_id)
             if node is None or node.root != record.root or node.seen_ms < live_since_ms:
                 continue
-            # Made anew from later articles, a node is as old as this one, unless it had expired in between.
+            # A node rebuilt from later articles is as old as this article, unless it had expired in between.
             is_same = self.index.meta.rebuilding and record.seen_ms + self.aging.retention_ms > node.made_ms
             after = self._with_article(node, node_id, record)
             if after != node and (is_same or after.signature != node.signature):
@@ -258,7 +258,7 @@ class ArticleAudit:
         # A root recreated from a leaf's article gets its own signature back from its own article; others have
         # that of the article that made them, which says where it came from.
         is_lost = node_id == record.fingerprint and not genuine([node], self.index.relation)
-        # Elsewhere a node is right, so that a forged link gets no further.
+        # Otherwise the node is right: a forged link of an article must not spread.
         if self.index.meta.rebuilding:
             node = _linked(node, record)
         return node._replace(

@@ -28,12 +28,12 @@ from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters, left_out
 
 Signatures = npt.NDArray[Any]
-"""Of one text: of shape (1,)."""
+"""The signature of one text, of shape (1,)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PastSignature:
-    """The signature by which a text was decided when it came, which today's may differ from."""
+    """The signature by which a text was assigned when it arrived; today's may differ."""
 
     # None if it had no fingerprint.
     signature: Signatures | None
@@ -47,7 +47,7 @@ class _ComparedText:
     site: str | None
     # None if it has no fingerprint.
     signature: Signatures | None
-    # Whether this is its signature today. If not, it came about when something else was left out.
+    # Whether this is its signature today. If not, it was computed when other passages were left out.
     is_todays: bool
 
 
@@ -61,7 +61,7 @@ class Explainer:
         filter_on: SiteFilters | None = None,
         without: Callable[[Fingerprints, Sequence[str], Sequence[str | None]], Fingerprints] | None = None,
     ) -> None:
-        """`filter_on` says what is left out of texts of a site, `without` which get no fingerprint."""
+        """`filter_on` returns the passage filter of a site, `without` drops fingerprints of placeholders."""
         self.profile = profile
         self._filter_on = None if profile.keep_boilerplate else filter_on
         self._without = without
@@ -97,8 +97,8 @@ class Explainer:
     ) -> Explanation:
         """Compare two raw texts in all stages, even after an earlier one has decided.
 
-        `decided` is by what it was decided about each: what is left out of it may have changed since. None:
-        by its signature of today. Only the later one can be a version of the other.
+        `decided` has the signature by which each was assigned, since what is left out may have changed; None:
+        today's signature. Only the later text can be a version of the other.
         """
         texts = self._compared(one, decided[0]), self._compared(other, decided[1])
         whole_texts = self._compare_whole_texts(*texts)
@@ -163,7 +163,7 @@ class Explainer:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None
-        # Counted only in what was compared: by an earlier signature, only if it is that of the whole text.
+        # Exact values need the compared text: of an earlier signature it is known only if that was all of it.
         counted = None
         if all(
             each.is_todays or self._are_equal(each.signature, self._signature(each.text, None, is_whole=True))
@@ -193,7 +193,7 @@ class Explainer:
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         if text.is_todays:
             return self.representatives(text.text, text.site)
-        # What they were made from may be in the text still.
+        # The text may still have the passages that they were made from.
         todays = (
             each
             for is_whole in (False, True)
@@ -208,7 +208,7 @@ class Explainer:
     def representatives(
         self, text: str, site: str | None = None, *, is_whole: bool = False
     ) -> list[Representative]:
-        """Return the representatives of a raw text, or all of it, each simhash once; none without any."""
+        """Return the representatives of a raw text, each simhash once; `is_whole` leaves nothing out."""
         signature = self._signature(text, site, is_whole=is_whole)
         if signature is None:
             return []

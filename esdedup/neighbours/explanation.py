@@ -50,10 +50,10 @@ class Text(pydantic.BaseModel, frozen=True):
     letters: int
     # What is left out of it today as boilerplate; None if it is compared whole.
     left_out: LeftOut | None
-    # Whether it is compared by the signature that it has today, or has none. If not, as it was decided: by
-    # another one, or without any.
+    # Whether it is compared by today's signature, or today's lack of one. If not, by that with which it was
+    # assigned, or the lack of one.
     is_todays: bool
-    # None if the text has too few letters, or no words; or if it had when it was decided about it.
+    # None if the text has too few letters, or no words; or had too few when it was assigned.
     fingerprint: str | None
     # Each simhash once; empty if the text has no fingerprint.
     representatives: tuple[Representative, ...]
@@ -72,7 +72,7 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
 
     # Estimated from the sketches; the decision rests on this.
     resemblance: float
-    # Counted in the texts; None if one of them is not available. So are all exact values.
+    # All exact values are counted in the texts; None if one of these is not available.
     exact_resemblance: float | None
     # The resemblance (inclusive) that texts of this length need to agree, and to join a root.
     needed: float

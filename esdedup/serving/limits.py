@@ -23,21 +23,21 @@ class Limits:
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
-    # Gives a refusal its shape.
+    # Makes the response to a refused request.
     answer: Answer
     max_requests: int
-    # The refusal of further ones.
+    # What further requests are answered.
     busy: Problem
     # Of one request.
     timeout_s: float
     max_body_bytes: float = math.inf
     # Of all requests in progress.
     max_bodies_bytes: float = math.inf
-    # Whether a request is answered however much is going on.
+    # Whether a request is exempt from these limits.
     is_free: Callable[[Scope], bool] = lambda _: False
     # Context manager around each limited request.
     measured: Callable[[Scope], AbstractContextManager[None]] = lambda _: nullcontext()
-    # Called with how many bytes more, or less, the bodies in progress have.
+    # Called with the change of the bytes that bodies in progress hold.
     on_held: Callable[[int], None] = lambda _: None
     _in_progress: int = dataclasses.field(default=0, init=False)
     _bodies_bytes: int = dataclasses.field(default=0, init=False)
@@ -75,7 +75,7 @@ class Limits:
             late = f"no answer within {self.timeout_s:,.0f} seconds"
             await exchange.refuse(Problem.of(504, "late", late))
         except asyncio.CancelledError:
-            # The server does that when the time is over that requests have after SIGTERM.
+            # The server cancels requests that take too long after SIGTERM.
             ended = "this process has ended before it could answer: send this again"
             await exchange.refuse(Problem.of(503, "shutting_down", ended))
         except Exception:
@@ -161,7 +161,7 @@ class _Exchange:
 
 @dataclasses.dataclass(eq=False)
 class Guard:
-    """Refuses requests for another host, and those made by pages of other sites, but for links.
+    """Refuses requests for another host, and those of other sites' pages unless a link was followed.
 
     A browser sends a body of the type ``text/plain`` to any address, this machine's included: it could write.
     """
@@ -170,7 +170,7 @@ class Guard:
     _: dataclasses.KW_ONLY
     # The names under which it is reached, besides localhost and addresses.
     hosts: Collection[str]
-    # Gives a refusal its shape.
+    # Makes the response to a refused request.
     answer: Answer
     # How to allow an unknown host name, and the refusal of pages of other sites.
     naming: str
@@ -178,7 +178,7 @@ class Guard:
     # The other sites whose pages may read answers all the same, from paths that begin so.
     origins: Collection[str] = ()
     readable: str = "/"
-    # Whether anybody may send a request.
+    # Whether a request is exempt.
     is_open: Callable[[Scope], bool] = lambda _: False
 
     def __post_init__(self) -> None:

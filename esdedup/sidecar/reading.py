@@ -48,7 +48,7 @@ class ReadingApi(BaseRoute):
     def __init__(
         self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None, time_zone: str
     ) -> None:
-        """Read with callers' credentials, by a client without any; requests may name index and time zone."""
+        """Read with each caller's credentials, which `client` lacks; requests may name index and zone."""
         self._reader = reader
         self._client = client
         self._index = index
@@ -60,7 +60,7 @@ class ReadingApi(BaseRoute):
         return (Match.FULL if is_under(API, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; `index` is for the sidecar, which shows one index to each request."""
+        """Answer; the parameter `index` is taken out, since the API itself shows a single index."""
         given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         named = [value for name, value in given if name == "index" and value]
         if named:
@@ -100,7 +100,7 @@ class ReadingApi(BaseRoute):
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:
-    """Return what callers are told of what Elasticsearch refuses them; it is asked with their credentials."""
+    """Describe an error to a caller, with whose credentials Elasticsearch was asked."""
     if isinstance(error, ServerError) and error.status == 401:
         return Problem.of(401, "caller_refused", "Elasticsearch refuses the caller with status 401")
     if type(error) is ServerError and error.status == 403:

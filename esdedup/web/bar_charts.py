@@ -19,7 +19,7 @@ _MS = timedelta(milliseconds=1)
 _WIDTH, HISTOGRAM_HEIGHT = 720, 56
 _PIXELS_BETWEEN = 2
 _MIN_PIXELS = 3.0
-# Steps a bar on a narrow screen: a finger needs 24 pixels.
+# Steps per bar on a narrow screen: a finger needs 24 pixels.
 _STEPS_OF_WIDE_BARS = 3
 # Of a cluster's timeline: the space between two bars, as a share of the step.
 _GAP = 0.15
@@ -42,7 +42,7 @@ class Bar:
     height: float
     # Shown on hover.
     label: str
-    # If it is a link: how wide the place to click is, and the list of its articles.
+    # If it is a link: the width of the clickable area, and the list of its articles.
     reach: float = 0.0
     parameters: Parameters = dataclasses.field(default_factory=dict)
     is_first: bool = False

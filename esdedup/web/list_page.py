@@ -1,7 +1,7 @@
 """The list page, with its filters, and what is new since the last visit.
 
 Facets are links that add or remove a value. A cookie has the time of a visit, which ends after half an hour
-without a page; until then, articles that arrived after the visit before are new.
+without a page; until then, articles that arrived after the previous visit are new.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _SHOWN_AT_ONCE = 8
 VISIT_COOKIE = "esdedup_visit"
 _VISITS_KEPT_S = 90 * 24 * 3600
 _PAUSE = timedelta(minutes=30)
-# Seconds since 1970: the end of the visit before, if any, and the last page of this one.
+# Seconds since 1970: the end of the previous visit, if any, and the last page of this one.
 _VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -49,9 +49,9 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 @dataclasses.dataclass(frozen=True)
 class Visits:
-    """The visit before this one, and this one."""
+    """The previous and the current visit."""
 
-    # None: there was none.
+    # None: this is the first.
     before: datetime | None
     now: datetime
 

@@ -106,7 +106,7 @@ def read(copy: LogCopy, owner: Owner, *, at_once: int) -> None:
 def read_on(copy: LogCopy, owner: Owner, *, at_once: int) -> LogCopy:
     """Read on, or anew, as a standby does, if the last document that was read has expired and is gone."""
     if copy.number and copy.number not in owner.documents:
-        with pytest.raises(ValueError, match="another one"):
+        with pytest.raises(ValueError, match="replaced"):
             read(copy, owner, at_once=at_once)
         copy = copied()
     read(copy, owner, at_once=at_once)
@@ -197,10 +197,10 @@ def test_a_last_document_that_is_another_one_is_refused(owner: Owner) -> None:
     copy = followed(owner)
     last = owner.documents[3]
     owner.write(last._replace(log=last.log[1:]))
-    with pytest.raises(ValueError, match="another one"):
+    with pytest.raises(ValueError, match="replaced"):
         read(copy, owner, at_once=100)
     copy = followed(owner)
-    with pytest.raises(ValueError, match="another one"):
+    with pytest.raises(ValueError, match="replaced"):
         copy.add([])
 
 

@@ -1,4 +1,4 @@
-//! An object of Python's that threads share.
+//! A Python object that threads share.
 
 use std::sync::Mutex;
 
@@ -10,17 +10,17 @@ use crate::batch::{Fault, guarded};
 pub struct Shared<T> {
     /// The object.
     pub held: Mutex<T>,
-    // In messages.
+    // What error messages call it.
     name: &'static str,
 }
 
 impl<T: Send> Shared<T> {
-    /// Makes it, with the name that messages have.
+    /// Wraps an object; error messages call it by `name`.
     pub fn new(name: &'static str, held: T) -> Shared<T> {
         Shared { held: Mutex::new(held), name }
     }
 
-    /// Works without the interpreter's lock.
+    /// Does work with the interpreter's lock released.
     pub fn with<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
         // After a panic, the lock is poisoned.
         self.settled(py, py.detach(|| guarded(|| self.held.lock().ok().map(|mut held| work(&mut held)))))
@@ -38,7 +38,7 @@ impl<T: Send> Shared<T> {
     fn settled<F>(&self, py: Python<'_>, done: Result<Option<F>, Fault>) -> PyResult<F> {
         let fault = match done {
             Ok(Some(found)) => return Ok(found),
-            Ok(None) => "it was stopped in the middle of a change before".to_owned(),
+            Ok(None) => "an earlier call was stopped in the middle of a change".to_owned(),
             Err(Fault(place)) => place,
         };
         let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;

@@ -1,4 +1,4 @@
-//! The pages on which a passage was seen, as far as those differ in the rest.
+//! The pages on which a passage was seen, each with different text around it.
 
 use super::memory::{CONTEXT_COLUMNS, LEARNED, MOST_CONTEXTS, Memory};
 use super::pages::{Beside, Marks, Origin, Page, beside, share};
@@ -72,7 +72,7 @@ impl Contexts {
 
     /// Adds a page if it is a new context, in which case the passage may become boilerplate.
     ///
-    /// A new version of an article is no other context than the ones before it.
+    /// A new version of an article is not a new context.
     pub fn add(&mut self, number: u32, page: &Page) {
         let own = Context { page: number, marks: beside(&page.marks, self.hash), origin: page.origin };
         let is_same = |context: &Context| {
@@ -89,8 +89,8 @@ impl Contexts {
         }
     }
 
-    /// Takes the latest context back: an edited version has the passage, which speaks for a part of an article. Of many
-    /// versions some look like pages with text of their own, by chance.
+    /// Removes the latest context: an edited version of its page has the passage, so it is probably part of an article.
+    /// By chance, some of many versions look like pages with other text.
     pub fn take_back(&mut self) {
         let latest = self.contexts.iter_mut().max_by_key(|context| context.page);
         if let Some(latest) = latest.filter(|_| !self.is_learned) {
@@ -98,7 +98,7 @@ impl Contexts {
         }
     }
 
-    /// Returns the row that is kept, if that of the passage has changed.
+    /// Returns the row to store, if the row of the passage has changed.
     pub fn row(&self, has_grown: bool) -> Option<[u32; CONTEXT_COLUMNS]> {
         let count = self.contexts.iter().filter(|context| context.page > 0).count();
         let has_several = self.last_added > 0 && count > 1;
@@ -133,7 +133,7 @@ mod tests {
         for number in 1..=5 {
             assert!(!contexts.is_learned);
             contexts.add(number, &page(10 * number, 7));
-            // The same rest again, or a version of the article, is no other context.
+            // A page with the same text around it, or a version of the article, is not a new context.
             contexts.add(number + 50, &page(10 * number, 8));
         }
         assert!(contexts.is_learned);

@@ -13,7 +13,7 @@ pub const LEARNED: u32 = 1 << 31;
 
 /// A passage that was seen in one more context of its site is boilerplate there.
 pub const MOST_CONTEXTS: usize = 4;
-/// What is kept of a passage that was seen again: of `SitePages`, then the pages of its contexts, 0 for none.
+/// The columns for a passage that was seen again: those of `SitePages`, then the pages of its contexts, 0 for none.
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
 /// What is known by 64-bit keys. The first number of each key is a page, after which it is outdated some day; pages are
@@ -23,14 +23,14 @@ pub struct Memory {
     pub last_learned: u32,
     /// The two periods.
     pub window: Window,
-    // Those that were learned from, up to the last one, so that passages can be compared by their pages.
+    // The pages that were learned from, up to the last one: passages are compared by the pages that have them.
     pages: VecDeque<Page>,
     /// By the ids of pages, and of what they begin and end with: the page.
     pub numbers: Periods<1>,
     /// By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
     pub sites: Periods<2>,
-    /// By the local hashes of passages: the last page that was a new context; of boilerplate a page of the period in which
-    /// it was last seen.
+    /// By the local hashes of passages: the last page that was a new context; for boilerplate, a page of the period in
+    /// which it was last seen.
     pub passages: Periods<1>,
     /// By the local hashes of passages that were seen again: a row of `Contexts`.
     pub contexts: Periods<CONTEXT_COLUMNS>,
@@ -117,7 +117,7 @@ impl Memory {
         self.tables_mut().into_iter().zip(moment.recorded).for_each(|(table, count)| table.undo_to(count));
     }
 
-    /// Forgets what can no longer be undone then: what was recorded, and what is outdated.
+    /// Makes all changes final: forgets how to undo them, and what is outdated.
     pub fn keep(&mut self) {
         self.tables_mut().into_iter().for_each(Recorded::keep);
         let outdated = self.window.former_from.saturating_sub(self.first_page());
@@ -130,12 +130,12 @@ impl Memory {
         self.tables().map(|table| table.puts_since(recorded.next().unwrap_or(0)))
     }
 
-    /// Returns all that each table has.
+    /// Returns the contents of each table.
     pub fn all(&self) -> [Puts; 4] {
         self.tables().map(Recorded::all)
     }
 
-    /// Puts something into each table, to be undone or not.
+    /// Puts entries into each table; those that are recorded can be undone.
     pub fn put_all(&mut self, puts: &[Puts; 4], is_recorded: bool) {
         self.tables_mut().into_iter().zip(puts).for_each(|(table, puts)| table.put_all(puts, is_recorded));
     }
@@ -221,13 +221,13 @@ trait Recorded {
     fn size_bytes(&self) -> usize;
 }
 
-/// The table of the present period and of the one before: what the present one has counts.
+/// The tables of the present period and of the one before; entries of the present one take precedence.
 #[derive(Default)]
 pub struct Periods<const C: usize> {
     present: Table<C>,
     former: Table<C>,
-    // Until it is kept: what was put, with the numbers before, or none where a period began; and the tables that were
-    // outdated by that.
+    // To undo changes that are not kept: each entry that was put, with the numbers before, or None where a period
+    // began; and the tables that became outdated then.
     recorded: Vec<Option<Put<C>>>,
     outdated: Vec<Table<C>>,
 }

@@ -38,14 +38,14 @@ class ArticleNodes:
     def candidates(
         self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find live nodes that may be near one of `signatures`, or have its id, and what remembers pages."""
+        """Find live nodes that may be near one of `signatures` or have its id, and the remembered `pages`."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             representatives = self.relation.representatives(signatures[at : at + 1])[0]
             keys = list(
                 itertools.chain.from_iterable(self.relation.terms_of(representatives, ARTICLES, asked=True))
             )
-            # Those of addresses too.
+            # Also the keys of addresses.
             keys += self.relation.terms(signatures[at : at + 1].tobytes(), ARTICLES, are_indexed=False)[0]
             # Articles are ranked by the keys that they have in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]

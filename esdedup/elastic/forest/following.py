@@ -23,29 +23,29 @@ Version = tuple[int, int]
 
 class _Document(NamedTuple):
     version: Version
-    # The latest `seen` of what it has; NO_TIME if none is known.
+    # The latest `seen` of its nodes and pages; NO_TIME if none is known.
     seen_ms: int
 
 
 class LogCopy:
     """The nodes and pages of a log that grows, and which documents they were read from.
 
-    What has expired may have been deleted: the nodes of its documents are here until they are forgotten,
-    as in the memory of the owner.
+    Documents in which everything has expired may have been deleted; their nodes stay here until `settle`
+    forgets them, as in the owner's memory.
     """
 
     def __init__(self, relation: Relation, aging: Aging, *, memory_bytes: int) -> None:
         self.aging = aging
         self.nodes = Nodes(relation, aging)
-        # The number of the last document, which may grow, and what it had.
+        # The number of the last document, which may grow, and its contents so far.
         self.number, self._last = 0, b""
-        # How often a document was read that had something new.
+        # How many documents with new contents were read.
         self.read_count = 0
-        # Whether there is something that `settle` has not met.
+        # Whether anything was added since the last `settle`.
         self.is_unsettled = False
         self._memory_bytes = memory_bytes
         self._documents: dict[int, _Document] = {}
-        # By these documents. The forest's own time may be later, if nodes needed until then were not read.
+        # As these documents show it. The forest's own time may be later, since some documents were not read.
         self._state = State()
 
     def add(self, hits: Hits) -> None:
@@ -57,7 +57,7 @@ class LogCopy:
         logs = [packed for hit in hits for (packed,) in [packed_of([hit])]]
         if self.number:
             if not hits or hits[0]["sort"][0] != self.number or not logs[0].startswith(self._last):
-                raise ValueError(f"the document {self.number} of its log is another one by now")
+                raise ValueError(f"the document {self.number} of its log has been replaced")
             logs[0] = logs[0][len(self._last) :]
         for hit, log in zip(hits, logs, strict=True):
             self._note(hit, log)
@@ -70,7 +70,7 @@ class LogCopy:
     def settle(self, *, live_since_ms: int | None = None) -> None:
         """Give the nodes their roots when all was read, and forget what has expired; more may be added.
 
-        Without `live_since_ms`, what has expired by what the documents say.
+        Without `live_since_ms`, the times in the documents decide what has expired.
 
         Raises:
             ValueError: The nodes take too much memory.
@@ -139,7 +139,7 @@ class Follower:
         self._uuid = ""
         self._copy: LogCopy | None = None
         self._learned: LearnedCopy | None = None
-        # Whether the last look has not come to the end, and whether any has.
+        # Whether the last look stopped before the end of the log, and whether any look has reached it.
         self._is_more = False
         self._has_followed = False
 
@@ -215,7 +215,7 @@ class Follower:
         """Read some of what is new; return whether there is more."""
         index = self._index = self._index or ForestIndex.find(self._client, self._forest)
         if not index.meta.is_log:
-            # Another owner may make it anew.
+            # Another owner may replace the forest.
             self._forget()
             return False
         if self._copy is None:
@@ -241,8 +241,7 @@ class Follower:
 def _read(index: ForestIndex, copy: LogCopy) -> bool:
     """Read some documents of a log; return whether there are more.
 
-    Without a point in time: what is still needed of a document is written again, at the end, before that is
-    deleted.
+    Needs no point in time: before a document is deleted, what is still needed of it is appended to the log.
     """
     body = log_body({"range": {FIELD: {"gte": copy.number}}}, versions=True, repeated=True)
     (answer,) = index.run(search(index.name, body))

@@ -79,7 +79,7 @@ class ForestIndex:
     ) -> "ForestIndex":
         """Find the forest of a profile and a lookup; create it if there is none.
 
-        Without `lookup`, nodes are found as the forest has it, in memory in a new one.
+        Without `lookup`, a forest keeps its own, and a new one keeps its nodes in memory.
         """
         index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
         refuse_others(name, index.meta, profile)

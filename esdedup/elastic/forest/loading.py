@@ -18,10 +18,7 @@ from esdedup.serial_thread import SerialThread
 def _load_nodes(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
-    """Load all that lives, as far as a refresh has shown it; None if it takes too much memory, or is ended.
-
-    More may be loaded after it.
-    """
+    """Load all live nodes and pages as of the last refresh; None if they take too much memory or on `end`."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:
@@ -40,10 +37,10 @@ def _load_nodes(
 def load_log(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
 ) -> Nodes:
-    """Load all that lives of a forest's log, and call `on_read` now and then.
+    """Load all live nodes and pages of a forest's log, and call `on_read` now and then.
 
     Raises:
-        ForestFull: It takes more memory than it may.
+        ForestFull: They take more memory than they may.
     """
     nodes = Nodes(index.relation, aging)
     for hits in index.log_pages():
@@ -58,12 +55,12 @@ def load_log(
     return nodes
 
 
-# How much written meanwhile is left to the thread that takes the nodes: some 10 ms of work.
+# Writes that are left to the thread that takes the nodes: some 10 ms of work.
 _LEFT = 500
 
 
 class BackgroundLoader:
-    """Loads nodes in a thread, and then the writes of the meantime."""
+    """Loads nodes in a thread, and then what was written in the meantime."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
         written = self._written = list[bytes]()
@@ -88,7 +85,7 @@ class BackgroundLoader:
         weakref.finalize(self, self._ended.set).atexit = False
 
     def end(self) -> None:
-        """Load nothing more."""
+        """Stop loading."""
         self._ended.set()
 
     def put(self, written: Sequence[bytes], *, live_since_ms: int) -> None:

@@ -52,6 +52,7 @@ _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
 # Digits in an article's address, or words at its end: sections have hardly ever so many.
 _FEWEST = 4
+_DIGITS = re.compile(rf"(?:\D*+\d){{{_FEWEST}}}")
 # The characters of domain names.
 _MOST_CHARACTERS = 253
 
@@ -87,7 +88,7 @@ def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     if fields.site is not None:
         return _name_in(article, fields.site)
     link = term_of(article, fields.link)
-    return (None if link is None else _host(link.strip())) or _name_in(article, fields.source)
+    return (None if link is None else _located(link.strip())[0]) or _name_in(article, fields.source)
 
 
 def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
@@ -109,10 +110,10 @@ def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None
     """
     link = _link_of(article, fields)
     of_link = of_id = 0
-    if located := _located(link):
-        path = unquote(located[1].partition("#")[0]).strip("/")
-        if _names_article(path):
-            of_link = crc32(f"{located[0]}/{path}".encode(errors="replace"))
+    host, rest = _located(link)
+    path = unquote(rest.partition("#")[0]).strip("/")
+    if host is not None and _names_article(path):
+        of_link = crc32(f"{host}/{path}".encode(errors="replace"))
     if article_id is not None:
         of_id = crc32(article_id.encode(errors="replace"))
     return of_link >> 6 << 38 | of_id >> 6 << 12
@@ -131,7 +132,8 @@ def _names_article(path: str) -> bool:
     last = path.partition("?")[0].rpartition("/")[2]
     # Two characters are a word where words are not parted.
     words = (1 if word.isascii() else (len(word) + 1) // 2 for word in re.split(r"[-_+ .]+", last) if word)
-    return sum(map(str.isdigit, path)) >= _FEWEST or sum(words) >= _FEWEST
+    # An expression is faster, but `isdigit` knows more digits.
+    return bool(_DIGITS.match(path)) or sum(map(str.isdigit, path)) >= _FEWEST or sum(words) >= _FEWEST
 
 
 def site_fields(fields: Fields) -> list[str]:
@@ -147,7 +149,7 @@ def site_name(value: str) -> str | None:
     ``bücher.example:8080``. All else stays as it is.
     """
     name = value.strip()
-    return _host(name) or (_host_in(name) if _HOST_NAME.fullmatch(name) else None) or name or None
+    return _located(name)[0] or (_host_in(name) if _HOST_NAME.fullmatch(name) else None) or name or None
 
 
 def _name_in(article: Mapping[str, Any], field: str) -> str | None:
@@ -155,19 +157,13 @@ def _name_in(article: Mapping[str, Any], field: str) -> str | None:
     return None if value is None else site_name(value)
 
 
-def _host(address: str) -> str | None:
-    located = _located(address)
-    return located and located[0]
-
-
 @functools.lru_cache(_FEW_CACHED)
-def _located(address: str) -> tuple[str, str] | None:
-    """Return the host in an address, and what comes after it and its port; None without a host."""
+def _located(address: str) -> tuple[str | None, str]:
+    """Return the host in an address, None without one, and what comes after it and its port."""
     for pattern in _ADDRESSES:
         if found := pattern.match(address):
-            host = _host_in(found[1])
-            return (host, address[found.end() :]) if host else None
-    return None
+            return _host_in(found[1]), address[found.end() :]
+    return None, ""
 
 
 @functools.lru_cache(_MOST_CACHED)

@@ -189,7 +189,13 @@ def article_in(
             )
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
-            parts = forged | redating(body, fields=fields, now_ms=now_ms, backfill=backfill)
+            # Its new date, if that is believed.
+            parts, doc = dict[str, Any](forged), body.get("doc")
+            dated_ms = _dated(doc, fields)[0] if isinstance(doc, Mapping) else None
+            if dated_ms is not None and dated_ms == published_ms(
+                dated_ms, arrived_ms=now_ms, backfill=backfill
+            ):
+                parts["doc"] = {"published": dated_ms}
             return Addition(parts) if parts else None
         if index.is_routed_by_root:
             # The update would miss it there, or make a second article of the same id.
@@ -286,15 +292,6 @@ def addition_to(
     return Addition({**article.forged, **parts}, routing)
 
 
-def redating(update: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> dict[str, Any]:
-    """Return what is added to the parts of an update without a text: the time of its date, if it has one."""
-    doc = update.get("doc")
-    dated_ms = _dated(doc, fields)[0] if isinstance(doc, Mapping) else None
-    if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
-        return {}
-    return {"doc": {"published": dated_ms}}
-
-
 def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str, ...]) -> dict[str, Any]:
     """Return an action with what is added, given `WritableIndex.objects`; what is given is not changed."""
     changed = dict(action)
@@ -380,5 +377,7 @@ def forged_parts(update: Mapping[str, Any], objects: tuple[str, ...]) -> dict[st
 def _with_object(
     document: Mapping[str, Any], objects: tuple[str, ...], values: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    own = {key: value for key, value in document.items() if not is_in_objects(key, objects)}
+    own = dict(document)
+    for key in [key for key in own if key.startswith(objects) and is_in_objects(key, objects)]:
+        del own[key]
     return own if values is None else own | {objects[0]: values}

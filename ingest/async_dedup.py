@@ -103,7 +103,7 @@ class AsyncDedup:
         """
         check_flush_interval(flush_interval_s)
         enricher = self._dedup._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)
-        await self._run(enricher.begin)
+        await self._run(enricher.check_process)
         batches = async_batches(
             actions, most=enricher.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
         )

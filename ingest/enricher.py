@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -63,7 +64,7 @@ class Enricher:
         self.batch_size = batch_size
         self._assign_all = assign
         self._unnamed_index = WritableIndex(fields=fields or Fields())
-        self._check_process = check_process
+        self.check_process = check_process
         self._check_index = check_index
         self._max_text_length = max_text_length
         self._backfill = backfill
@@ -73,15 +74,11 @@ class Enricher:
         self._position = 0
         self._names: set[str] = set()
 
-    def begin(self) -> None:
-        """Bind the stream to this process; raises `ClientForked` in a child of the one that has begun."""
-        self._check_process()
-
     def enrich(
         self, actions: Iterable[BulkAction], *, flush_interval_s: float | None = None
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
-        self.begin()
+        self.check_process()
         ahead = SerialThread("esdedup-ahead")
         found = batches(actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s)
         ready: list[_Outcome] | None = None
@@ -121,7 +118,8 @@ class Enricher:
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
         """Yield the actions of a batch that are to be written; then raise the error that ended it."""
         # The caller may have forked meanwhile: the rest belongs to the parent.
-        self._check_process()
+        self.check_process()
+        process = os.getpid()
         for outcome in outcomes:
             if isinstance(outcome, ArticleRejected):
                 self._on_rejected(outcome)
@@ -132,7 +130,8 @@ class Enricher:
             if decided is not None:
                 self._on_assigned(decided.article, decided.assignment)
             yield action
-            self._check_process()
+            if os.getpid() != process:
+                self.check_process()
             if (name := index_of(action)) is not None:
                 self._names.add(name)
 

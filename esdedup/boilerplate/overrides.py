@@ -15,8 +15,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
-import numpy as np
-
 from esdedup import _core
 from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Fingerprints
@@ -159,8 +157,8 @@ def without_placeholders(
     overrides: Overrides, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
 ) -> Fingerprints:
     """Return fingerprints of raw texts, but none of a text that is nothing but declared boilerplate."""
-    places = np.flatnonzero((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).tolist()
-    return found.without([at for at in places if overrides.declare_all(texts[at], sites[at])])
+    (places,) = ((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).nonzero()
+    return found.without([at for at in places.tolist() if overrides.declare_all(texts[at], sites[at])])
 
 
 def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:

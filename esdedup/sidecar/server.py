@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import ssl
 from collections import deque
@@ -48,6 +49,8 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
                 address,
                 names_of(Settings, "tls_cert_file", "tls_key_file"),
             )
+        # All that is imported by now stays: the collector of garbage would stop batches to look at it.
+        gc.freeze()
         server.run(sockets=[listening])
         if not server.started:
             # As uvicorn's own command: the application could not begin.

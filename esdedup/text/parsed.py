@@ -130,7 +130,7 @@ class ParsedTexts:
 
     def letters_left_out(self, left_out: Bools) -> npt.NDArray[np.int64]:
         """Return how many letters and digits of each text are left out: int64 ``(n,)``; see `left_out`."""
-        if not left_out.any():
+        if not np.count_nonzero(left_out):
             return np.zeros(len(self), np.int64)
         texts, alphanumerics = self.passages.texts[left_out], self.passages.alphanumerics[left_out]
         return np.bincount(texts, alphanumerics, len(self)).astype(np.int64)

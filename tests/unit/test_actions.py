@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from esdedup.ingest.actions import (
     KNOWN_MS,
-    Addition,
     ArticleAction,
     addition_to,
     lone_root,
     read_action,
-    redating,
     with_addition,
 )
 from esdedup.ingest.assigner import DateCheck
@@ -176,10 +174,8 @@ def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
     doc = {FIELDS.time: DATED_MS, "n": 1}
     body = {"doc": doc, "detect_noop": False}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
-    added = Addition(redating(body, fields=FIELDS, now_ms=NOW_MS, backfill=False))
-    assert added == Addition({"doc": {"published": DATED_MS}})
     expected = body | {"doc": {**doc, "dedup": {"published": DATED_MS}}}
-    changed = with_addition(action, added, INDEX.objects)
+    changed = read_action(action, INDEX, position=1, now_ms=NOW_MS)
     assert changed == {"_op_type": "update", "_id": "1", **(expected if flat else {"_source": expected})}
     assert body["doc"] is doc
     assert "dedup" not in doc
@@ -192,12 +188,12 @@ def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
         {"doc": {"n": 1}},
         {"doc": {"published_at": "soon"}},
         {"doc": {"published_at": NOW_MS + 2 * DAY_MS}},
-        {"upsert": {"published_at": DATED_MS}},
         {"doc": None},
     ],
 )
 def test_an_update_without_a_credible_date_moves_nothing(update: dict[str, Any]) -> None:
-    assert redating(update, fields=FIELDS, now_ms=NOW_MS, backfill=True) == {}
+    action = {"_op_type": "update", "_id": "1", "_source": update}
+    assert read_action(action, INDEX, position=1, now_ms=NOW_MS, backfill=True) is action
 
 
 FORGED = [

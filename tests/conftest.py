@@ -65,7 +65,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if exploring.EFFORT <= 1:
-        by_night = set(items).difference(_in_one_way_each(items))
+        by_night = {item for item in items if item.get_closest_marker("night")}
+        by_night |= set(items).difference(_in_one_way_each(items))
         config.hook.pytest_deselected(items=list(by_night))
         items[:] = [item for item in items if item not in by_night]
     for item in items:

@@ -1,4 +1,4 @@
-"""The embedded Elasticsearch, as a user runs it: the demo, and another version."""
+"""The embedded Elasticsearch, as a user runs it: the demo, and its options."""
 
 import json
 import re
@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 import pytest
 
 from esdedup import NodeError, node
-from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
 
 
@@ -33,7 +32,7 @@ def test_the_demo_starts_loads_shows_and_stops(
     own.write_bytes(
         lines(*({"id": f"a{n}", "title": "Mine", "text": LONG + "!" * n} for n in range(3)), {"id": "bad"})
     )
-    data = data_directory / "demo"
+    data = data_directory / "node"
     sampled = run_process("demo", "--data", data, "--port", 0)
     try:
         assert sampled.code == 0
@@ -69,27 +68,6 @@ def test_the_demo_starts_loads_shows_and_stops(
         run("node", "stop", "--data", data)
     assert run("node", "status", "--data", data).code == 3
     assert run("node", "stop", "--data", data, "--json").json == {"stopped": False}
-
-
-def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, data_directory: Path) -> None:
-    data = data_directory / "older"
-    options = ["--port", 0, "--version", "8.19", "--heap", "256m", "--hours", 0.2]
-    started = run("node", "start", "--data", data, *options, "--json")
-    try:
-        url = started.json["url"]
-        assert started.json["version"].startswith("8.19.")
-        assert [each["alive"] for each in started.json["nodes"]] == [True]
-        articles = list(sample.articles(300))
-        assert run("setup", "news", url=url).code == 0
-        summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
-        assert summary["written"] == len(articles)
-        page = run("list", "--index", "news", "--sort", "similar-desc", "--json", url=url).json
-        assert page["total_rows"] == summary["new_roots"]
-        head = page["rows"][0]
-        similar = run("similar", "--index", "news", "--id", head["id"], "--json", url=url).json
-        assert similar["total"] == head["similar"]
-    finally:
-        run("node", "stop", "--data", data)
 
 
 def test_the_options_of_a_node_are_passed_on(

@@ -1,10 +1,9 @@
 """Elasticsearch 8.19 and 9 with clients of 8.19 and 9: feeding, adopting, migrating and reading are the same.
 
 The newest server with the newest client is what all other tests use. A client of version 9 does not speak to
-a server of version 8, but for the one of the command line, which `tests/foreign/test_embedded.py` tries.
+a server of version 8, but for the one of the command line.
 """
 
-import contextlib
 import json
 import os
 import subprocess
@@ -15,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from esdedup import node
 from esdedup.elastic.client import connect
+from tests import sample
+from tests.acceptance.conftest import Run, lines, run_in
 from tests.support.any_client import waited
 from tests.support.forests import ARTICLES
 from tests.support.names import Names
@@ -39,30 +39,44 @@ def older_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@contextlib.contextmanager
-def server_of(version: str, newest_url: str, data: Path) -> Iterator[str]:
-    if version != OLDER:
-        yield newest_url
-        return
-    started = node.start(data, port=0, heap="512m", lifetime_s=900, with_parent=True, version=version)
+@pytest.fixture(scope="module")
+def older_url(data_directory: Path) -> Iterator[str]:
+    """The address of a server of that version, started by the command."""
+    run, data = run_in(data_directory), data_directory / "node"
+    options = ["--port", 0, "--version", OLDER, "--heap", "512m", "--hours", 0.25]
+    started = run("node", "start", "--data", data, *options, "--json")
     try:
-        yield started.url
+        assert started.json["version"].startswith(f"{OLDER}.")
+        assert [each["alive"] for each in started.json["nodes"]] == [True]
+        yield started.json["url"]
     finally:
-        node.stop(data)
+        run("node", "stop", "--data", data)
+
+
+def test_the_command_line_speaks_to_an_older_server(run: Run, older_url: str) -> None:
+    articles = list(sample.articles(300))
+    assert run("setup", "news", url=older_url).code == 0
+    summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=older_url).json
+    assert summary["written"] == len(articles)
+    page = run("list", "--index", "news", "--sort", "similar-desc", "--json", url=older_url).json
+    assert page["total_rows"] == summary["new_roots"]
+    head = page["rows"][0]
+    similar = run("similar", "--index", "news", "--id", head["id"], "--json", url=older_url).json
+    assert similar["total"] == head["similar"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("server", ["9", OLDER])
+@pytest.mark.parametrize(
+    ("server", "at"),
+    [(OLDER, "older_url"), pytest.param("9", "elasticsearch_url", marks=pytest.mark.night)],
+)
 def test_the_older_client_does_the_same(
-    elasticsearch_url: str, index_name: Names, data_directory: Path, older_client: Path, server: str
+    request: pytest.FixtureRequest, index_name: Names, older_client: Path, server: str, at: str
 ) -> None:
-    index, forest = index_name("versions"), index_name("forest")
+    index, forest, url = index_name("versions"), index_name("forest"), request.getfixturevalue(at)
     environment = os.environ | {"PYTHONPATH": str(older_client)}
-    with (
-        server_of(server, elasticsearch_url, data_directory) as url,
-        running(url, forest=forest) as sidecar,
-    ):
+    with running(url, forest=forest) as sidecar:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.any_client", url, sidecar.url, index, forest],
             check=False,

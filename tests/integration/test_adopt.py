@@ -34,7 +34,6 @@ from esdedup.fingerprint.profile import DEFAULT
 from esdedup.maintenance import ViolationKind
 from tests import sample
 from tests.acceptance.conftest import run_in
-from tests.support.adopting import AdoptionUnderFire
 from tests.support.forests import feed, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import ROOT, running
@@ -600,13 +599,3 @@ def test_an_object_of_the_articles_own_stays_theirs(
     # The index keeps the name.
     assert Reader(es).list(index).total_articles == 3
     assert all(each["dedup"] == own and each["esdedup"]["root"] for each in sources(es, index).values())
-
-
-def test_adoption_survives_kills_over_odd_aliases_and_templates(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
-    run = AdoptionUnderFire(es, elasticsearch_url, index_name, articles=200, seed=1)
-    try:
-        assert run.run(kills=2, into=True) == []
-    finally:
-        run.close()

@@ -32,8 +32,9 @@ texts = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_tables_are_those_of_the_crate() -> None:
+    """By day, others compare the forms of random texts."""
     assert make_tables.FOLDER.joinpath("characters.txt").read_text("utf-8") == make_tables.characters()
     assert make_tables.FOLDER.joinpath("references.txt").read_text("utf-8") == make_tables.references()
 

@@ -3,51 +3,40 @@
 import shlex
 from collections.abc import Iterator
 
-from esdedup.errors import (
-    EsdedupError,
-    FieldsNotFound,
-    ForestAhead,
-    ForestBusy,
-    ForestDamaged,
-    ForestExists,
-    ForestFull,
-    ForestIncomplete,
-    ForestMismatch,
-    ForestMissing,
-    IndexNotReady,
-    ServerUnavailable,
-)
+from esdedup import errors
 from esdedup.fields import Fields
 
-_ADVICE: dict[type[EsdedupError], str] = {
-    ForestAhead: "`esdedup verify --repair`, with all indices of the forest, sets its time back",
-    ForestDamaged: (
+_ADVICE: dict[type[errors.EsdedupError], str] = {
+    errors.ForestAhead: "`esdedup verify --repair`, with all indices of the forest, sets its time back",
+    errors.ForestDamaged: (
         "`esdedup verify --repair` lets it begin anew; `esdedup learn --index INDEX` then teaches it from "
         "stored articles"
     ),
-    ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
-    ForestExists: "--replace deletes it, --replace-larger even a larger one; --forest NAME makes another",
-    ForestFull: "`esdedup rebuild INDEX --forest NAME --replace --lookup search` lets it be searched",
-    ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
-    ForestMismatch: "--forest NAME uses another forest",
-    ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` makes one from articles",
-    ServerUnavailable: "--url names another server; `esdedup node start` starts one on this machine",
+    errors.ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
+    errors.ForestExists: (
+        "--replace deletes it, --replace-larger even a larger one; --forest NAME makes another"
+    ),
+    errors.ForestFull: "`esdedup rebuild INDEX --forest NAME --replace --lookup search` lets it be searched",
+    errors.ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
+    errors.ForestMismatch: "--forest NAME uses another forest",
+    errors.ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` makes one from articles",
+    errors.ServerUnavailable: "--url names another server; `esdedup node start` starts one on this machine",
 }
 
 
-def advice(error: EsdedupError) -> Iterator[str]:
+def advice(error: errors.EsdedupError) -> Iterator[str]:
     """Yield lines that name the options and commands that help with an error."""
-    if isinstance(error, ForestMismatch) and isinstance(error.supported, str):
+    if isinstance(error, errors.ForestMismatch) and isinstance(error.supported, str):
         yield "--profile, and options that change one, name the profile of a forest"
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
-    elif isinstance(error, FieldsNotFound):
+    elif isinstance(error, errors.FieldsNotFound):
         yield from _field_options(error)
-    elif isinstance(error, IndexNotReady):
+    elif isinstance(error, errors.IndexNotReady):
         yield from _set_up(error)
 
 
-def _field_options(error: FieldsNotFound) -> Iterator[str]:
+def _field_options(error: errors.FieldsNotFound) -> Iterator[str]:
     """Yield the options that name the fields which an article probably has."""
     names = dict.fromkeys(error.missing, "NAME") | error.likely
     options = {role: f"--{role}-field {shlex.quote(name)}" for role, name in names.items()}
@@ -64,7 +53,7 @@ def _field_options(error: FieldsNotFound) -> Iterator[str]:
         yield f"name the field with the id here: {id_option}"
 
 
-def _set_up(error: IndexNotReady) -> Iterator[str]:
+def _set_up(error: errors.IndexNotReady) -> Iterator[str]:
     index, missing = error.index, error.missing_fields
     if missing and not any(name.endswith(".root") for name in missing):
         yield f"`esdedup migrate {index} --to FOREST` takes over what an earlier version has fed"

@@ -17,16 +17,7 @@ from esdedup.fields import (
     text_of,
     value_of,
 )
-from esdedup.reading.queries import (
-    MAX_NAMESAKES,
-    Hit,
-    by_ids,
-    fields_read,
-    place_of,
-    values_of,
-    with_signature,
-    with_text,
-)
+from esdedup.reading import queries
 from esdedup.reading.results import FullArticle, Page, SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.sites import site_fields, site_of
@@ -61,7 +52,7 @@ def article(
     source = hit["_source"]
     text, seq = value_of(source, fields.text), value_of(source, fields.seq)
     return FullArticle(
-        **values_of(hit, fields),
+        **queries.values_of(hit, fields),
         text=as_text(text) or "",
         site=site_of(source, fields),
         fingerprint=term_of(source, fields.fingerprint),
@@ -80,7 +71,7 @@ def find_article(
     in_index: str | None = None,
     has_text: bool = False,
     further: Sequence[str] = (),
-) -> Requests[Hit]:
+) -> Requests[queries.Hit]:
     """Find an article with a root in an index; see `one_article` for what is read of it."""
     if in_index is not None:
         # A remote cluster's name ends with a colon.
@@ -98,7 +89,9 @@ def find_article(
     return hit
 
 
-def _named(index: str, article_id: str, body: Query, *, in_index: str | None = None) -> Requests[list[Hit]]:
+def _named(
+    index: str, article_id: str, body: Query, *, in_index: str | None = None
+) -> Requests[list[queries.Hit]]:
     """Return the hits of a search for the articles with an id, in one index if given."""
     if not article_id:
         raise SettingError("the id of the article is empty")
@@ -123,8 +116,10 @@ def one_article(
 
     Its text, which may be long, and `further` fields are read only with `has_text`.
     """
-    whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields), *further))
-    read = list(whole) if has_text else [*with_signature(fields), *fields.links, fields.root]
+    whole = dict.fromkeys(
+        (*queries.fields_read(fields), *queries.with_text(fields), *site_fields(fields), *further)
+    )
+    read = list(whole) if has_text else [*queries.with_signature(fields), *fields.links, fields.root]
     query: Query = {"ids": {"values": [article_id]}}
     if in_index is not None:
         query = {"bool": {"filter": [query, {"term": {"_index": in_index}}]}}
@@ -147,9 +142,9 @@ def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:
     """Add further fields to the article of each row of a page."""
     if not names or not page.rows:
         return page
-    body = by_ids([row.id for row in page.rows]) | {"_source": list(names)}
+    body = queries.by_ids([row.id for row in page.rows]) | {"_source": list(names)}
     (answer,) = yield from search(index, body)
-    found = {place_of(hit): hit.get("_source", {}) for hit in answer["hits"]["hits"]}
+    found = {queries.place_of(hit): hit.get("_source", {}) for hit in answer["hits"]["hits"]}
     rows = tuple(
         row.model_copy(update={"included": _values(found.get((row.index, row.id), {}), names)})
         for row in page.rows
@@ -189,7 +184,7 @@ def text_by_id(
     """Read the article of an id, if it has a text; if several indices have it, the last to arrive."""
     refuse_surrogates(article_id, name=article_id)
     # Of any index, the last to arrive first.
-    body = one_article(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
+    body = one_article(article_id, fields=fields) | {"size": queries.MAX_NAMESAKES, **_with_record(fields)}
     hits = yield from _named(index, article_id, body, in_index=in_index)
     also_in = tuple(hit["_index"] for hit in hits[1:])
     return dataclasses.replace(_stored_text(hits[0], fields), also_in=also_in)
@@ -210,7 +205,7 @@ def text_by_fingerprint(
     return _stored_text(hits[0], fields) if hits else None
 
 
-def _stored_text(hit: Hit, fields: Fields) -> StoredText:
+def _stored_text(hit: queries.Hit, fields: Fields) -> StoredText:
     source = hit["_source"]
     # The indexed value: another program may have written other types into the source.
     indexed = hit.get("fields", {})
@@ -234,4 +229,4 @@ def _with_record(fields: Fields) -> Query:
     """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
     record = [f"{fields.dedup}.{name}" for name in _RECORD if name != "seen"]
     seen = {"field": f"{fields.dedup}.seen", "format": "epoch_millis"}
-    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": [*record, seen]}
+    return {"_source": [*queries.with_text(fields), *site_fields(fields)], "docvalue_fields": [*record, seen]}

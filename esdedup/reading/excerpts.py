@@ -6,16 +6,7 @@ from typing import Any
 from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
 from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.fields import Fields, as_text, term_of, value_of
-from esdedup.reading.queries import (
-    Hit,
-    aggregation,
-    fields_read,
-    first_hit,
-    number_of_unread,
-    order,
-    root_of,
-    values_of,
-)
+from esdedup.reading import queries
 from esdedup.reading.results import Article, Excerpt, Excerpts, QuotedStory
 from esdedup.reading.scope import ReadyIndex
 from esdedup.sites import site_fields, site_of
@@ -46,7 +37,7 @@ def search_with_excerpts(
         ready.index,
         *bodies,
         excerpts_body(root, has_part, fields=fields),
-        aggregation(short, under_titles(fields)),
+        queries.aggregation(short, under_titles(fields)),
         whole_body(root, part_of, fields=fields),
     )
     story["excerpts"] = _excerpts(excerpts, fields)
@@ -77,10 +68,10 @@ def seems_placeholder(found: Any, fields: Fields) -> bool:
     )
 
 
-def linked_roots(hit: Hit, fields: Fields) -> dict[str, str | None]:
+def linked_roots(hit: queries.Hit, fields: Fields) -> dict[str, str | None]:
     """Return the root of a hit, the root that it is a part of, and an earlier one that is a part of it."""
     part_of, has_part = (term_of(hit["_source"], name) for name in fields.links)
-    return {"root": root_of(hit, fields), "part_of": part_of, "has_part": has_part}
+    return {"root": queries.root_of(hit, fields), "part_of": part_of, "has_part": has_part}
 
 
 def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> Query:
@@ -96,7 +87,7 @@ def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> 
         "shard_size": _CLUSTERS_OF_A_SHARD,
         "order": [{"time": "desc"}, {"_key": "asc"}],
     }
-    earliest = first_hit("oldest", fields, fields_read(fields))
+    earliest = queries.first_hit("oldest", fields, queries.fields_read(fields))
     # By default it would make room for a count of every root of the index.
     few = {"execution_hint": "map"}
     return {
@@ -105,7 +96,7 @@ def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> 
         "track_total_hits": True,
         "aggs": {
             UNREAD: {"terms": {"field": fields.cluster, "size": _MAX_COUNTED} | few},
-            "clusters": number_of_unread(),
+            "clusters": queries.number_of_unread(),
             "newest": {"terms": newest | few, "aggs": {"time": first, "earliest": earliest}},
         },
     }
@@ -115,9 +106,11 @@ def articles_of_each(roots: Sequence[str], *names: str, fields: Fields) -> Query
     """Return the search that counts the articles with each of some roots in a field, and finds the first."""
     # A bucket for each of them, and for no others.
     some = {"size": max(1, len(roots)), "include": list(roots), "execution_hint": "map"}
-    earliest = {"earliest": first_hit("oldest", fields, fields_read(fields))}
+    earliest = {"earliest": queries.first_hit("oldest", fields, queries.fields_read(fields))}
     found = {name: {"terms": {"field": name} | some, "aggs": earliest} for name in names}
-    return aggregation({"bool": {"should": [{"terms": {name: list(roots)}} for name in names]}}, found)
+    return queries.aggregation(
+        {"bool": {"should": [{"terms": {name: list(roots)}} for name in names]}}, found
+    )
 
 
 def _excerpts(answer: Any, fields: Fields) -> Excerpts:
@@ -126,7 +119,7 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
         articles=answer["hits"]["total"]["value"],
         clusters=int(found["clusters"]["count"]),
         rows=tuple(
-            Excerpt(**values_of(hit, fields), articles=bucket["doc_count"])
+            Excerpt(**queries.values_of(hit, fields), articles=bucket["doc_count"])
             for bucket in found["newest"]["buckets"]
             for hit in bucket["earliest"]["hits"]["hits"]
         ),
@@ -138,10 +131,10 @@ def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
     by_root = {"field": fields.root, "size": _MAX_COUNTED, "execution_hint": "map"}
     return {
         "query": {"term": {fields.root: part_of} if part_of else {fields.has_part: root}},
-        "sort": order("oldest", fields),
+        "sort": queries.order("oldest", fields),
         "size": 1,
         "track_total_hits": False,
-        "_source": [*fields_read(fields), fields.root],
+        "_source": [*queries.fields_read(fields), fields.root],
         # Several stories may have it as a part.
         "aggs": {"roots": {"terms": by_root}},
     }
@@ -153,5 +146,5 @@ def _quoted_story(part_of: str | None, answer: Any, fields: Fields) -> QuotedSto
     if root is None:
         return None
     counts = {each["key"]: each["doc_count"] for each in answer["aggregations"]["roots"]["buckets"]}
-    article = first and Article(**values_of(first, fields))
+    article = first and Article(**queries.values_of(first, fields))
     return QuotedStory(root=root, articles=counts.get(root, 0), first=article)

@@ -8,36 +8,27 @@ from esdedup.elastic import limits
 from esdedup.elastic.requests import UNREAD, Query, Requests, chunks, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
+from esdedup.reading import queries
 from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import (
-    Hit,
-    Order,
-    aggregation,
-    fields_read,
-    first_and_last,
-    number_of_unread,
-    order,
-    ranks_articles,
-    within,
-)
+from esdedup.reading.queries import order
 
 Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc", "sources-desc", "rising"]
 """What rows are sorted by: their best match, their newest or oldest match, or a count."""
 Head = Literal["best", "newest", "earliest", "longest"]
 """Which matching article a row shows."""
 
-_ORDER_OF_HEAD: dict[Head, Order] = {
+_ORDER_OF_HEAD: dict[Head, queries.Order] = {
     "best": "relevance",
     "newest": "newest",
     "earliest": "oldest",
     "longest": "longest",
 }
 # By sort, the order of articles that decides the order of rows, and the match that a row shows.
-_RULES: dict[Sort, tuple[Order, Head]] = {
+_RULES: dict[Sort, tuple[queries.Order, Head]] = {
     "relevance": ("relevance", "best"),
     "oldest": ("oldest", "earliest"),
 }
-_NEWEST: tuple[Order, Head] = ("newest", "newest")
+_NEWEST: tuple[queries.Order, Head] = ("newest", "newest")
 SORTS: tuple[Sort, ...] = get_args(Sort)
 SORTS_BY_TIME = frozenset({"newest", "oldest"})
 SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc", "sources-desc", "rising"})
@@ -53,7 +44,7 @@ _RECENTLY = "now-24h"
 def default_sort(query: Query | None) -> Sort:
     """Return the default sort: relevance if the query ranks articles, else newest."""
     _check_query(query)
-    return "relevance" if ranks_articles(query) else "newest"
+    return "relevance" if queries.ranks_articles(query) else "newest"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,7 +92,7 @@ class ListRequest:
     @property
     def articles(self) -> Query:
         """The query for the articles that match and have a root; by ``rising``, for the recent ones."""
-        matching = within(self.query, self.fields)
+        matching = queries.within(self.query, self.fields)
         if self.sort == "rising":
             matching["bool"]["filter"].append({"range": {self.fields.published: {"gte": _RECENTLY}}})
         return matching
@@ -122,12 +113,12 @@ class ListRequest:
         return self.sort in SORTS_BY_COUNT
 
     @property
-    def order(self) -> Order:
+    def order(self) -> queries.Order:
         """The order of articles that decides the order of rows; unused by sorts by count."""
         return _RULES.get(self.sort, _NEWEST)[0]
 
     @property
-    def order_of_heads(self) -> Order:
+    def order_of_heads(self) -> queries.Order:
         """The order by which the first match of a cluster is shown."""
         return _ORDER_OF_HEAD[self.head or _RULES.get(self.sort, _NEWEST)[1]]
 
@@ -152,7 +143,7 @@ class SortResult:
     """The articles that a sort put on a page."""
 
     # The root of each row, and the article that it shows; None if that is still to be found.
-    rows: list[tuple[str, Hit | None]]
+    rows: list[tuple[str, queries.Hit | None]]
     # The sort values of the last one, if the next page can start after them.
     place: list[Any] | None = None
     has_more: bool
@@ -163,7 +154,7 @@ class SortResult:
 
 def articles(
     request: ListRequest,
-    by: Order,
+    by: queries.Order,
     *,
     size: int,
     first: int = 0,
@@ -187,18 +178,18 @@ def articles(
         "sort": order(by, request.fields),
         "size": size,
         # Elasticsearch then skips matches that cannot be among the first, which does not pay where few match.
-        "track_total_hits": limits.MAX_HITS if ranks_articles(request.query) else False,
-        "_source": fields_read(request.fields),
+        "track_total_hits": limits.MAX_HITS if queries.ranks_articles(request.query) else False,
+        "_source": queries.fields_read(request.fields),
         **place,
     }
 
 
-def first_of_each_root(request: ListRequest, by: Order, *, size: int, first: int = 0) -> Query:
+def first_of_each_root(request: ListRequest, by: queries.Order, *, size: int, first: int = 0) -> Query:
     """Return the search for the first article of each root, in order, from row `first` on."""
     return articles(request, by, size=size, first=first) | {"collapse": {"field": request.fields.cluster}}
 
 
-def heads(request: ListRequest, by: Order, roots: Sequence[str]) -> Query:
+def heads(request: ListRequest, by: queries.Order, roots: Sequence[str]) -> Query:
     """Return the search for the first matching article of each of `roots`."""
     body = first_of_each_root(request, by, size=len(roots))
     body["query"]["bool"]["filter"].append(with_roots(roots, request.fields))
@@ -213,18 +204,18 @@ def count_articles(request: ListRequest) -> Query:
 def matching_roots(request: ListRequest, *, size: int, partitions: int | None = None) -> Query:
     """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
     terms = {"field": request.fields.cluster, "size": size}
-    return aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
+    return queries.aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
 
 
 def roots_of_few(request: ListRequest, *, few: int) -> Query:
     """Return the search for the roots of matches; it terminates early if more than `few` match."""
     terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
-    return aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
+    return queries.aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
 
 
 def span_of_all(fields: Fields) -> Query:
     """Return the search for the first and the last time of all articles, and for their number."""
-    return aggregation({"match_all": {}}, first_and_last(fields)) | {"track_total_hits": True}
+    return queries.aggregation({"match_all": {}}, queries.first_and_last(fields)) | {"track_total_hits": True}
 
 
 def in_partitions(request: ListRequest, partitions: int | None) -> Query:
@@ -263,14 +254,17 @@ def _clusters_of(
     for part in chunks(roots, at_once):
         terms = {"field": request.fields.cluster, "size": len(part), "min_doc_count": least}
         of_each = {"terms": terms} | counted
-        searches.append(aggregation(with_roots(part, request.fields), {"roots": of_each}))
+        searches.append(queries.aggregation(with_roots(part, request.fields), {"roots": of_each}))
     answers = yield from search(request.searched, *searches)
     return [bucket for answer in answers for bucket in answer["aggregations"]["roots"]["buckets"]]
 
 
 def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> Query:
     """Return the aggregations that count sources exactly, as buckets: a cardinality would estimate."""
-    return {UNREAD: {"terms": {"field": request.source_field, "size": most}}, "sources": number_of_unread()}
+    return {
+        UNREAD: {"terms": {"field": request.source_field, "size": most}},
+        "sources": queries.number_of_unread(),
+    }
 
 
 def with_roots(roots: Sequence[str], fields: Fields) -> Query:

@@ -7,34 +7,12 @@ from typing import Any
 
 from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, keep, recall, search
 from esdedup.fields import PARTITIONS
+from esdedup.reading import list_request as bodies
+from esdedup.reading import queries
 from esdedup.reading.articles import check_names, including
-from esdedup.reading.list_request import (
-    ROOTS_IN_A_SEARCH,
-    Head,
-    ListRequest,
-    Sort,
-    SortResult,
-    count_articles,
-    count_sources_of_each,
-    default_sort,
-    heads,
-    in_partitions,
-    matching_roots,
-    shown_roots,
-    with_roots,
-)
+from esdedup.reading.list_request import Head, ListRequest, Sort, SortResult
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import (
-    aggregation,
-    arrived_since,
-    first_and_last,
-    moment_ms,
-    moment_of,
-    number_of_unread,
-    ranks_articles,
-    root_of,
-    values_of,
-)
+from esdedup.reading.queries import arrived_since
 from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import ReadyIndex, Scope, Tuning
 from esdedup.reading.sorts import sorted_articles
@@ -94,13 +72,13 @@ def list_rows(
     request = ListRequest(
         index=index,
         query=query,
-        sort=sort or default_sort(query),
+        sort=sort or bodies.default_sort(query),
         head=head,
         min_similar=min_similar,
         min_sources=min_sources,
         dedup=dedup,
         details=details,
-        arrived_since_ms=moment_ms(arrived_since),
+        arrived_since_ms=queries.moment_ms(arrived_since),
         paging=Paging(page=page, size=size, after=after),
     )
     check_names(source_includes)
@@ -111,7 +89,7 @@ def list_rows(
 def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
     start = request.start()
     request, ready = yield from _located(scope, request)
-    beside = [count_articles(request), count_not_enriched(request)]
+    beside = [bodies.count_articles(request), count_not_enriched(request)]
     if request.arrived_since_ms is not None:
         beside.append(count_new(request, request.arrived_since_ms))
     # Whether no cluster lies on two shards; None: if the index has one shard, which the first answer shows.
@@ -123,11 +101,11 @@ def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
     total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(beside)])
     for body, answer in zip(first_count, answers[len(beside) :], strict=True):
         counted = answer
-        if not ranks_articles(request.query):
+        if not queries.ranks_articles(request.query):
             yield from keep(request.searched, body, answer)
     if is_apart is None:
         is_apart = answers[0]["_shards"]["total"] == 1
-        if not is_apart and ranks_articles(request.query):
+        if not is_apart and queries.ranks_articles(request.query):
             counted = None
     counter = _RowCounter(request, scope.tuning, total_articles, first=counted, is_apart=is_apart)
     rows, for_rows = yield from _counted(request, result, counter)
@@ -177,7 +155,7 @@ def _first_count(
     """
     if not request.dedup:
         return [], None
-    if ranks_articles(request.query):
+    if queries.ranks_articles(request.query):
         # If the answers show several shards, rows are counted again.
         return [_count_of_few(request, tuning, is_apart=is_apart)], None
     body = estimate_rows(request, partitions=tuning.estimate_partitions)
@@ -192,17 +170,17 @@ def _counted(
     roots = list(dict.fromkeys(root for root, _ in result.rows))
     unknown = [root for root, hit in result.rows if hit is None]
     groups = [
-        [heads(request, request.order_of_heads, unknown)] if unknown else [],
-        [count_clusters(request, each) for each in chunks(roots, ROOTS_IN_A_SEARCH)],
+        [bodies.heads(request, request.order_of_heads, unknown)] if unknown else [],
+        [count_clusters(request, each) for each in chunks(roots, bodies.ROOTS_IN_A_SEARCH)],
         counter.searches(),
     ]
     searches = list(itertools.chain.from_iterable(groups))
     answers = iter((yield from search(request.searched, *searches)) if searches else ())
     for_heads, for_clusters, for_rows = (list(itertools.islice(answers, len(group))) for group in groups)
-    shown = {root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
+    shown = {queries.root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
     counts = _counts_of_clusters(for_clusters)
     rows = tuple(
-        Row(**values_of(found, request.fields), **counts[root])
+        Row(**queries.values_of(found, request.fields), **counts[root])
         for root, hit in result.rows
         # A cluster that was deleted meanwhile has no article or no counts.
         if (found := hit or shown.get(root)) and root in counts
@@ -218,8 +196,8 @@ def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
             "matching": bucket["matching"]["doc_count"],
             "sources": bucket["sources"]["count"] if "sources" in bucket else None,
             "new_articles": bucket["new"]["doc_count"] if "new" in bucket else None,
-            "first": moment_of(bucket["first"]),
-            "last": moment_of(bucket["last"]),
+            "first": queries.moment_of(bucket["first"]),
+            "last": queries.moment_of(bucket["last"]),
         }
         for answer in answers
         for bucket in answer["aggregations"]["roots"]["buckets"]
@@ -243,7 +221,7 @@ class _RowCounter:
         request, tuning = self.request, self.tuning
         if not request.dedup:
             return []
-        has_counted_few = ranks_articles(request.query)
+        has_counted_few = queries.ranks_articles(request.query)
         if self.total_articles <= tuning.few_articles:
             if has_counted_few and self.first is not None:
                 return []
@@ -287,26 +265,26 @@ class _RowCounter:
         request, tuning = self.request, self.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
-        body = matching_roots(request, size=tuning.max_roots, partitions=partitions)
+        body = bodies.matching_roots(request, size=tuning.max_roots, partitions=partitions)
         (answer,) = yield from search(request.searched, body)
         roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
         if not roots:
             return 0, is_exact
-        kept = len((yield from shown_roots(request, roots)))
+        kept = len((yield from bodies.shown_roots(request, roots)))
         return (kept, True) if partitions is None else (kept * PARTITIONS // partitions, False)
 
 
 def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
     """Return the search that counts the articles of each root: all, matching and, if asked for, new ones."""
     fields = request.fields
-    aggs: Query = {"matching": {"filter": request.articles}, **first_and_last(fields)}
+    aggs: Query = {"matching": {"filter": request.articles}, **queries.first_and_last(fields)}
     if request.arrived_since_ms is not None:
         aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
     if request.source_field is not None:
-        aggs |= count_sources_of_each(request)
+        aggs |= bodies.count_sources_of_each(request)
     # By default it would make room for a count of every root of the index.
     terms = {"field": fields.cluster, "size": len(roots), "execution_hint": "map"}
-    return aggregation(with_roots(roots, fields), {"roots": {"terms": terms, "aggs": aggs}})
+    return queries.aggregation(bodies.with_roots(roots, fields), {"roots": {"terms": terms, "aggs": aggs}})
 
 
 def _count_of_few(request: ListRequest, tuning: Tuning, *, is_apart: bool) -> Query:
@@ -330,7 +308,7 @@ def count_few_rows(request: ListRequest, *, most: int) -> Query:
     rows = {"diversified_sampler": one_of_each, "aggs": {UNREAD: {"filter": {"match_none": {}}}}}
     # Which article it takes does not matter, so none has a score.
     query = {"bool": {"filter": [request.articles]}}
-    return aggregation(query, {"rows": rows}) | {"terminate_after": most}
+    return queries.aggregation(query, {"rows": rows}) | {"terminate_after": most}
 
 
 def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Query:
@@ -339,7 +317,9 @@ def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Q
     With `few`, only the roots of matches are visited, for at most so many matches.
     """
     terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
-    body = aggregation(request.articles, {UNREAD: {"terms": terms}, "rows": number_of_unread()})
+    body = queries.aggregation(
+        request.articles, {UNREAD: {"terms": terms}, "rows": queries.number_of_unread()}
+    )
     if few is not None:
         terms["execution_hint"] = "map"
         body["terminate_after"] = few
@@ -349,12 +329,12 @@ def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Q
 def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:
     """Return the search that estimates the number of roots, from some of 256 partitions (None: all)."""
     estimate = {"cardinality": {"field": request.fields.cluster, "precision_threshold": 40_000}}
-    return aggregation(in_partitions(request, partitions), {"rows": estimate})
+    return queries.aggregation(bodies.in_partitions(request, partitions), {"rows": estimate})
 
 
 def count_new(request: ListRequest, since_ms: int) -> Query:
     """Return the search that counts the matching articles that have arrived since."""
-    body = count_articles(request)
+    body = bodies.count_articles(request)
     body["query"]["bool"]["filter"].append(arrived_since(since_ms, request.fields))
     return body
 
@@ -363,4 +343,4 @@ def count_not_enriched(request: ListRequest) -> Query:
     """Return the search that counts the articles that match but have no root, and so are in no row."""
     without_root = {"exists": {"field": request.fields.cluster}}
     matching = [request.query] if request.query else []
-    return count_articles(request) | {"query": {"bool": {"must": matching, "must_not": without_root}}}
+    return bodies.count_articles(request) | {"query": {"bool": {"must": matching, "must_not": without_root}}}

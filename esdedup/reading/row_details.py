@@ -12,23 +12,10 @@ from typing import Any, TypeVar
 
 from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, search
 from esdedup.fields import Fields, term_of
+from esdedup.reading import queries
 from esdedup.reading.clusters import Similarity
 from esdedup.reading.excerpts import articles_of_each, linked_roots
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import (
-    Hit,
-    aggregation,
-    by_ids,
-    fields_read,
-    first_hit,
-    number_of_unread,
-    order,
-    over_time,
-    place_of,
-    signature_read,
-    values_of,
-    within,
-)
 from esdedup.reading.results import (
     Article,
     Row,
@@ -87,7 +74,7 @@ def with_details(
     texts, of_links, *answers = yield from search(
         request.searched,
         snippets_body(rows, request.query, fields=fields)
-        | {"_source": [*signature_read(fields), fields.cluster, *fields.links]},
+        | {"_source": [*queries.signature_read(fields), fields.cluster, *fields.links]},
         articles_of_each([row.root for row in rows if row.root], *fields.links, fields=fields),
         *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
@@ -99,7 +86,7 @@ def with_details(
         if (number := found["stories"]["count"])
     }
     hits = texts["hits"]["hits"]
-    shown = {place_of(hit): hit for hit in hits}
+    shown = {queries.place_of(hit): hit for hit in hits}
     links = {place: linked_roots(hit, fields) for place, hit in shown.items()}
     roots = sorted({root for each in links.values() for root in (each["part_of"], each["has_part"]) if root})
     different = {}
@@ -180,7 +167,7 @@ def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[
 
 
 def _articles(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
-    return (Article(**values_of(hit, fields)) for hit in found["hits"]["hits"])
+    return (Article(**queries.values_of(hit, fields)) for hit in found["hits"]["hits"])
 
 
 def _spread(asked: ClusterSearch, found: dict[str, Any]) -> tuple[int, ...]:
@@ -194,7 +181,9 @@ def _spread(asked: ClusterSearch, found: dict[str, Any]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _most_different(shown: Hit, found: dict[str, Any], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
+def _most_different(
+    shown: queries.Hit, found: dict[str, Any], fields: Fields
+) -> tuple[queries.Hit, dict[str, Any]] | None:
     """Return the version least similar to the article shown, with its similarity, or None."""
     own = term_of(shown["_source"], fields.fingerprint)
     versions = [
@@ -207,29 +196,29 @@ def _most_different(shown: Hit, found: dict[str, Any], fields: Fields) -> tuple[
 
 
 def _similar_articles(
-    different: Mapping[_Place, tuple[Hit, dict[str, Any]]], request: ListRequest
+    different: Mapping[_Place, tuple[queries.Hit, dict[str, Any]]], request: ListRequest
 ) -> Requests[dict[_Place, SimilarArticle]]:
     """Read the most different version of each row's article, by the place of that article."""
     if not different:
         return {}
     ids = {hit["_id"] for hit, _ in different.values()}
-    body = by_ids(ids) | {"_source": fields_read(request.fields)}
+    body = queries.by_ids(ids) | {"_source": queries.fields_read(request.fields)}
     (answer,) = yield from search(request.searched, body)
-    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
+    found = {queries.place_of(hit): hit for hit in answer["hits"]["hits"]}
     return {
-        of: SimilarArticle(**values_of(found[place_of(hit)], request.fields), **measure)
+        of: SimilarArticle(**queries.values_of(found[queries.place_of(hit)], request.fields), **measure)
         for of, (hit, measure) in different.items()
         # The article may have been deleted meanwhile.
-        if place_of(hit) in found
+        if queries.place_of(hit) in found
     }
 
 
 def namesakes_body(rows: Sequence[Row], *, fields: Fields) -> Query:
     """Return the search that counts, for each row, the other stories under its headline."""
     terms = {"field": fields.cluster, "size": _NAMESAKES, "execution_hint": "map"}
-    counted: Query = {UNREAD: {"terms": terms}, "stories": number_of_unread()}
-    return aggregation(
-        within({"bool": {"should": [_titled(row, fields) for row in rows]}}, fields),
+    counted: Query = {UNREAD: {"terms": terms}, "stories": queries.number_of_unread()}
+    return queries.aggregation(
+        queries.within({"bool": {"should": [_titled(row, fields) for row in rows]}}, fields),
         {
             _cluster_name(number): {"filter": _namesakes(row, fields), "aggs": counted}
             for number, row in enumerate(rows)
@@ -256,18 +245,18 @@ def _namesakes(row: Row, fields: Fields) -> Query:
 def _newest_namesakes(row: Row, fields: Fields) -> Query:
     """Return the search for the newest article of some other stories under a row's headline."""
     return {
-        "query": within(_namesakes(row, fields), fields),
-        "sort": order("newest", fields),
+        "query": queries.within(_namesakes(row, fields), fields),
+        "sort": queries.order("newest", fields),
         "size": _NAMESAKES_SHOWN,
         "track_total_hits": False,
         "collapse": {"field": fields.cluster},
-        "_source": fields_read(fields),
+        "_source": queries.fields_read(fields),
     }
 
 
 def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
     """Return the search for the first and last article of clusters, their versions, sources and spread."""
-    return aggregation(
+    return queries.aggregation(
         {"terms": {fields.cluster: [each.root for each in searches]}},
         {
             _cluster_name(number): {
@@ -293,17 +282,17 @@ def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields)
         # Else hits would be collected for every version of a large cluster, and most of them thrown away.
         "collect_mode": "breadth_first",
     }
-    version = first_hit("oldest", fields, signature_read(fields))
+    version = queries.first_hit("oldest", fields, queries.signature_read(fields))
     aggs: Query = {
-        "earliest": first_hit("oldest", fields, fields_read(fields)),
-        "latest": first_hit("newest", fields, fields_read(fields)),
+        "earliest": queries.first_hit("oldest", fields, queries.fields_read(fields)),
+        "latest": queries.first_hit("newest", fields, queries.fields_read(fields)),
         "versions": {"terms": by_fingerprint, "aggs": {"version": version}},
     }
     if source_field is not None:
         terms = {"field": source_field, "size": _SOURCES, "shard_size": _SOURCES_OF_A_SHARD}
         aggs["sources"] = {"terms": terms}
     if each.interval_ms is not None:
-        steps = over_time(each.interval_ms, each.first_ms, fields)
+        steps = queries.over_time(each.interval_ms, each.first_ms, fields)
         aggs["spread"] = {"date_histogram": steps | {"min_doc_count": 1}}
     return aggs
 
@@ -311,7 +300,7 @@ def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields)
 def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:
     """Return the search for the snippets of rows; `query` is the user's."""
     text = {"fragment_size": _LENGTH, "number_of_fragments": 1, "no_match_size": _LENGTH}
-    return by_ids([row.id for row in rows]) | {
+    return queries.by_ids([row.id for row in rows]) | {
         "_source": False,
         "highlight": {
             "fields": {fields.title: {"number_of_fragments": 0}, fields.text: text},
@@ -323,9 +312,9 @@ def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -
     }
 
 
-def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> list[Snippet]:
+def snippets_of(rows: Sequence[Row], hits: Sequence[queries.Hit], *, fields: Fields) -> list[Snippet]:
     """Return the snippet of each row from the hits of that search."""
-    found = {place_of(hit): hit.get("highlight", {}) for hit in hits}
+    found = {queries.place_of(hit): hit.get("highlight", {}) for hit in hits}
     snippets = []
     for row in rows:
         highlight = found.get((row.index, row.id), {})

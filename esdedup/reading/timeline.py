@@ -7,15 +7,7 @@ from zoneinfo import ZoneInfo
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
-from esdedup.reading.queries import (
-    aggregation,
-    check_term,
-    fields_read,
-    first_and_last,
-    order,
-    over_time,
-    values_of,
-)
+from esdedup.reading import queries
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.times import DAY_MS, iso, time_ms
@@ -49,14 +41,14 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     Args:
         root: The cluster's root.
     """
-    check_term("root", root)
+    queries.check_term("root", root)
     ready = yield from scope.ready(index)
     source_field, fields = ready.source_field, ready.fields
     (answer,) = yield from search(ready.index, spread(root, source_field=source_field, fields=fields))
     found = answer["aggregations"]
     cluster = {"term": {fields.cluster: root}}
     steps = yield from timeline_of(cluster, ready, found, source_field=source_field)
-    earliest = (Article(**values_of(hit, fields)) for hit in answer["hits"]["hits"])
+    earliest = (Article(**queries.values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
     return steps.model_copy(
         update={
@@ -84,7 +76,7 @@ def timeline_of(
         return Timeline(interval_ms=SHORTEST_MS, steps=())
     length_ms = interval_ms(int(last - first), is_by_calendar=zone is not None)
     if zone is None:
-        intervals = over_time(length_ms, int(first), ready.fields)
+        intervals = queries.over_time(length_ms, int(first), ready.fields)
     else:
         intervals = by_calendar(length_ms, zone, ready.fields)
     body = articles_over_time(query, intervals, source_field=source_field)
@@ -136,17 +128,17 @@ def end_ms(start_ms: int, length_ms: int, zone: tzinfo | None) -> int:
 
 def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
     """Return the search for a root's first article, its first and last times, and its largest source."""
-    aggregations = first_and_last(fields)
+    aggregations = queries.first_and_last(fields)
     if source_field is not None:
         aggregations["sources"] = {
             "terms": {"field": source_field, "size": 1, "shard_size": _SOURCES_OF_A_SHARD}
         }
     return {
         "query": {"term": {fields.cluster: root}},
-        "sort": order("oldest", fields),
+        "sort": queries.order("oldest", fields),
         "size": 1,
         "track_total_hits": False,
-        "_source": fields_read(fields),
+        "_source": queries.fields_read(fields),
         "aggs": aggregations,
     }
 
@@ -156,4 +148,4 @@ def articles_over_time(query: Query, intervals: Query, *, source_field: str | No
     steps: Query = {"date_histogram": intervals}
     if source_field is not None:
         steps["aggs"] = {"sources": {"cardinality": {"field": source_field}}}
-    return aggregation(query, {"steps": steps})
+    return queries.aggregation(query, {"steps": steps})

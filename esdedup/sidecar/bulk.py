@@ -20,20 +20,8 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerError
+from esdedup.sidecar import bulk_request
 from esdedup.sidecar.bodies import JSON, NDJSON, in_thread_if_large, json_content_type, unpacked
-from esdedup.sidecar.bulk_request import (
-    ARTICLE_REJECTED,
-    ArticlePath,
-    BulkItem,
-    Rejection,
-    RequestRefused,
-    article_path,
-    read_bulk,
-    read_document,
-    routed,
-    values_of,
-    without,
-)
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.own_paths import error_body
 from esdedup.sidecar.proxy import Proxy, target_of
@@ -73,21 +61,23 @@ class BulkRoute(Proxy):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        path = article_path(scope["method"], scope["raw_path"])
+        path = bulk_request.article_path(scope["method"], scope["raw_path"])
         return (Match.NONE, {}) if path is None else (Match.FULL, {"article_path": path})
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         self.enrichment.ownership().require()
         raw_body, came_s = await Request(scope, receive).body(), time.perf_counter()
-        path: ArticlePath = scope["article_path"]
+        path: bulk_request.ArticlePath = scope["article_path"]
         is_bulk = path.operation == "bulk"
         content_type = json_content_type(_header(scope, "content-type"), usual=NDJSON if is_bulk else JSON)
         body = await unpacked(raw_body, scope=scope, most_bytes=self.max_body_bytes)
         if is_bulk:
-            items = await in_thread_if_large(len(body), lambda: read_bulk(body, index=path.index))
+            items = await in_thread_if_large(
+                len(body), lambda: bulk_request.read_bulk(body, index=path.index)
+            )
         else:
-            items = [read_document(path, scope["query_string"], body)]
+            items = [bulk_request.read_document(path, scope["query_string"], body)]
         await self.enrichment.enrich(items, scope)
         await self._log_rejected(items)
         if all(each.added is None and each.rejection is None for each in items):
@@ -106,7 +96,7 @@ class BulkRoute(Proxy):
             await self.send_on(written, receive, send, body=joined, watch=statuses.read)
             self.enrichment.metrics.items(statuses.counts)
 
-    async def _log_rejected(self, items: Sequence[BulkItem]) -> None:
+    async def _log_rejected(self, items: Sequence[bulk_request.BulkItem]) -> None:
         """Log articles that get no root, and pass them on if they are to be."""
         count = 0
         for at, item in enumerate(items):
@@ -145,11 +135,15 @@ class BulkRoute(Proxy):
         response.raw_headers += [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
         return response
 
-    async def _document(self, scope: Scope, item: BulkItem, receive: Receive, send: Send) -> None:
+    async def _document(
+        self, scope: Scope, item: bulk_request.BulkItem, receive: Receive, send: Send
+    ) -> None:
         if item.rejection is not None:
-            raise RequestRefused(item.rejection.status, ARTICLE_REJECTED, item.rejection.reason)
+            raise bulk_request.RequestRefused(
+                item.rejection.status, bulk_request.ARTICLE_REJECTED, item.rejection.reason
+            )
         if item.added is not None and item.added.routing is not None:
-            scope = {**scope, "query_string": routed(scope["query_string"], item.added.routing)}
+            scope = {**scope, "query_string": bulk_request.routed(scope["query_string"], item.added.routing)}
         await self.send_on(scope, receive, send, body=item.body())
 
 
@@ -162,14 +156,14 @@ def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, st
     return {**scope, "headers": [*kept, tuple(each.encode("latin-1") for each in added)]}
 
 
-def _parted(items: Sequence[BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
+def _parted(items: Sequence[bulk_request.BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
     """Return the lines of items that go on, and the answers for the others, by their places."""
     lines = b"".join([each.lines() for each in items if each.rejection is None])
     refused = {at: refused_item(each, each.rejection) for at, each in enumerate(items) if each.rejection}
     return lines, refused
 
 
-def refused_answer(refused: RequestRefused) -> Response:
+def refused_answer(refused: bulk_request.RequestRefused) -> Response:
     """Return the answer to a request that is refused, as Elasticsearch gives it."""
     body = error_body(refused.status, refused.kind, str(refused))
     response = Response(body, refused.status, media_type=JSON)
@@ -177,9 +171,9 @@ def refused_answer(refused: RequestRefused) -> Response:
     return response
 
 
-def refused_item(item: BulkItem, rejection: Rejection) -> dict[str, Any]:
+def refused_item(item: bulk_request.BulkItem, rejection: bulk_request.Rejection) -> dict[str, Any]:
     """Return the answer for an item that is refused. Clients retry by the status; 400 is not retried."""
-    error = {"type": ARTICLE_REJECTED, "reason": rejection.reason}
+    error = {"type": bulk_request.ARTICLE_REJECTED, "reason": rejection.reason}
     answer = {"_index": item.index, "_id": item.meta.get("_id"), "status": rejection.status, "error": error}
     return {item.operation: answer}
 
@@ -206,7 +200,7 @@ def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) 
 
 def whole_answer(query: bytes) -> bytes:
     """Return a query for Elasticsearch to answer whole: its other parts stay as they came."""
-    return b"&".join(without(query, _FORMS))
+    return b"&".join(bulk_request.without(query, _FORMS))
 
 
 def json_type(accept: str | None) -> str:
@@ -221,8 +215,8 @@ def require_json(accept: str | None, query: bytes) -> None:
     """Raise `RequestRefused` unless a caller can read JSON, as an answer with items of ours is."""
     readable = ("json", "*/*", "application/*", "text/plain")
     is_json = accept is None or any(each in accept.lower() for each in readable)
-    if not is_json or values_of(query).get("format", "json") != "json":
-        raise RequestRefused(
+    if not is_json or bulk_request.values_of(query).get("format", "json") != "json":
+        raise bulk_request.RequestRefused(
             406,
             "media_type_header_exception",
             "an item of this request is refused, which can be told in JSON only: accept application/json",

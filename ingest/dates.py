@@ -7,9 +7,9 @@ from esdedup.times import DAY_MS
 
 # Clocks and time zones differ by up to a day; the forest's time tolerates the same.
 _MAX_AHEAD_MS = DAY_MS
-# Old files are fed without `backfill` too, and most archives are younger.
+# Ten years: files of old articles are sometimes fed without `backfill`, and few archives go back further.
 MAX_AGE_MS = 3_653 * DAY_MS
-# Seconds since 1970 that are taken for milliseconds lie in it, from 1885 until the year 2054.
+# Seconds since 1970, read as milliseconds, fall into it for the years 1885 to 2054.
 _NEAR_1970_MS = range(-31 * DAY_MS, 31 * DAY_MS)
 # By days since 1970: until the first day of Windows, before newspapers; then the first days of SQL Server, of
 # OLE, spreadsheets and other databases, of Mac OS, and of Unix.
@@ -43,7 +43,7 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
 def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> int | None:
     """Return when an article counts as published, milliseconds since 1970; None if nothing is known.
 
-    That is its date, unless it is a day after `arrived_ms` or, except in a backfill, ten years before.
+    That is its date, unless it is over a day after `arrived_ms`, or over ten years before and no backfill.
     """
     arrival = None if arrived_ms == NO_TIME else arrived_ms
     if dated_ms is None or arrival is None:

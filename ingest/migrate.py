@@ -134,7 +134,7 @@ class Migration(InPlace):
             most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
             on_read: Called with the number of articles after each request.
         """
-        dedup.open()  # before an index keeps it as the one that follows
+        dedup.open()  # before an index names its forest as the next one
         while self._pass(dedup, since_seq=None, most_per_s=most_per_s, on_read=on_read) > _FEW:
             pass
 
@@ -154,7 +154,7 @@ class Migration(InPlace):
         Args:
             dedup: As for `run`.
             wait_s: How long to wait until nobody owns the present forest.
-            drop_edits: Go on though what editors said in the present forest counts no more.
+            drop_edits: Go on even though this discards what editors said in the present forest.
             on_read: As for `run`.
 
         Raises:
@@ -180,7 +180,7 @@ class Migration(InPlace):
                 by_meta[json.dumps(meta, sort_keys=True)].append(name)
             are_alike = len(by_meta) == 1 and len(indices) == len(ready)
             with translated(f"change {self._index!r} over", index=self._index):
-                # Those that keep the same change in one step of the server's, if a request has their names.
+                # The server changes the indices that a request names in one step, if they keep the same.
                 for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
                     for some in [[self._index]] if are_alike else chunks(names, _NAMES_AT_ONCE):
                         client.indices.put_mapping(index=some, meta=json.loads(kept))
@@ -188,7 +188,7 @@ class Migration(InPlace):
     def _pass(
         self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
-        """Enrich what lacks a root of the other forest or has changed since (None: ever); return how many."""
+        """Enrich what lacks a new root or has changed since an arrival (None: the first); return how many."""
         read = self._counts["read"]
         self._prepare()
         execute(patient(self._client), refresh(self._index))

@@ -62,7 +62,7 @@ pub struct ParsedText {
     pub is_cut: bool,
 }
 
-/// Parses texts one after the other, and keeps the memory for it.
+/// Parses texts one after the other, reusing its memory.
 pub struct Parser {
     rules: ParseRules,
     points: Vec<Point>,
@@ -151,7 +151,7 @@ impl ParsedText {
 fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Vec<Passage>) {
     let Cut { tokens, stops, .. } = cut;
     let found = sentences(points, stops);
-    // One search after the other begins where the last one ended.
+    // Each search begins where the last one ended.
     let mut at = 0;
     let mut place = |position: usize| {
         at += tokens[at..].iter().take_while(|token| (token.start as usize) < position).count();

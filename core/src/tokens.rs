@@ -109,7 +109,7 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
                 sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[place % FACTORS]));
                 place += 1;
             } else {
-                // Of a sign only its place counts.
+                // Only the place of a sign matters.
                 place += usize::from(parts_decimals(points, at));
             }
             append_utf16(points[at], letters);
@@ -182,7 +182,7 @@ pub fn letters(text: &str) -> String {
 ///
 /// Texts with the same tokens in the same order have the same.
 pub fn content_hash(letters: &[u16]) -> u64 {
-    // The end of a text alone.
+    // Only the end mark: a text without letters.
     if letters.len() < 2 {
         return 0;
     }

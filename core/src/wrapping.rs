@@ -19,7 +19,7 @@ const MOST_LINES_A_STOP: usize = 8;
 // Korean is wrapped between words.
 const HANGUL: Range<u32> = 0xac00..0xd7b0;
 const WERE_WIDE: [char; 7] = [',', ':', ';', '!', '?', '(', ')'];
-// No longer word is looked at to its end.
+// Words are measured up to this many characters.
 const MOST_WORD: usize = 32;
 
 /// A line, up to its line break or the end of the text. A paragraph is a row of lines that are not blank, with the
@@ -64,7 +64,7 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     let by_measure: Vec<_> = by_measure.collect();
     let mut wrapped = Vec::with_capacity(lines.len());
     for (at, paragraph) in paragraphs.iter().enumerate() {
-        // A paragraph in which no line tells anything is judged by all of its text.
+        // A paragraph without evidence in its lines is judged by the whole text.
         let each = by_measure
             .iter()
             .map(|(measured, of_text)| (&measured[at].0, measured[at].1.unwrap_or(*of_text)));

@@ -156,7 +156,7 @@ NO_OVERRIDES = Overrides({})
 def without_placeholders(
     overrides: Overrides, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
 ) -> Fingerprints:
-    """Return fingerprints of raw texts, but none of a text that is nothing but declared boilerplate."""
+    """Return fingerprints of raw texts, without those of texts that are nothing but declared boilerplate."""
     (places,) = ((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).nonzero()
     return found.without([at for at in places.tolist() if overrides.declare_all(texts[at], sites[at])])
 

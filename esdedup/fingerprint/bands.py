@@ -23,8 +23,8 @@ BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
 
 WIDTH_BITS = 64
-# Of an exact key, at least: few of the minhashes of any forest share 40 bits by chance. They take more digits
-# than a band key has, so that no key of one kind is one of the other.
+# The least bits of an exact key: few minhashes of a forest share 40 by chance. They take more digits than a band
+# key, so that the two kinds never collide.
 _EXACT_BITS = 40
 # The first sixteen are those of hex.
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
@@ -63,8 +63,8 @@ class Layout:
     def asked_terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
         """Return the terms to search for: whatever is within 3 bits of a fingerprint has one of them.
 
-        They are those of `terms`, unless the layout asks for keys within some bits as well: of one table
-        after the other, beginning with its own. All fingerprints, uint64 ``(n,)``, have as many.
+        They are those of `terms`, unless the layout also asks for keys within some bits: then table by table,
+        each beginning with the fingerprint's own key. All fingerprints, uint64 ``(n,)``, get the same number.
         """
         flips = [
             differences_within(sum(stop - start for start, stop in ranges), self.asked_distance_bits)
@@ -75,7 +75,7 @@ class Layout:
         return self._to_terms(keys, np.repeat(np.arange(len(self.tables), dtype=np.uint64), counts))
 
     def exact_terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[str]:
-        """Return a term for each fingerprint, ``(n,)``, that only equal ones share, but for very few."""
+        """Return a term for each fingerprint, ``(n,)``, that (nearly always) only equal ones share."""
         digits = -(-_EXACT_BITS // self.digit_bits)
         terms: list[str] = self._to_digits(
             fingerprints >> np.uint64(WIDTH_BITS - digits * self.digit_bits), digits
@@ -118,7 +118,7 @@ ARTICLES = Layout(name="articles", tables=(((0, 32),), ((32, 64),)), asked_dista
 
 
 def terms_around(fingerprint: int, term: str) -> list[str]:
-    """Return terms to search beside one of the fingerprint's own in `NODES` that very many nodes share.
+    """Return finer terms to search with one of the fingerprint's in `NODES` that very many nodes share.
 
     Every fingerprint within 3 bits that has `term` has one of these terms. The term is two equal blocks, so
     the 3 bits are in the other three: either two of those three have at most one differing bit together, or
@@ -140,7 +140,7 @@ def terms_around(fingerprint: int, term: str) -> list[str]:
 
 @functools.cache
 def around_counts() -> list[int]:
-    """Return the number of `terms_around` each of a fingerprint's terms in `NODES`, in their order."""
+    """Return how many terms `terms_around` returns for each of a fingerprint's in `NODES`, in their order."""
     (own,) = NODES.terms(np.zeros(1, np.uint64))
     return [len(terms_around(0, term)) for term in own]
 

@@ -55,7 +55,7 @@ def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
                 writer.write([], state=remedy.state)
             repaired[violation.kind] += bool(remedy.stored or remedy.state)
         if ViolationKind.NODE_GONE in repaired and not is_marked:
-            # Before the first of them, so that a continued repair knows.
+            # Before the first node is restored, so that an interrupted repair leaves the mark.
             is_marked = True
             _mark_order(writer)
         _write(writer, stored.values())
@@ -145,7 +145,7 @@ class Repair:
         return repaired
 
     def _forget(self, documents: Query) -> None:
-        # The document that says how many there must be comes last: until then, what is left is damaged.
+        # The document with their count is deleted last: until then, an audit reports the rest as damaged.
         for hits in self.writer.index.hit_pages(documents, sort=[FIELD], versions=True):
             self.writer.delete(hits)
 
@@ -183,7 +183,7 @@ class Rebuild:
     """Rebuilds a forest from articles; each article keeps its root."""
 
     client: Elasticsearch
-    # The mappings of those of the articles.
+    # The mappings of the indices of articles, by name.
     indices: dict[str, dict[str, Any]]
     name: str
     records: Records
@@ -231,7 +231,7 @@ class Rebuild:
 
     def _emptied(self) -> ForestWriter:
         """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
-        # A forest that gets another name takes its edits with it, but one that a migration fills.
+        # A forest that is rebuilt under another name keeps its edits, unless a migration is filling it.
         following = {each.forest for each in map(next_object, self.indices.values()) if each}
         edited = self.name if self.name in following else forest_of(self.indices, given=None, usual=self.name)
         meta, said = self._meta(), execute(self.client, read_edits(edited)).edits
@@ -316,7 +316,7 @@ class Rebuild:
             copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
             copy.write([], state=status.state)
             _write_learned(copy, _learned(index))
-            # None may be made after they were read, nor be on its way then.
+            # Edits must be neither made nor under way once they are read.
             Fence(self.client, forest=self.name).let_edit("remove")
             copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
 

@@ -23,7 +23,7 @@ from esdedup.sites import RawPage, site_fields
 from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
-"""How many articles a forest learns from by default. Of twice as many, it would forget the first again."""
+"""How many articles a forest learns from by default. After twice as many, it would forget the first."""
 
 # Texts of 200,000 characters, the longest that are compared whole, take 40 MB or so together.
 _TEXTS_AT_ONCE = 200
@@ -145,7 +145,7 @@ class BoilerplateCounts:
     is_complete: bool = True
 
     def add(self, article: RawPage) -> None:
-        """Count an article, and once each of its passages that is boilerplate."""
+        """Count an article, and each of its passages that is boilerplate once."""
         self.articles[article.site] += 1
         found = LocatedPassages.of(article.text, max_length=self.max_length)
         places = np.flatnonzero(self.learned.are_learned(found.passages.hashes, article.site))

@@ -59,7 +59,7 @@ class TimesAhead:
     def _set_log_back(
         self, log: LogNodes, state: State, writer: ForestWriter, write: Callable[[list[Stored]], None]
     ) -> int:
-        """Write a log anew if it has a time in the future, and delete what it was."""
+        """Replace a log that has times in the future by one without; return how many there were."""
         count = sum(len(some) for some in self._stored())
         count += self._index.status().state.time_ms > self._latest_ms
         if not count:

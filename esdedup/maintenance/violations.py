@@ -55,7 +55,7 @@ class Remedy:
     joins: str | None = None
     # An article, and the root that it should have.
     new_root: tuple[Record, str] | None = None
-    # What an article should have besides.
+    # Fields of an article to change.
     change: Change | None = None
     # The least state that the forest should have.
     state: State | None = None

@@ -40,8 +40,8 @@ def article(
     """Return one article with its text.
 
     Raises:
-        SettingError: The id or the index is empty, no index can have the name `in_index`, or no field one
-            of `source_includes`.
+        SettingError: The id or the index is empty, or `in_index` or one of `source_includes` is no valid
+            name.
     """
     check_names(source_includes)
     ready = yield from scope.ready(index)

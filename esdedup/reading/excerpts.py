@@ -27,7 +27,7 @@ def search_with_excerpts(
     part_of: str | None = None,
     has_part: str | None = None,
 ) -> Requests[tuple[list[Any], dict[str, Any]]]:
-    """Search, also for what `StoryPage` says of a root; return the answers, and values of that."""
+    """Search, also for a root's fields of `StoryPage`; return the answers, and the values of those."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:

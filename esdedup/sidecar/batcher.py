@@ -40,7 +40,7 @@ class _Load:
         return _Load(self.articles + other.articles, self.characters + other.characters)
 
     def fits(self, limits: BatchLimits, *, parts: int = 1) -> bool:
-        """Return whether it is at most one of a number of equal shares of what may wait."""
+        """Return whether it fits into one of `parts` equal shares of the queue."""
         return (
             self.articles * parts <= limits.waiting_articles
             and self.characters * parts <= limits.waiting_characters
@@ -67,7 +67,7 @@ class _Waiting:
             self.all_decided.set_result(None)
 
 
-# How many articles of a request are taken before it is the turn of another one.
+# How many articles of a request are taken before the next request has its turn.
 _TURN = 100
 # Waiting articles for each second of Retry-After, which is at most doubled at random.
 _ARTICLES_A_SECOND = 5_000

@@ -36,7 +36,7 @@ class Passages:
     # bool (n,): whether each ends as sentences of running text do, not as headlines, menus and teasers do, or
     # is one of several rows of a label and a value.
     are_prose: npt.NDArray[np.bool_]
-    # bool (n,): whether each has a number that is not of a date or time; not of long sentences of prose.
+    # bool (n,): whether each has a number other than in a date or time; False for long sentences of prose.
     have_figures: npt.NDArray[np.bool_]
     # int64 (n,): the position in the batch of each passage's text, non-decreasing.
     texts: npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ PassageFilter = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool
 """Returns which passages of some pages to leave out, bool ``(n,)``, by these and the pages' ids."""
 
 SiteFilters = Callable[[str | None], PassageFilter]
-"""Returns what leaves out passages of pages of a site; None if the site is not known."""
+"""Returns the passage filter for pages of a site; None if the site is not known."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Segmenter(Protocol):
         """Identifies the segmenter in a profile's label: different segmenters have different names."""
 
     def cut(self, text: str) -> Sequence[str]:
-        """Cut normalised text into words. Those without letters and digits count nothing."""
+        """Cut normalised text into words. Those without letters and digits are ignored."""
 
     def can_yield(self, word: str) -> bool:
         """Return whether a word, in its normal form, is cut as such from some text."""
@@ -73,7 +73,7 @@ class Dictionary:
     def of_lines(cls, lines: Iterable[str], *, name: str) -> "Dictionary":
         """Read the lines of one of jieba's user dictionaries: a word, its frequency, its part of speech.
 
-        The last two may be missing, and the part of speech has no effect. Empty lines count nothing.
+        The last two may be missing, and the part of speech has no effect. Empty lines are ignored.
 
         Args:
             lines: In any order.

@@ -1,12 +1,11 @@
-"""The search for candidates: nodes with the id of a signature, or a key by which what is near it is found.
+"""The search for candidates: nodes with the id of a signature, or with a key that near nodes have.
 
 The same search finds pages: their own documents, or those of the nodes that they made.
 
 A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Nodes that are
 near and have an asked key of two blocks differ little in the other bits, so some hundreds of finer keys find
-all of them (`terms_around`). The search asks for nodes that have the
-frequent key and one of these. It learns which keys are frequent when a page of hits is full, and remembers
-them.
+all of them (`terms_around`). The search asks for nodes that have the frequent key and one of these. It learns
+which keys are frequent when a page of hits is full, and remembers them.
 """
 
 import collections

@@ -37,7 +37,7 @@ _REPEATED: list[Any] = [*_VALUES, *({"field": name, "format": "epoch_millis"} fo
 def stored_in(hit: Hit, packing: Codec) -> Stored | None:
     """Read a node or page from a hit of `search_body`; None if it is neither, or damaged."""
     found = next(map(packing.unpack, packed_of([hit])), None)
-    # Hits have an id if it was asked for.
+    # Hits have an id only if the search asked for it.
     return None if found is None or hit.get("_id", found.document_id) != found.document_id else found
 
 
@@ -94,7 +94,7 @@ def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
 
 
 def unchanged(document: Mapping[str, Any]) -> dict[str, int]:
-    """Return the parameters that make a request fail if a document has been written since it was read so."""
+    """Return the parameters that make a request fail if a document was written after this reading."""
     return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
 
 

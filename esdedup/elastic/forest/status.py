@@ -45,7 +45,7 @@ def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[Forest
     state = stored.until(latest_ms).after(state_of(answer))
     dead_before_ms = aging.pop("dead_before_ms", NO_TIME)
     if latest_ms is not None and dead_before_ms > state.time_ms:
-        # From a time in the future, which is left out.
+        # It was set at a time in the future: ignore it.
         dead_before_ms = NO_TIME
     return ForestStatus(
         state=state, stored_aging=Aging(**aging) if aging else None, dead_before_ms=dead_before_ms

@@ -23,8 +23,8 @@ BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
 
 WIDTH_BITS = 64
-# The least bits of an exact key: few minhashes of a forest share 40 by chance. They take more digits than a band
-# key, so that the two kinds never collide.
+# The least bits of an exact key: few minhashes of a forest share 40 by chance. They take more digits than a
+# band key, so that the two kinds never collide.
 _EXACT_BITS = 40
 # The first sixteen are those of hex.
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"

@@ -32,18 +32,14 @@ def add_languages(node: Any) -> None:
         jpype.JClass(f"{_ANALYSIS}.AnalysisRegistry$PrebuiltAnalysis"), "analyzerProviderFactories"
     )
     known = jpype.JClass("java.util.HashMap")(factories.get(ready))
-    for name, code in LANGUAGES.items():
-        java_class = "CJK" if name == "cjk" else name.title()
-        full_name = f"org.apache.lucene.analysis.{code}.{java_class}Analyzer"
-        known.putIfAbsent(name, _factory_of(name, full_name))
-    factories.set(ready, known)
-
-
-def _factory_of(name: str, java_class: str) -> Any:
-    """Return a factory of one analyzer for all indices, made on first use."""
+    # One analyzer for all indices, made on first use.
     caching = jpype.JClass("org.elasticsearch.indices.analysis.PreBuiltCacheFactory$CachingStrategy").ONE
-    make = jpype.JProxy("java.util.function.Supplier", dict={"get": jpype.JClass(java_class)})
-    return jpype.JClass(f"{_ANALYSIS}.PreBuiltAnalyzerProviderFactory")(name, caching, make)
+    factory = jpype.JClass(f"{_ANALYSIS}.PreBuiltAnalyzerProviderFactory")
+    for name, code in LANGUAGES.items():
+        java_class = f"org.apache.lucene.analysis.{code}.{'CJK' if name == 'cjk' else name.title()}Analyzer"
+        make = jpype.JProxy("java.util.function.Supplier", dict={"get": jpype.JClass(java_class)})
+        known.putIfAbsent(name, factory(name, caching, make))
+    factories.set(ready, known)
 
 
 def refuse_foreign_requests(node: Any) -> None:

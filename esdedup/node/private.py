@@ -28,18 +28,15 @@ def open_anew(path: Path) -> BinaryIO:
 
 def read(path: Path) -> bytes:
     """Read a file made by `open_anew`; refuse one that is not regular or that others could have written."""
-    with open(path, "rb", opener=_open_at_once) as file:
+    # Opening a pipe would block until somebody writes to it. Windows has no such flag.
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise NodeError(f"{path} is no regular file; delete it")
         if _is_foreign(about) or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise NodeError(f"another user may have written {path}; delete it if you do not know it")
         return file.read()
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    # Opening a pipe would block until somebody writes to it. Windows has no such flag.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _is_foreign(about: os.stat_result) -> bool:

@@ -90,7 +90,8 @@ def _start_node(home: Path, name: str) -> Any:
     )
     log_configurator.setNodeName(name)
     log_configurator.configure(environment, True)
-    modules, plugins = _directories(environment)
+    ending = "Dir" if hasattr(environment, "modulesDir") else "File"
+    modules, plugins = (getattr(environment, f"{name}{ending}")() for name in ("modules", "plugins"))
     try:
         bundles = (
             plugins_loader.loadModulesBundles(modules, False),
@@ -107,12 +108,6 @@ def _start_node(home: Path, name: str) -> Any:
     add_languages(node)
     answer_root(node, name=name)
     return node.start()
-
-
-def _directories(environment: Any) -> tuple[Any, Any]:
-    if hasattr(environment, "modulesDir"):
-        return environment.modulesDir(), environment.pluginsDir()
-    return environment.modulesFile(), environment.pluginsFile()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from esdedup.reading import queries
 from esdedup.reading.articles import check_names, including
 from esdedup.reading.list_request import Head, ListRequest, Sort, SortResult
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import arrived_since
 from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import ReadyIndex, Scope, Tuning
 from esdedup.reading.sorts import sorted_articles
@@ -91,7 +90,10 @@ def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
     request, ready = yield from _located(scope, request)
     beside = [bodies.count_articles(request), count_not_enriched(request)]
     if request.arrived_since_ms is not None:
-        beside.append(count_new(request, request.arrived_since_ms))
+        since = queries.arrived_since(request.arrived_since_ms, request.fields)
+        arrived = bodies.count_articles(request)
+        arrived["query"]["bool"]["filter"].append(since)
+        beside.append(arrived)
     # Whether no cluster lies on two shards; None: if the index has one shard, which the first answer shows.
     is_apart = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
     first_count, counted = yield from _first_count(request, scope.tuning, is_apart=is_apart is not False)
@@ -279,7 +281,7 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
     fields = request.fields
     aggs: Query = {"matching": {"filter": request.articles}, **queries.first_and_last(fields)}
     if request.arrived_since_ms is not None:
-        aggs["new"] = {"filter": arrived_since(request.arrived_since_ms, fields)}
+        aggs["new"] = {"filter": queries.arrived_since(request.arrived_since_ms, fields)}
     if request.source_field is not None:
         aggs |= bodies.count_sources_of_each(request)
     # By default it would make room for a count of every root of the index.
@@ -330,13 +332,6 @@ def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Que
     """Return the search that estimates the number of roots, from some of 256 partitions (None: all)."""
     estimate = {"cardinality": {"field": request.fields.cluster, "precision_threshold": 40_000}}
     return queries.aggregation(bodies.in_partitions(request, partitions), {"rows": estimate})
-
-
-def count_new(request: ListRequest, since_ms: int) -> Query:
-    """Return the search that counts the matching articles that have arrived since."""
-    body = bodies.count_articles(request)
-    body["query"]["bool"]["filter"].append(arrived_since(since_ms, request.fields))
-    return body
 
 
 def count_not_enriched(request: ListRequest) -> Query:

@@ -14,7 +14,7 @@ from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at, read_place
-from esdedup.web.context import Context, ContextDep
+from esdedup.web.context import ContextDep
 from esdedup.web.form import sent_form
 from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
@@ -107,19 +107,14 @@ async def edit_by_form(request: Request, context: ContextDep, editing: NamedEdit
         back = f"/?{given.get('listed', '')}"
     else:
         article = await context.article(given["id"], in_index=given.get("index") or None)
-        wanted["to"] = (
-            await _other(context, given.get("to", "").strip()) if wanted["kind"] != "split" else None
-        )
+        if wanted["kind"] != "split":
+            if not (to := given.get("to", "").strip()):
+                raise SettingError("name an article of the other story, by its id or the address of its page")
+            wanted["to"] = _place(await article_at(context, to))
         wanted["ids"] = [_place(article)]
         back = f"{article_address(context.index, article, listed=given.get('listed', ''))}#similar"
     await editing.editor.edit(context.index, EditRequest(**wanted), by=editing.by)
     return RedirectResponse(f"{context.prefix}{back}", status_code=303)
-
-
-async def _other(context: Context, place: str) -> ArticlePlace:
-    if not place:
-        raise SettingError("name an article of the other story, by its id or the address of its page")
-    return _place(await article_at(context, place))
 
 
 def _place(article: FullArticle) -> ArticlePlace:

@@ -10,7 +10,6 @@ import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.reading.results import Article
 from esdedup.web import formats, languages
 from esdedup.web.context import Context, context_of
 from esdedup.web.languages import Language
@@ -51,14 +50,6 @@ def _own(request: Request, prefix: str) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _article_address(context: Context, article: Article, **parameters: object) -> str:
-    return context.prefix + formats.article_address(context.index, article, **parameters)
-
-
-def _comparison_address(context: Context, one: Article, other: Article, **parameters: object) -> str:
-    return context.prefix + formats.comparison_address(one, other, **parameters)
-
-
 # Readers of one desk are in few zones; templates take some milliseconds to compile for another.
 @functools.lru_cache(maxsize=16)
 def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
@@ -96,10 +87,14 @@ def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
     }
     environment.globals |= {
         "address": formats.address,
-        "comparison_of": _comparison_address,
+        "comparison_of": lambda context, *two, **others: (
+            context.prefix + formats.comparison_address(*two, **others)
+        ),
         "language": language,
         "languages": languages.NAMES,
-        "page_of": _article_address,
+        "page_of": lambda context, article, **others: (
+            context.prefix + formats.article_address(context.index, article, **others)
+        ),
         "zone": zone.key,
     }
     environment.tests["day"] = formats.is_day

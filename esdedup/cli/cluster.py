@@ -18,17 +18,12 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.ingest import word_files
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_passes, first_pass, two_passes
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.ingest.settings import Cut, Threads
-from esdedup.ingest.word_files import (
-    count_words,
-    dictionary_words_never_cut,
-    read_segmenter,
-    written_weights,
-)
 from esdedup.text.segmenters import JIEBA
 
 
@@ -146,8 +141,8 @@ def weights(
         min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words
             do.
     """
-    segmenter = read_segmenter(cut.segmenter, cut.dictionary) or JIEBA
-    for line in dictionary_words_never_cut(segmenter):
+    segmenter = word_files.read_segmenter(cut.segmenter, cut.dictionary) or JIEBA
+    for line in word_files.dictionary_words_never_cut(segmenter):
         say(line)
     fields = Fields(text=text_field)
     check_readable(files)
@@ -159,12 +154,12 @@ def weights(
     found = DocumentFrequencies(segmenter, max_text_length=MAX_TEXT_LENGTH)
     with output.file_progress("counting words", total_bytes(files)) as on_bytes:
         articles = read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes)
-        count_words(articles, found, fields=fields, on_rejected=run.reject, on_cut=run.cut_off)
+        word_files.count_words(articles, found, fields=fields, on_rejected=run.reject, on_cut=run.cut_off)
     summary = run.summary(found.text_count, "counted") + _nonzero({"cut": run.cut})
     try:
         table = found.table(min_texts=min_articles)
         with opened_output(output_file, files) as target:
-            target.write(written_weights(table, articles=found.text_count))
+            target.write(word_files.written_weights(table, articles=found.text_count))
         summary += f", {len(table.words):,} words, the median weighs {table.default}"
     finally:
         say(summary)

@@ -7,18 +7,11 @@ from esdedup.elastic import limits
 from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
+from esdedup.reading import queries
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import Similarity, other_articles
 from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import (
-    aggregation,
-    first_and_last,
-    first_hit,
-    moment_of,
-    number_of_unread,
-    with_signature,
-)
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import Scope
 
@@ -128,8 +121,8 @@ def _source(name: Any, group: dict[str, Any], similarity: Similarity, fields: Fi
     return Source(
         source=name,
         articles=group["doc_count"],
-        first=moment_of(group["first"]),
-        last=moment_of(group["last"]),
+        first=queries.moment_of(group["first"]),
+        last=queries.moment_of(group["last"]),
         earliest=earliest,
     )
 
@@ -144,7 +137,7 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
         "track_total_hits": True,
         "aggs": {
             UNREAD: {"terms": {"field": source_field, "size": _MAX_GROUPED}},
-            "total": number_of_unread(),
+            "total": queries.number_of_unread(),
             "sources": {"terms": terms},
             "without_source": {"missing": {"field": source_field}},
         },
@@ -153,12 +146,12 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
 
 def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
     """Return the search for the earliest article and the times of each source; None: without a source."""
-    earliest = first_hit("oldest", fields, with_signature(fields))
-    each = {**first_and_last(fields), "earliest": earliest}
+    earliest = queries.first_hit("oldest", fields, queries.with_signature(fields))
+    each = {**queries.first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [
         {"bool": {"must_not": {"exists": {"field": source_field}}}}
         if name is None
         else {"term": {source_field: name}}
         for name in names
     ]
-    return aggregation(query, {"sources": {"filters": {"filters": filters}, "aggs": each}})
+    return queries.aggregation(query, {"sources": {"filters": {"filters": filters}, "aggs": each}})

@@ -192,11 +192,12 @@ class NodeSearch:
             new_since_ms: When a new node was made, at least; NO_TIME: all are new.
             live_since_ms: The least `seen` (inclusive) of a live node.
         """
+        by_day: Query = {"calendar_interval": "day", "min_doc_count": 1}
         aggregations = {
             "trees": {"filter": {"term": {"leaf": False}}},
             "live": {"filter": _since("seen", live_since_ms)},
             "new": {"filter": _since("made", new_since_ms)},
-            **{field: _by_day(field) for field in ("made", "seen")},
+            **{field: {"date_histogram": {"field": field, **by_day}} for field in ("made", "seen")},
         }
         answer = yield from aggregate(self.forest, EVERY_NODE, aggregations)
         made, seen = (
@@ -271,10 +272,6 @@ def _correct_nodes(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
 
 def _since(field: str, time_ms: int) -> Query:
     return {"match_all": {}} if time_ms == NO_TIME else {"range": {field: {"gte": time_ms}}}
-
-
-def _by_day(field: str) -> Query:
-    return {"date_histogram": {"field": field, "calendar_interval": "day", "min_doc_count": 1}}
 
 
 class NodeCache:

@@ -44,7 +44,7 @@ class Fields:
     site: str | None = None
     # The object that esdedup writes, at the top level of the article.
     dedup: str = "dedup"
-    # Of the time, in the mapping of an index.
+    # The format of the time field in the mapping of an index.
     time_format: str | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

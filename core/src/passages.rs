@@ -4,8 +4,8 @@
 //! times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) count as equal, since they change from page to page,
 //! except in long sentences. All other numbers are figures: `Net 26.0 mln vs 24.1 mln`.
 //!
-//! Rows of a label and a value that stand together state something, and count as prose: not counters and times of an
-//! update, nor headlines, of which few are numbers for the greater part.
+//! Several rows of a label and a value state something, and count as prose; but not counters, times of updates, or
+//! headlines, few of which consist mostly of numbers.
 
 use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
 use crate::endings::Ending;
@@ -30,7 +30,7 @@ pub struct Passage {
     /// Whether it ends as sentences of running text do, and not as a headline, a menu item, or a teaser; or is one of
     /// several rows that state something.
     pub is_prose: bool,
-    /// Whether it has a number that is not of a date or time, or in a row any; not asked of long sentences of prose.
+    /// Whether it has a number other than in a date or time, or is a row with any; false for long sentences of prose.
     pub has_figures: bool,
 }
 
@@ -49,7 +49,7 @@ impl Passage {
         let mut rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
         for at in 1..rows.len() {
             let [(own, label), (_, value)] = sentences[at - 1..=at] else { break };
-            // So is what follows a full stop in a value: `7. Dezember`.
+            // Or a value goes on after a full stop: `7. Dezember`.
             if rows[at - 1].is_some()
                 && rows[at].is_none()
                 && points[own.end].has(FULL_STOP)
@@ -90,7 +90,7 @@ impl Passage {
         let is_prose =
             ending.is_prose || (UNSTOPPED.contains(&ending.sign.code()) && letters >= LONG_LINE_LETTERS);
         let mut passage = Passage { hash: 0, letters, is_prose, has_figures: false };
-        // What a long sentence says may be its date.
+        // A date may be what a long sentence is about.
         let is_long = passage.is_long_prose();
         passage.has_figures = !is_long && numbers(points, tokens).iter().any(|each| !each.is_date);
         passage.hash = hash(tokens, !is_long && !passage.has_figures);
@@ -103,7 +103,7 @@ impl Passage {
     }
 }
 
-// A label has so few tokens; of what states something by numbers, one token in so many is a number at least.
+// A label has at most so many tokens; what states something by numbers has at least one number in so many tokens.
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
 const LEAST_ROWS: usize = 2;
@@ -176,8 +176,8 @@ fn are_few(points: &[Point], tokens: &[Token]) -> bool {
     wide + (tokens.len() - wide) * WIDE_A_WORD <= MOST_WORDS * WIDE_A_WORD
 }
 
-/// Whether rows that stand together state something: by numbers, between sentences of prose, or, if there are three with
-/// terms, beside one.
+/// Whether adjacent rows state something: by numbers; or between two sentences of prose; or beside one sentence, if
+/// there are three and some have terms.
 fn are_statements(rows: &[Option<Row>], prose_beside: usize) -> bool {
     let rows = || rows.iter().flatten();
     let count = |least: Says| rows().filter(|(_, says)| *says >= least).count();
@@ -249,7 +249,7 @@ fn numbers(points: &[Point], tokens: &[Token]) -> Vec<Number> {
                 numbers[at - 1].is_date = true;
             }
         }
-        // From the last, so that only the neighbours of what is a date already become one.
+        // From the last, so that a date extends by one neighbour a pass.
         for at in (1..numbers.len()).rev() {
             if are_near(&numbers[at - 1], &numbers[at]) && numbers[at].is_short && numbers[at - 1].is_date {
                 numbers[at].is_date = true;

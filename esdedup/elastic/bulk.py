@@ -1,4 +1,4 @@
-"""Bulk requests: operations that a busy server refuses are sent again, in one way for all that is written."""
+"""Bulk requests, for everything that is written: operations that a busy server refuses are sent again."""
 
 import dataclasses
 import time
@@ -21,7 +21,7 @@ _FIELDS_READ = [
 ]
 
 _CHUNK_ARTICLES = 500
-# Of a chunk with more than one article; a server takes 100 MB, unless it is told otherwise.
+# The size of a chunk, unless one article alone is larger; by default, a server takes 100 MB.
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
 # Give up after this many refusals: about a minute with pauses.
@@ -32,7 +32,7 @@ _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 CONFLICT = 409
 """The status of an article to create that is there already, and of an update of one that has changed."""
-# About any article: none can be written.
+# After one of these, no article can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
 _TOO_MANY_STATUS = 429

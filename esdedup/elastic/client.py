@@ -24,7 +24,7 @@ _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _FIRST_ANSWER_S = 5.0
 BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
-"""The headers that identify a caller, and whom they act for; in small letters."""
+"""The headers that identify a caller, and whom they act for; in lower case."""
 
 # The process that first used each client, by the nodes that a client and its copies share.
 _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()

@@ -22,12 +22,13 @@ from esdedup.errors import ForestDamaged, ForestIncomplete, IndexNotReady, Serve
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.stories import NO_STORIES, Edit, Stories
 
-# How far the articles of each index have followed. Once it had the edits as well, which count first.
+# The document with the number of edits that the articles of each index reflect. In old forests it also has
+# the first edits.
 _SETTLED_ID = "~edits"
 _EDITS_AT_ONCE = 500
 # Elasticsearch takes 65,536 terms.
 _MOST_KEYS = 30_000
-# By then, an article that got its story before an edit is in its index.
+# How long an article may take into its index after it got its story.
 _ON_THE_WAY_MS = 60_000
 # Each attempt fails if another process has made an edit or written one of the articles.
 _MOST_PASSES = 100
@@ -75,7 +76,7 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
 
 def write_document(forest: str, verb: Literal["create", "index"], document: Document) -> Requests[None]:
     """Write a document for editors; if it is to be created, leave an existing one as it is."""
-    # By an alias, or else this would make an index of a forest that was deleted.
+    # Through an alias: a write to the name of a deleted forest would recreate its index.
     target = {"_index": f"{forest}{EDITS_SUFFIX}", "_id": document[0], "require_alias": True}
     (status,) = yield Write(index=forest, operations=[{verb: target}, document[1]])
     if status == HTTPStatus.NOT_FOUND:
@@ -168,7 +169,7 @@ def _settle_once(
     page = yield from first_page(index, body)
     statuses: list[int] = []
     while True:
-        # At each page: whoever was held up must not write what was said before.
+        # For each page: after a delay, outdated stories must not be written.
         edits = yield from read_edits(forest, edits)
         statuses += yield from _rewrite(index, page.hits, fields, edits.stories)
         if page.is_last:
@@ -198,7 +199,7 @@ def _rewrite(index: str, hits: Hits, fields: Fields, stories: Stories) -> Reques
 
 
 def _update(index: str, operations: Sequence[Query]) -> Requests[list[int]]:
-    """Update articles of an index that is there: an update would make one that was deleted, an empty one."""
+    """Update articles of an existing index: an update would recreate a deleted one, without articles."""
     names = {each["update"]["_index"] for each in operations[::2]}
     if not names <= (yield ReadMappings(index=index, is_fresh=True)).keys():
         raise IndexNotReady(f"the index {index!r} was deleted meanwhile", index=index, status=404)

@@ -33,7 +33,7 @@ LONE = "~"
 _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
 # Articles of an index in one of its orders; aggregations return no more hits.
 _SAMPLE = 100
-# Of fewer articles, all may have lost their nodes by an accident.
+# A smaller sample proves nothing: all of its nodes may be lost by accident.
 _FEWEST = 3
 
 
@@ -311,7 +311,7 @@ class Records:
 
     def _bulk(self, operations: Sequence[Operation]) -> int:
         """Send operations that may be repeated; return how many changed an article."""
-        # An update would make an index that was deleted, an empty one.
+        # An update would recreate a deleted index, without articles.
         if not self._client.indices.exists(index=self._indices):
             raise IndexNotReady(f"one of {self._names} was deleted meanwhile", status=404)
         results = send_bulk(

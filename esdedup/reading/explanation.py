@@ -45,10 +45,10 @@ def explain(
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
-    Of each is left out what a forest leaves out before it has learned anything.
+    Boilerplate is left out of each as by a forest that has learned nothing yet.
 
     Args:
-        one: The first text, with or without markup; if need be with its site, and what tells its versions.
+        one: The first text, with or without markup; perhaps with its site, and its address or id there.
         other: The second text, which comes later.
         profile: Decides fingerprints and thresholds.
         overrides: What is declared boilerplate or text.
@@ -73,8 +73,8 @@ def explain_articles(
 ) -> Requests[IndexedExplanation]:
     """Explain why two articles are in one cluster or not.
 
-    Each is compared by the profile that it was indexed with, and by the signature with which it was
-    decided, while its text is the same. If the forest is missing, the explanation uses the index alone.
+    Each is compared by the profile that it was indexed with and, unless its text has changed since, by the
+    signature with which it was assigned. If the forest is missing, the explanation uses the index alone.
     `Maintenance.explain` also makes sure that the forest is that of the index.
 
     Args:
@@ -196,7 +196,7 @@ class _IndexExplainer:
         self._texts: dict[str, StoredText | None] = {}
 
     def compare(self, one: StoredText, other: StoredText, *, is_first_later: bool = False) -> Explanation:
-        """Compare two articles as they were decided, if that is known."""
+        """Compare two articles by the signatures with which they were assigned, if these are known."""
         return self._explainer.explain(
             RawPage(one.text, one.site),
             RawPage(other.text, other.site),
@@ -243,7 +243,7 @@ class _IndexExplainer:
         return signatures_of([signed], self._relation)
 
     def _text_is_same(self, article: StoredText) -> bool | None:
-        # Its fingerprint is its node's, which the same text need not have now.
+        # By the page, since today the same text may have another fingerprint.
         page = page_name(self._explainer.page(article.text))
         if page and not article.page and article.fingerprint is None:
             return None  # A placeholder, whose page is not kept.
@@ -257,7 +257,7 @@ class _IndexExplainer:
         return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
 
     def _decided_by(self, article: StoredText) -> PastSignature | None:
-        """Return the signature an article was decided by; None if its text or profile has changed since."""
+        """Return the signature an article was assigned by; None if its text or profile has changed since."""
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:

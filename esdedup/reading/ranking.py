@@ -55,7 +55,7 @@ def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
         order = [root for root in found.roots if all(map(operator.ge, numbers.get(root, (0, 0)), least))]
         order.sort(key=lambda root: -numbers[root][1])
         fewest = min((articles for articles, _ in numbers.values()), default=0)
-        # Others have at most the fewest articles, and with as many come later in this order.
+        # Other clusters have at most `fewest` articles, so no more sources; with as many they come later.
         is_all = len(found.roots) < wide or fewest < max(least)
         is_proved = is_all or (len(order) >= depth and numbers[order[depth - 1]][1] >= fewest)
         if is_proved or wide >= most:

@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 _ARGS = {
     "index": "An index, alias or pattern.",
     "words": """All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
-        ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.""",
+        ``begin*`` and ``(group)`` mean what they do in most search boxes. No input is an error.""",
     "since": "The first moment, inclusive, ISO 8601.",
     "until": "The last moment, inclusive, ISO 8601; a day without a time lasts to its end.",
     "source": "The exact name of a source, or of several: an article must have one of them.",

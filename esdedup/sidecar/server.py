@@ -53,7 +53,7 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
         gc.freeze()
         server.run(sockets=[listening])
         if not server.started:
-            # As uvicorn's own command: the application could not begin.
+            # The application could not start; uvicorn's own command exits so too.
             raise SystemExit(3)
 
 
@@ -66,7 +66,7 @@ def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         lifespan="on",
         log_config=None,
         access_log=False,
-        # Paths of Elasticsearch pass.
+        # The proxy passes on Elasticsearch's own headers.
         server_header=False,
         date_header=False,
         proxy_headers=False,

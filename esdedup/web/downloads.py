@@ -36,13 +36,13 @@ from esdedup.web.languages import calendar_time
 MAX_EXPORTED = MAX_HITS
 """Rows of an export: as many as numbered pages reach. It is answered whole, and takes some seconds."""
 _MAX_EXPORTED_BYTES = 8_000_000
-"""Beyond which no more rows are read: rows are some 300 bytes, but may have many further fields."""
+"""Reading ends at this size: rows are some 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
 _COLUMNS = (
     *("root", "similar", "matching", "sources", "first", "last"),
     *("title", "source", "published_at", "url", "index", "id"),
 )
-"""Those of each row; the fields of `source_includes` follow."""
+"""The columns; the fields of `source_includes` follow."""
 # Spreadsheets take cells that begin so, also in full width or after invisible characters, for formulas, which
 # may send other cells to a server.
 _FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")

@@ -103,7 +103,7 @@ def parts(pieces: Iterable[Piece], *, ours: Sequence[Span] = (), theirs: Sequenc
         first = bisect_right(edges, place)
         bounds = [place, *edges[first : bisect_left(edges, end)], end]
         found += [
-            # After an odd number of edges.
+            # Boilerplate lies after an odd number of edges.
             Piece(kind=piece.kind, text=piece.text[a - place : b - place], is_left_out=number % 2 == 1)
             for number, (a, b) in enumerate(itertools.pairwise(bounds), first)
         ]

@@ -33,7 +33,7 @@ type Strings<'py> = Vec<Bound<'py, PyString>>;
 #[pyclass(frozen, module = "esdedup._core")]
 struct Parsed {
     texts: Vec<ParsedText>,
-    /// Where parsing failed, empty for a text at which it did not; those at which it did are empty.
+    /// Where parsing failed at each text, which then counts as empty; "" where it did not fail.
     faults: Vec<String>,
     /// How many share the work on them.
     threads: usize,

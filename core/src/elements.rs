@@ -60,18 +60,18 @@ const ELEMENTS: [(&str, Traits); 21] = [
     ("xmp plaintext", FLOW | RAW | PREFORMATTED),
     ("a font rb rtc svg math text foreignobject desc metadata defs mi mo mn ms mtext annotation", 0),
 ];
-// As many as browsers keep; so no closing tag is looked for in more.
+// As many as browsers keep, which also bounds the search for the element of a closing tag.
 const MOST_OPEN: usize = 512;
 
 fn key(name: &str) -> u128 {
-    // A longer name has none.
+    // No known name is so long that its key saturates.
     name.bytes().fold(0, |key, each| key.saturating_mul(256) | u128::from(each.to_ascii_lowercase()))
 }
 
 /// An element with a known name; all unknown elements have an empty name.
 #[derive(Clone, Copy, Default)]
 pub struct Element {
-    /// The name in small letters.
+    /// The name in lower case.
     pub name: &'static str,
     traits: Traits,
 }

@@ -55,7 +55,7 @@ _ABOUT_INDICES = frozenset({400, 404})
 # Every shard must have answered, or counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
-# By client: the same one, whose requests end in time. Making it takes 0.3 ms, a tenth of a short request.
+# By client: a copy with a timeout. Making one takes 0.3 ms, a tenth of a short request.
 _ENDING: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 

@@ -36,9 +36,9 @@ from esdedup.sites import RawPage
 OnProgress = Callable[[int], None]
 
 ARTICLES_READ = 10_000
-"""So many of the latest articles are read for `Inspection.boilerplate`, since that takes time."""
+"""How many of the latest articles `Inspection.boilerplate` reads by default, since that takes time."""
 PASSAGES_SHOWN = 10
-"""So many passages of each site."""
+"""How many passages of a site it shows by default."""
 
 
 class Inspection:
@@ -74,7 +74,7 @@ class Inspection:
     ) -> IndexedExplanation:
         """Explain why two articles are in one cluster or not.
 
-        Each is compared by the signature with which it was decided, while its text is the same. If the
+        Each is compared by the signature with which it was assigned, unless its text has changed. If the
         forest is missing, or is not that of the index, the explanation uses the index alone.
 
         Args:
@@ -215,7 +215,7 @@ class Inspection:
         _check_named(indices)
         names = ",".join(indices)
         fields = execute(self._client, self._scope.fields_of(names))
-        # What was acknowledged counts.
+        # Acknowledged writes must be visible.
         execute(self._client, refresh(names))
         return Records(self._client, indices=indices, fields=fields)
 

@@ -117,7 +117,7 @@ def end_ms(start_ms: int, length_ms: int, zone: tzinfo | None) -> int:
     if zone is None or length_ms not in _CALENDAR:
         return start_ms + length_ms
     try:
-        # Where the zone's clock stands then, whether or not it was set meanwhile.
+        # Adds to the local time, so that a change to summer time makes no difference.
         end = datetime.fromtimestamp(start_ms / 1000, zone) + timedelta(milliseconds=length_ms)
         if _CALENDAR[length_ms] not in {"day", "week"}:
             end = (end + timedelta(days=2)).replace(day=1)

@@ -41,7 +41,7 @@ _ONE = {
     "examples": [_ARTICLE],
 }
 _Object = dict[str, Any] | None
-# What else than the article is wrong.
+# Statuses that say that something other than the article is wrong.
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 

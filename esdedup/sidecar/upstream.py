@@ -44,7 +44,7 @@ def end_to_end(headers: Iterable[Header]) -> list[Header]:
     named = b",".join(value for name, value in headers if name.lower() == b"connection")
     dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))
     if any(name.lower() == b"transfer-encoding" for name, _ in headers):
-        # Beside chunks a length does not count, and on the next connection it would (RFC 9112, 6.3).
+        # With chunks a length is ignored, but the next connection would use it (RFC 9112, 6.3).
         dropped |= {b"content-length"}
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
@@ -106,7 +106,7 @@ class Node:
 
 # The client of aiohttp would add these; without `Host` there is no request.
 _NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-# A repetition changes nothing (RFC 9110, 9.2.2).
+# Requests with these methods may be repeated (RFC 9110, 9.2.2).
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"))
 # Elasticsearch sends as many warnings as an administrator allows; each may be as long as a query.
 _MAX_HEADER_BYTES = 1 << 20

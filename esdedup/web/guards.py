@@ -37,7 +37,7 @@ MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
 """The longest text however it is written: a character takes at most 6 bytes as JSON (``\\u4e2d``). Only those
 beyond the common ones take 12; they must be written as UTF-8."""
 UNKEPT = "no-store"
-"""Of errors, of answers to POST, and of exports."""
+"""`Cache-Control` of errors, of answers to POST, and of exports."""
 REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 

@@ -30,7 +30,7 @@ COOKIE = "esdedup_language"
 
 _UTC = ZoneInfo("UTC")
 _YEAR_S = 365 * 24 * 3600
-# Of an address: a list's words may take most of it, and an article's page has the list's in its own.
+# The longest address to return to: a search may be long, and the address of an article's page contains it.
 _LONGEST_BACK = 32_000
 # Older times are shown as dates.
 _RECENT = timedelta(days=7)
@@ -46,7 +46,7 @@ class Language:
     code: str
     locale: babel.Locale
     translations: gettext.NullTranslations
-    # In which times are written.
+    # The zone in which times are written.
     zone: ZoneInfo = _UTC
 
     def gettext(self, message: str, /, **values: object) -> str:

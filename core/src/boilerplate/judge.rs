@@ -9,13 +9,13 @@ use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
 
-// Lists are left out if so many letters of other text remain, and single passages that are not prose, but for the last, if
-// so many letters of prose remain. Chosen on the labelled articles: benchmarks/tried.md.
+// Lists are left out if at least so many letters of other text remain; single passages that are not prose, except the
+// last one, if at least so many letters of prose do. Chosen on the labelled articles: benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
-// They must be so large a part of what is not boilerplate: a list is not published for its introduction.
+// These letters must be at least this share of what is not boilerplate: a list is not published for its introduction.
 const LEAST_SHARE: f64 = 0.4;
-// A table has so many rows with figures at least, which are so large a part of the page.
+// A table has at least so many rows with figures, which are at least this share of the page.
 const LEAST_ROWS: usize = 2;
 const TABLE_SHARE: f64 = 0.5;
 
@@ -34,7 +34,7 @@ pub struct Passage {
     pub is_learned: bool,
 }
 
-/// A page, as far as it can be judged without what else is known of its passages.
+/// The judgement on a page, before the contexts of doubtful passages are looked up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {
     /// What becomes of each passage.
@@ -89,7 +89,7 @@ pub fn judge(passages: &[Passage]) -> Judgement {
     }
 }
 
-/// Returns which passages are no prose, next to another that is none.
+/// Returns which passages are not prose and next to another that is not.
 fn are_in_lists(passages: &[Passage]) -> Vec<bool> {
     let is_other = |at: usize| passages.get(at).is_some_and(|passage| !passage.is_prose);
     (0..passages.len()).map(|at| is_other(at) && (is_other(at + 1) || at > 0 && is_other(at - 1))).collect()
@@ -110,7 +110,7 @@ fn marks(passages: &[Passage], in_list: &[bool], is_boilerplate: impl Fn(&Passag
         let mut best = None;
         for (passage, in_list) in passages.iter().zip(in_list) {
             let (rank, mark) = ((!in_list, passage.letters), mark_of(passage.hash));
-            // The same passage again is no other mark.
+            // A repeated passage is one mark.
             let is_better = best.is_none_or(|(highest, _)| rank > highest);
             if is_better && !is_boilerplate(passage) && !marks[..place].contains(&mark) {
                 best = Some((rank, mark));
@@ -146,10 +146,9 @@ impl OverrideTable {
         site.and_then(|site| self.scopes.get(site)).copied().unwrap_or(EVERYWHERE)
     }
 
-    /// Declares what is declared of a passage of a page; in its scope that counts, and not what holds everywhere.
+    /// Applies what is declared to a passage; what its scope declares takes precedence over what holds everywhere.
     ///
-    /// What is declared text counts as prose, wherever it stands, and what is declared boilerplate says nothing by its
-    /// figures.
+    /// What is declared text counts as prose, wherever it stands; figures in declared boilerplate do not count.
     pub fn apply(&self, passage: &mut Passage, scope: u32) {
         let Some(declared) = self.declared.get(&passage.hash) else { return };
         let of_scope = |scope: u32| declared.iter().find(|(own, _)| *own == scope);

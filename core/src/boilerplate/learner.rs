@@ -50,9 +50,9 @@ const YOUNG_PAGES: u32 = 64;
 pub struct Step {
     /// When it began.
     pub moment: Moment,
-    /// How much of the block there was then.
+    /// How many pages the block had then.
     pub pages: usize,
-    /// Likewise.
+    /// How many passages it had.
     pub passages: usize,
     /// How many blocks had ended.
     pub ended: usize,
@@ -64,7 +64,7 @@ pub struct Learner {
     /// What is known.
     pub memory: Memory,
     pub(super) block: Block,
-    // Those that have begun, the outermost first; and the first block that has ended in each since.
+    // The steps that have begun, the outermost first; and for each the first block that has ended since.
     pub(super) steps: Vec<Step>,
     pub(super) ended: Vec<Block>,
 }
@@ -127,7 +127,7 @@ impl Learner {
         self.forget_undoable();
     }
 
-    /// Forgets what undoes changes, once no step is left.
+    /// Makes changes final, once no step is left.
     pub(super) fn forget_undoable(&mut self) {
         if self.steps.is_empty() {
             self.memory.keep();
@@ -174,7 +174,7 @@ impl Learner {
         marks
     }
 
-    /// Does so by what the blocks before have taught, and by what its site has on other pages too.
+    /// Judges a page by what earlier blocks have taught, and by which of its passages its site has on other pages.
     fn judge_without(
         &self,
         page: &Arrival,
@@ -204,8 +204,8 @@ impl Learner {
         judged.marks
     }
 
-    /// Returns of each passage of a page of a young site whether so many of its other pages have it, the present block
-    /// included, that it may be boilerplate, and nothing of one that is new; nothing at all if none may be.
+    /// Returns for each passage of a page of a young site whether it may be boilerplate, since many other pages of the
+    /// site have it, including those of the present block: None for a new passage. None if no passage may be.
     fn are_shared(&self, page: &Arrival, known: &[(u64, u32)]) -> Option<Vec<Option<bool>>> {
         let site = page.origin.site;
         let learned = self.memory.pages_of_site(site);
@@ -228,9 +228,9 @@ impl Learner {
         are_shared.contains(&Some(true)).then_some(are_shared)
     }
 
-    /// Returns where a list of articles goes on as an earlier page of its site began: behind what is new, with nothing
-    /// else that is new, and without the end of that page. A text that only got a new beginning still has its end, and a
-    /// page of the same article, or under the same title, is a version.
+    /// Returns where the older items of a list of articles begin: after its new passages, with the first passage of an
+    /// earlier page of the site, without its last one, and with nothing new from there on. (A text that only got a new
+    /// beginning still has its end; a page of the same article, or under the same title, is a version.)
     fn older_items(&self, page: &Arrival, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
         let Arrival { origin, title, .. } = page;
         let (last, value) = last_unlearned(known).filter(|_| origin.site > 0)?;
@@ -286,7 +286,8 @@ impl Learner {
     }
 }
 
-// What makes ids, among those of pages, of the first passage of one that is kept, and of the last that is not boilerplate.
+// They turn the hashes of two passages of a page into ids beside those of pages: of the first that is kept, and of the
+// last that is not boilerplate.
 const OPENING: u64 = BASE;
 const CLOSING: u64 = !BASE;
 

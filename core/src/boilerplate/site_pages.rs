@@ -15,9 +15,9 @@ use super::pages::{Block, Origin};
 /// The numbers that are kept of a passage.
 pub const COLUMNS: usize = 4;
 
-// So many times as many articles, if they have little else.
+// How many times as many articles are needed, if they have little else.
 const MANY_TIMES: u32 = 3;
-/// So few articles, if most pages have the passage.
+/// How many articles suffice, if most pages have the passage.
 pub const FEW: u32 = 3;
 // One in so many of the pages of its site, from the first one with the passage on.
 const FAIR_SHARE: i64 = 10;
@@ -78,19 +78,19 @@ pub struct SitePages {
 }
 
 impl SitePages {
-    /// Returns those of a passage that was seen on this page alone.
+    /// Returns the pages of a passage that was seen on this page alone.
     pub fn begun(page: u32, origin: Origin) -> SitePages {
         let bit = origin.article_bit();
         SitePages { first: page, amid_own: bit, articles: bit, pages: 1, origin }
     }
 
-    /// Returns those of a passage as they are kept, with the origin of the first page.
+    /// Reads a row of a table; `origin` is that of the first page.
     pub fn of_row(row: [u32; COLUMNS], origin: Origin) -> SitePages {
         let [first, amid_own, articles, pages] = row;
         SitePages { first, amid_own, articles, pages: pages.into(), origin }
     }
 
-    /// Returns them as they are kept.
+    /// Returns the row of a table that keeps them.
     pub fn row(&self) -> [u32; COLUMNS] {
         [self.first, self.amid_own, self.articles, self.pages as u32]
     }
@@ -116,19 +116,19 @@ impl SitePages {
         }
     }
 
-    /// Returns whether further pages have been added since the passage was as it is in `before`.
+    /// Returns whether pages have been added since `before`.
     pub fn has_grown(&self, before: &SitePages) -> bool {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
-    /// Returns whether, with one more page, a few articles of the site have the passage, and half of its so many pages.
+    /// Returns whether, with one more page, a few articles of the site have the passage, on half of its pages.
     pub fn is_shared(&self, origin: &Origin, pages_of_site: u32) -> bool {
         let span = i64::from(pages_of_site) - i64::from(self.origin.number) + 1;
         let articles = self.articles | origin.article_bit();
         articles.count_ones() >= FEW && (self.pages as i64 + 1) * MOST >= span
     }
 
-    /// Returns whether the passage, last seen there, is boilerplate of its site, which has so many pages.
+    /// Returns whether the passage is boilerplate of its site; `seen_on` are its latest pages.
     pub fn is_boilerplate(&self, seen_on: &[Sighting], pages_of_site: u32, least_bits: u32) -> bool {
         if self.site() == 0 {
             return false;

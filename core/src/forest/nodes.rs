@@ -47,7 +47,7 @@ pub enum Change {
     Seen { row: u32, before_ms: i64 },
     /// The page that made a node was last seen earlier.
     PageSeen { row: u32, before_ms: i64 },
-    /// A page on its own was remembered like this, or not at all.
+    /// A page without a node of its own had this state before; None: it was not remembered.
     Page { page: u64, before: Option<PageState> },
 }
 
@@ -255,7 +255,7 @@ impl<R: Relation> Nodes<R> {
         self.steps.push_back(Step::default());
     }
 
-    /// Says from which `seen` on nodes live after the last step.
+    /// Sets the least `seen` of a live node after the last step.
     pub fn end(&mut self, live_since_ms: i64) {
         if let Some(step) = self.steps.back_mut() {
             step.live_since_ms = live_since_ms;
@@ -267,7 +267,7 @@ impl<R: Relation> Nodes<R> {
         self.steps.back().map_or(&[], |step| &step.changes)
     }
 
-    /// Notes that the leaves of roots decide something.
+    /// Notes that the last step compared roots by their numbers of leaves.
     pub(super) fn contest(&mut self, roots: &[u32]) {
         if let Some(step) = self.steps.back_mut() {
             step.contested.extend(roots);

@@ -72,7 +72,7 @@ impl<S: Pod> Entry<S> {
         })
     }
 
-    /// Adds a record to a log; of a node that only was refreshed, that.
+    /// Adds a record to a log; for a node that was only refreshed, just its times.
     pub fn write<R: Relation<Signature = S>>(record: &Record<S>, is_refreshed: bool, log: &mut Vec<u8>) {
         match record {
             Record::Node { id, node, .. } if is_refreshed => {
@@ -102,7 +102,7 @@ impl<S: Pod> Record<S> {
             Record::Node { id, root, signature, node, links } => {
                 write_id::<R>(*id, &mut bytes);
                 write_id::<R>(*root, &mut bytes);
-                // All but its row's root.
+                // All fields but `root`, which is a row.
                 bytes.extend_from_slice(&bytes_of(node)[size_of::<u32>()..]);
                 bytes.extend_from_slice(bytes_of(signature));
                 if *links != NO_LINKS {

@@ -43,7 +43,7 @@ def gather(
     names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
     found = yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)
-    # Nodes of other pages would have to be searched for.
+    # Without pages of other texts, whose nodes were not searched for.
     newer = [each for each in recent if each.page in names or not each.is_page]
     with_leaves: set[str] = set()
     while True:

@@ -12,7 +12,7 @@ use crate::endings::Ending;
 use crate::hashing::mixed;
 use crate::runs::LONG_POWERS;
 use crate::sentences::Sentence;
-use crate::tokens::Token;
+use crate::tokens::{Token, end_of_thousands};
 
 // Thai and Lao have no full stop: a line of theirs is prose from so many letters on.
 const UNSTOPPED: std::ops::Range<u32> = 0x0e00..0x0f00;
@@ -284,12 +284,12 @@ pub fn number(points: &[Point], start: usize, place: usize) -> Number {
 
 /// Returns a number with the signs in it, as far as it is read.
 pub fn digits(points: &[Point], start: usize) -> &[Point] {
-    let signs = &points[start..];
+    let (signs, thousands) = (&points[start..], end_of_thousands(points, start));
     let is_part = |at: usize| match signs[at].role() {
         NUMBER => true,
         // A sign belongs to a number only between two digits.
         JOINER => signs[at + 1].role() == NUMBER,
-        _ => false,
+        _ => start + at < thousands,
     };
     &signs[..(0..MOST_CHARACTERS).take_while(|&at| is_part(at)).count()]
 }

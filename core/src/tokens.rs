@@ -24,6 +24,7 @@ const FACTOR: [u64; FACTORS] = {
 
 // After a sign in a large number.
 const THOUSANDS_DIGITS: usize = 3;
+const MOST_THOUSANDS: usize = 4;
 
 /// A token of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,7 +105,9 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
         let mut sum = hash.of(points[start]);
         append_utf16(points[start], letters);
         let mut place = 1;
-        while role != WIDE && (points[at].role() == role || (role == NUMBER && joins_numbers(points, at))) {
+        let grouped = if role == NUMBER { end_of_thousands(points, start) } else { start };
+        let joins = |at: usize| at < grouped || role == NUMBER && joins_numbers(points, at);
+        while role != WIDE && (points[at].role() == role || joins(at)) {
             if points[at].role() == role {
                 sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[place % FACTORS]));
                 place += 1;
@@ -129,6 +132,22 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
 /// Whether a sign belongs to a number, being between two digits.
 fn joins_numbers(points: &[Point], at: usize) -> bool {
     points[at].role() == JOINER && points[at - 1].role() == NUMBER && points[at + 1].role() == NUMBER
+}
+
+/// Returns where a number ends that has blanks between its thousands, `12 345 678`; others may end later.
+pub fn end_of_thousands(points: &[Point], start: usize) -> usize {
+    let is_digit = |at: usize| points[at].role() == NUMBER;
+    let is_gap = |at: usize| points[at].is(' ') && is_digit(at + 1);
+    let digits = |at: usize| (at..).take(THOUSANDS_DIGITS + 1).take_while(|&at| is_digit(at)).count();
+    let first = start + digits(start);
+    let is_group = |at: &usize| is_gap(*at) && digits(at + 1) == THOUSANDS_DIGITS;
+    let groups =
+        (first..).step_by(1 + THOUSANDS_DIGITS).take(1 + MOST_THOUSANDS).take_while(is_group).count();
+    let end = first + groups * (1 + THOUSANDS_DIGITS);
+    // Telephone numbers begin with 0, and rows of a table are longer.
+    let is_inside = || start > 1 && is_digit(start - 2) && is_gap(start - 1);
+    let is_other = groups > MOST_THOUSANDS || first - start > THOUSANDS_DIGITS || is_gap(end);
+    if is_other || points[start].is('0') || is_inside() { first } else { end }
 }
 
 /// Whether a sign in a number parts it: `1,000`, `1.000` and `1000` are one number, `12.5`, `1,25` and `125` three.
@@ -211,6 +230,10 @@ mod tests {
         assert_eq!(cut("地铁 7 号线"), ["地", "铁", "7", "号", "线"]);
         assert_eq!(cut("1,234.5 at 10:30, then 2"), ["1,234.5", "at", "10:30", "then", "2"]);
         assert_eq!(cut("iphone15 pro"), ["iphone", "15", "pro"]);
+        assert_eq!(cut("rose 12 345.5 to 15 747s"), ["rose", "12 345.5", "to", "15 747", "s"]);
+        assert_eq!(cut("044 123 456"), ["044", "123", "456"]);
+        assert_eq!(cut("12 345 67 890"), ["12", "345", "67", "890"]);
+        assert_eq!(cut("101 102 103 104 105 106")[1..], ["102", "103", "104", "105", "106"]);
         assert_eq!(cut("ตลาด"), ["ต", "ล", "า", "ด"]);
         assert_eq!(cut("यह हिन्दी है"), ["यह", "हिन्दी", "है"]);
     }
@@ -227,12 +250,16 @@ mod tests {
             ("1,000", "1000"),
             ("1,234,567.5", "1234567,5"),
             ("1,23,456", "123.456"),
+            ("12 345", "12,345"),
+            ("1\u{202f}234 567,5 pct", "1234567.5"),
             ("12.5", "12,5"),
             ("5:2", "5.2"),
         ] {
             assert_eq!(hash(one), hash(other), "{one}");
         }
-        for (one, other) in [("12.5", "1.25"), ("12.5", "125"), ("5:2", "52"), ("1.25", "125")] {
+        for (one, other) in
+            [("12.5", "1.25"), ("12.5", "125"), ("5:2", "52"), ("1.25", "125"), ("2026 345", "2026345")]
+        {
             assert_ne!(hash(one), hash(other), "{one}");
         }
     }

@@ -129,7 +129,7 @@ class ForestAudit:
             found = cache.find_pairs(signatures_of(chunk, relation))
             near = [(chunk[at], node) for at, node in found if _is_earlier(node, chunk[at])]
             with_neighbour = {leaf.id for leaf, _ in near}
-            # One without may have been near anything, as it is itself.
+            # The neighbour of a leaf without one is gone: assume the best, a text equal to the leaf.
             pairs = near + [(leaf, leaf) for leaf in chunk if leaf.id not in with_neighbour]
             texts, members = (signatures_of(each, relation) for each in zip(*pairs, strict=True))
             ways, _ = relation.joining(texts, members, signatures_of(root * len(pairs), relation))
@@ -152,7 +152,7 @@ class ForestAudit:
         candidates = [each for each in self._index.run(near_them) if isinstance(each, StoredNode)]
         cache = NodeCache(genuine(candidates, relation), relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
-        # By root: its neighbour in the tree whose root it resembles most, the oldest; what is least first.
+        # By root: the oldest neighbour in the tree whose root it resembles most, after its sort key.
         earlier: dict[str, tuple[float, int, StoredNode]] = {}
         for root, node, resemblance in self._that_may_join(near):
             # Two roots must not be neighbours, whichever came first. A later leaf may be a neighbour of a

@@ -19,8 +19,8 @@ Ints = npt.NDArray[np.int64]
 Representatives = npt.NDArray[np.uint64]
 
 Way = Literal["root", "member", "address"]
-"""How a text joins a tree through a member, in the order of the crate's bits: it may join the root, whatever
-the member that it is near; it is all but equal to the member, and still resembles the root; or it is a later
+"""How a text joins a tree through a member, in the order of the crate's bits: it may join the root,
+whatever the member; it is all but equal to the member, and still resembles the root; or it is a later
 version of the member's article."""
 
 
@@ -84,13 +84,13 @@ class Relation:
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
 
     def are_exact(self, representatives: Representatives) -> Bools:
-        """Return which representatives are near equal ones only: bool of the same shape."""
+        """Return which representatives are compared for equality alone: bool of the same shape."""
         if self._agreement is None:
             return np.zeros(representatives.shape, bool)
         return are_minhashes(representatives)
 
     def distances_bits(self, one: Representatives, other: Representatives) -> npt.NDArray[np.uint8]:
-        """Return the bits in which representatives differ, elementwise; 64 if they differ and must not."""
+        """Return in how many bits representatives differ, elementwise; 64 for unequal exact ones."""
         distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
         is_far = (self.are_exact(one) | self.are_exact(other)) & (distances != 0)
         return np.where(is_far, np.uint8(WIDTH_BITS), distances)
@@ -117,7 +117,7 @@ class Relation:
         return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]
 
     def find_by_address(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether two, ``(1,)`` each, have the link in common by which they are found, else the id."""
+        """Return whether two signatures, ``(1,)`` each, have the same link, or without links the same id."""
         if self._agreement is None:
             return False
         # As `origin_of` has it: a link without an id, or an id, are the highest bits that are not 0.
@@ -127,10 +127,10 @@ class Relation:
     def joining(
         self, signatures: Signatures, members: Signatures, roots: Signatures
     ) -> tuple[list[Way | None], npt.NDArray[np.float64]]:
-        """Return by which way texts may join a tree through a member near them, row by row; None: by none.
+        """Return how texts may join a tree through a near member, row by row; None: they may not.
 
-        And how much they resemble its root: ``(n,)``, from 0 to 1. Without sketches, all may join it, and
-        resemble it by 0.
+        Also return how much they resemble its root: ``(n,)``, from 0 to 1. Without sketches, all may join,
+        and the resemblance is 0.
         """
         if self._agreement is None:
             return ["root"] * len(signatures), np.zeros(len(signatures))

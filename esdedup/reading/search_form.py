@@ -186,7 +186,7 @@ def _phrased(piece: str) -> str:
     if piece.startswith('"') or found is None:
         return piece
     before, word, after = found.group("before", "word", "after")
-    # A phrase has no beginning of a word in it, and operators within a word stay what they are.
+    # A prefix cannot be in a phrase, and operators within a word must stay operators.
     if after.startswith("*") or any(sign in word for sign in r"|+()*\""):
         return piece
     if _IDEOGRAPH.fullmatch(word):

@@ -26,7 +26,7 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# Of an answer of unknown length to HTTP/1.0, where one that breaks off would look whole.
+# How much is held of an answer of unknown length to HTTP/1.0, where a broken answer would look complete.
 _MAX_HELD_BYTES = 100 << 20
 
 
@@ -154,8 +154,8 @@ async def _only(part: bytes) -> AsyncIterator[bytes]:
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
 _REINDEX = b"_reindex"
-# Of Elasticsearch 8 and 9: what searches, deletes, and manages. What jobs such as transforms do later is for
-# those who may define them (SECURITY.md).
+# Endpoints of Elasticsearch 8 and 9 that search, delete or manage. Jobs such as transforms write later; only
+# those who may define jobs can do that (SECURITY.md).
 _HARMLESS = frozenset(
     b"""
     _search _msearch _async_search _count _mget _explain _validate _field_caps _termvectors _mtermvectors
@@ -224,9 +224,9 @@ def _may_write(method: str, raw_path: bytes) -> bool:
         # Its lines may name any index, independent of the path.
         return method in BULK_METHODS
     if parts[0].startswith(b"_") and parts[0] != b"_all":
-        # The others of these say what becomes of one that runs.
+        # `_reindex` with more parts manages a task that is running.
         return parts[0] not in _HARMLESS and (parts[0] != _REINDEX or len(parts) == 1)
-    # With one part, an index is made. `_create` without an id, say, is a type to older versions.
+    # A path of one part creates an index. Older versions take `_create` without an id, say, for a type.
     return len(parts) > 1 and parts[1] not in _HARMLESS
 
 

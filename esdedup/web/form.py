@@ -19,11 +19,11 @@ from esdedup.web.context import Context
 MAX_SIZE = 100
 """The most rows, articles or sources on one page."""
 Parameters = dict[str, Any]
-"""Of a list, as its address has them; those without a value are left out."""
+"""The parameters of a list, as in its address; those without a value are left out."""
 MAX_VALUES = 100
 """The most values of one parameter."""
 
-# Of a form that is sent: the rows of a page, and some more.
+# The fields of a form that is sent: one for each row of a page, and some more.
 _MOST_FIELDS = MAX_SIZE + 16
 _OF_SEARCH = {"since", "until", "source", "where"}
 _OF_PAGES = {"compact", "since_time", "until_time"}

@@ -15,13 +15,13 @@ pub type Beside = [u32; MARKS - 1];
 
 const ARTICLE_BITS: u32 = 32;
 
-/// Returns the mark that a passage is, by its hash: never 0, which stands for none.
+/// Returns the mark of a passage with this hash: never 0, which stands for none.
 #[inline]
 pub fn mark_of(hash: u64) -> u32 {
     ((hash >> 32) as u32).max(1)
 }
 
-/// Returns the first marks of a page that are not a certain passage of it.
+/// Returns the first two marks of a page, leaving out the one of a passage.
 #[inline]
 pub fn beside(marks: &Marks, hash: u64) -> Beside {
     let own = mark_of(hash);
@@ -52,7 +52,7 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the hash by which its site knows a passage: what one site teaches says nothing about the pages of another.
-    /// Pages of no known site are as those of one.
+    /// All pages of unknown sites count as pages of one site.
     #[inline]
     pub fn local_hash(&self, hash: u64) -> u64 {
         if self.site == 0 { hash } else { mixed(hash ^ u64::from(self.site).wrapping_mul(BASE)) }

@@ -60,7 +60,8 @@ impl Learner {
         self.new_changes(self.memory.all(), self.memory.window.former_from, 0, 0)
     }
 
-    /// Returns the pages from `first` on, without so many of those that were learned from and of those that wait.
+    /// Returns changes with the pages from `first` on, leaving out the first `skipped` that were learned from and the
+    /// first `waiting` that wait.
     fn new_changes(&self, tables: [Puts; 4], first: u32, skipped: usize, waiting: usize) -> Changes {
         let memory = &self.memory;
         let learned: Vec<Page> = (first..=memory.last_learned).map(|number| memory.page(number)).collect();
@@ -78,8 +79,8 @@ impl Learner {
         }
     }
 
-    /// Makes the changes of a step that began after what is known; the first changes may come after others that are
-    /// outdated by now.
+    /// Applies the changes of the next step. Before the first changes that are applied, there may have been others that
+    /// are outdated by now.
     pub fn apply(&mut self, changes: &Changes) -> Result<(), Refusal> {
         let most = self.pace.block_pages.max(MOST_BLOCK_PAGES);
         if (changes.last_page - changes.last_learned) as usize >= most {
@@ -97,7 +98,7 @@ impl Learner {
         }
         if is_first {
             (self.memory.last_learned, self.memory.window) = (last_learned, window);
-            // Nothing is known of them, and nothing will be asked.
+            // Nothing is known of these pages, and nothing will be asked of them.
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
         self.add_pages(changes);

@@ -3,8 +3,8 @@
 //! Cut into four blocks, two such simhashes have a block in common (Manku, Jain and Das Sarma, WWW 2007). So each is kept
 //! under all of its blocks, with some of its bits as a tag, and a search reads four lists.
 //!
-//! There are as few lists of a block as there is use for: one at a time is split, by linear hashing (Litwin, VLDB 1980),
-//! until each value of the block has its own. Where very many simhashes share a block, tables of their other bits take
+//! A block begins with few lists: as it fills, one at a time is split, by linear hashing (Litwin, VLDB 1980), until
+//! each value of the block has its own. Where very many simhashes share a block, tables of their other bits take
 //! the place of its list, cut so that each block tells as many of them apart.
 
 use std::collections::HashMap;
@@ -214,7 +214,7 @@ fn cut(bits: u64, simhashes: &[u64]) -> Option<[Block; BLOCKS]> {
         let mut values: Vec<u64> = simhashes.iter().map(|simhash| simhash & block.mask).collect();
         values.sort_unstable();
         read += values.chunk_by(|one, other| one == other).map(|run| run.len().pow(2)).sum::<usize>();
-        // Where most of the other bits are that tell many apart.
+        // The tag begins where most of the distinguishing bits outside the block are.
         let others = |shift: &u32| (telling & !block.mask).rotate_right(*shift) & ((1 << TAG_BITS) - 1);
         block.tag_shift = (0..u64::BITS).max_by_key(|shift| others(shift).count_ones()).unwrap_or(0);
     }

@@ -43,8 +43,8 @@ pub struct State {
 }
 
 impl State {
-    /// Moves on to the next arrival. A time more than a day after `now_ms` does not count: returns the one that does,
-    /// or the forest's.
+    /// Moves on to the next arrival, and returns its time. A time more than a day after `now_ms` is replaced by the
+    /// forest's.
     pub fn advance(&mut self, time_ms: i64, now_ms: i64) -> i64 {
         self.seq += 1;
         let counts = time_ms != NO_TIME && time_ms <= now_ms.saturating_add(DAY_MS);

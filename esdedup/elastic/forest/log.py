@@ -1,9 +1,9 @@
 """A forest's log: what its batches wrote, in their order, as documents that have many nodes and pages each.
 
 A forest of the lookup `memory` has it instead of a document for each node: its owner has all nodes in memory,
-and never searches for one. Of a node or page that comes again, the last entry counts; a node that is only
-needed longer has a short one. What has expired goes with its document, before which the nodes in it that are
-still needed are written again.
+and never searches for one. If a node or page has several entries, the last one counts; a node that is only
+needed longer gets a short entry. Expired nodes are deleted with their document; before that, the nodes in it
+that are still needed are appended to the log.
 """
 
 import base64
@@ -24,7 +24,7 @@ EVERY_LOG: Query = {"exists": {"field": FIELD}}
 
 # Smaller documents grow with the next batches: the log of a trickle of articles is read as fast as others.
 _ENOUGH_BYTES = 8_000
-# Of a document, some hundred kilobytes.
+# Documents in one answer.
 _READ_AT_ONCE = 100
 
 
@@ -35,12 +35,12 @@ class LogDocument(NamedTuple):
     log: bytes = b""
     # The latest `seen` in it; NO_TIME if unknown.
     seen_ms: int = NO_TIME
-    # The forest's after the last batch in it.
+    # The forest's state after the last batch in it.
     state: State = State()
 
     def json(self) -> JsonDocument:
         """Return its id and its source."""
-        # The forest's time too, so that the last document, which has the state, is none that has expired.
+        # Includes the forest's time, so that the last document, which has the state, never counts as expired.
         seen_ms = max(self.seen_ms, self.state.time_ms)
         times_ms = [each for each in (self.state.origin_ms, self.state.time_ms) if each != NO_TIME]
         source: dict[str, Any] = {FIELD: self.number, "packed": base64.b64encode(self.log).decode()}
@@ -72,7 +72,7 @@ class LogDocuments:
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
         """Return the document that holds a batch: a new one, or the last one extended.
 
-        `log` is the same as a log has it; without it, all of `packed` is written whole.
+        `log` has the same as entries of a log; without it, all of `packed` is written whole.
         """
         added = self._packing.log(packed) if log is None else log
         if self._last.log and len(self._last.log) + len(added) > _ENOUGH_BYTES:

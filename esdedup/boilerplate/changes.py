@@ -39,11 +39,11 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
     # By the hashes by which sites know passages (`local_hash` in `core/src/boilerplate/pages.rs`): the last
-    # page that was a new context; of boilerplate a page of the period in which it was last seen.
+    # page that was a new context; for boilerplate, a page of the period in which it was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
-    # Of passages that were seen again: the first page, the articles with the passage amid text of their own
-    # and all articles, both in bits, and how many pages; then the pages of up to four contexts.
+    # For passages that were seen again: the first page; the articles that have the passage amid text of their
+    # own, and all articles, both in bits; how many pages; then the pages of up to four contexts.
     "contexts_keys": (np.uint64, None),
     "contexts_values": (np.uint32, 8),
 }
@@ -72,7 +72,7 @@ def read_changes(content: bytes) -> Changes:
     """Read what `bytes_of` has returned.
 
     Raises:
-        ValueError: The bytes are something else, or no batch has such changes.
+        ValueError: The bytes are something else, or the changes are impossible for a batch.
     """
     start = len(_FORMAT) + 4
     body, at = content[start:], struct.calcsize(_LENGTHS)

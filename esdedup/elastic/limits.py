@@ -15,7 +15,7 @@ MAX_ID_BYTES = 512
 """Elasticsearch refuses longer ids, and with them the whole request."""
 
 MAX_TERM_BYTES = 32_766
-"""Of a value of a keyword field; a search for a longer one is refused."""
+"""Bytes of a value of a keyword field; a search for a longer one is refused."""
 
 MAX_JSON_DEPTH = 100
 """Levels of nested objects and lists in an article. Elasticsearch reads 1,000, and refuses a whole bulk

@@ -49,7 +49,7 @@ class Nodes(_core.Nodes):
         return Plan(assignments=assignments, written=written, log=log, state=after)
 
     def contested(self) -> set[str]:
-        """Return the ids of the roots whose leaves have decided something in the last step."""
+        """Return the ids of the roots that the last step compared by their numbers of leaves."""
         return set(self._relation.written_ids(self.contested_column()))
 
     def commit(self, plan: Plan) -> None:

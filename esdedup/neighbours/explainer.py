@@ -163,7 +163,7 @@ class Explainer:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None
-        # Exact values need the compared text: of an earlier signature it is known only if that was all of it.
+        # Exact values need the compared text. For an earlier signature it is known only if it was the whole.
         counted = None
         if all(
             each.is_todays or self._are_equal(each.signature, self._signature(each.text, None, is_whole=True))

@@ -27,7 +27,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Returns those of a passage, given what is known of it as in the table of passages.
+    /// Returns the contexts of a passage with this entry in the table of passages.
     pub fn of(hash: u64, value: u32, memory: &Memory) -> Contexts {
         let mut found = Contexts {
             hash,

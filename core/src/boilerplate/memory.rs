@@ -11,12 +11,12 @@ use super::table::Table;
 /// In the table of passages: added to the page if the passage is boilerplate.
 pub const LEARNED: u32 = 1 << 31;
 
-/// A passage that was seen in one more context of its site is boilerplate there.
+/// How many contexts are kept of a passage: one that is seen in another context of its site is boilerplate there.
 pub const MOST_CONTEXTS: usize = 4;
 /// The columns for a passage that was seen again: those of `SitePages`, then the pages of its contexts, 0 for none.
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
-/// What is known by 64-bit keys. The first number of each key is a page, after which it is outdated some day; pages are
+/// What is known by 64-bit keys. The first number of each key is a page, by which the key becomes outdated; pages are
 /// numbered from 1, so it is never 0.
 pub struct Memory {
     /// The number of the last page that was learned from.
@@ -172,7 +172,7 @@ impl Window {
         Window { capacity, count: 0, present_from: 1, former_from: 1 }
     }
 
-    /// Returns the window after so many records, the last of which are of this page.
+    /// Returns the window after so many more records, the last of which are of `last_page`.
     pub fn after(&self, records: u64, last_page: u32) -> Window {
         let count = self.count + records;
         if count < self.capacity {

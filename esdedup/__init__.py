@@ -9,7 +9,7 @@ with Dedup(es) as dedup:
     helpers.bulk(es, dedup.enrich(actions))
     page = dedup.reader.list("news", sort="similar-desc")
 
-The names are in `__init__.pyi`. What they take and return besides is public in these modules, and no more:
+The names are in `__init__.pyi`. In addition, what they take and return is public in these modules:
 
 - `esdedup.errors`: all errors;
 - `esdedup.reading.results`, `overview` and `versions` beside it, `esdedup.maintenance` and

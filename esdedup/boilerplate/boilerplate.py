@@ -13,14 +13,14 @@ from esdedup._core import Learner
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.text.parsed import Passages, SiteFilters
 
-# More pages at once take less time each, and are learned from later.
+# Larger blocks take less time for each page, but their pages teach later.
 _BLOCK_PAGES = 32
 # At the beginning and at the end of a page, where menus and footers are. Real pages have some 200 passages at
 # most. A page that is made to flood may have 66,000, and would push out what a thousand others have taught.
 _END_PASSAGES = 500
-# Some 8 articles set as many of 32 bits.
+# Each article sets one of 32 bits: some 8 articles set 7.
 _LEAST_ARTICLE_BITS = 7
-# Of some 80,000 pages. Both periods together take some 200 MB at most.
+# The records of some 80,000 pages. Both periods together take some 200 MB at most.
 _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]

@@ -165,7 +165,7 @@ def is_editorial(mapping: dict[str, Any]) -> bool:
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
-    """Return whether an index, no forest, maps what esdedup writes, by the names given, or else its own."""
+    """Return whether an index of articles maps what esdedup writes, by the names given or else its own."""
     fields = given or kept_fields(mapping) or Fields()
     is_ours = "format" not in _kept(mapping) and not _strangeness(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)

@@ -9,7 +9,7 @@ from elastic_transport import HttpHeaders, TransportApiResponse
 
 # The header of every answer of Elasticsearch, which its clients look for.
 _PRODUCT = "x-elastic-product"
-# Of requests in a form that OpenSearch does not take.
+# Statuses by which OpenSearch refuses requests in a form that it does not know.
 _NOT_TAKEN = frozenset({400, 404, 405, 406, 415})
 _MEDIA_TYPE = re.compile(r"application/vnd\.elasticsearch\+([\w-]+)(?:;\s*compatible-with=\d+)?")
 # It ignores `features`, and with an excluding `filter_path` drops all empty lists.

@@ -21,7 +21,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
-# Otherwise the server forgets what it has just opened.
+# A server that loses more points in time forgets each as soon as it is opened.
 _MOST_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 

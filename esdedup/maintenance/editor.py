@@ -154,7 +154,7 @@ def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) 
             raise SettingError(f"there is no edit {request.undoes} that could be undone")
         return Edit(**said, undoes=request.undoes)
     into = None if request.to is None else (yield from _text_and_story(ready, edits, request.to))[1]
-    # With their stories: a text that came again after it had expired has several.
+    # Texts with their stories, since a text that came again after it had expired has several.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
         named[(yield from _text_and_story(ready, edits, each))] = None
@@ -183,7 +183,7 @@ def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) 
 
 def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
     of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
-    # A leaf has the root of another text in its field: that text stays.
+    # By the root only for articles without a fingerprint: a leaf has the root of another text, which stays.
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}
     split = [of_texts[0], {"bool": {"filter": [of_texts[1], has_none]}}]
     query = {"bool": {"filter": {"term": {ready.fields.cluster: story}}, "must_not": split}}

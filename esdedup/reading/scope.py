@@ -78,7 +78,7 @@ class ReadyIndex:
     is_routed_by_root: bool
     # By index.
     mappings: dict[str, dict[str, Any]]
-    # Of title, text and source, the fields that nothing is found by, each with an index that does not map it.
+    # Those of title, text and source that cannot be searched, each with an index that does not map it.
     unsearchable: dict[str, str]
 
     @property

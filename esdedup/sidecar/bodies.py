@@ -49,9 +49,9 @@ async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _R
 
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
-# So much is unpacked at first, and then twice as much each time: what follows a small part is not copied.
+# The first piece that is unpacked; each further one is twice as large: little is copied after small ones.
 _FIRST_PIECE_BYTES = 4_096
-# Each takes some microseconds, however little is in it.
+# Members of one gzip body: each takes some microseconds, however small it is.
 _MOST_MEMBERS = 10_000
 
 

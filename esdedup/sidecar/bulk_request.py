@@ -1,7 +1,7 @@
 """Reads bulk requests, and single documents as bulks of one item; writes items with additions. Pure.
 
-Lines are strict JSON up to the end of the action, and no more is understood than where and how it writes: all
-else is for Elasticsearch to judge, which sees the same bytes. What is not changed is sent as it came.
+Action lines must be strict JSON, of which only where and how they write is interpreted: Elasticsearch, which
+gets the same bytes, judges all else. What is not changed is sent as it came.
 
 Elasticsearch splits a path before it decodes it: `%2F` is part of an id, and `%5Fdoc` is no `_doc`.
 """
@@ -41,7 +41,7 @@ MAX_LINE_BYTES = 100 * 1024 * 1024
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
 # Windows programs begin a text with it. In a document it would stand in answers, which no client could read.
 UTF8_MARK = b"\xef\xbb\xbf"
-# Of an action line, what is read as a string.
+# Parameters of an action line whose values are read as strings.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
 _SPACE = b" \t\r"
 _ILLEGAL = "illegal_argument_exception"

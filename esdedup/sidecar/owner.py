@@ -25,7 +25,7 @@ log = logging.getLogger("esdedup")
 
 # How often the owner looks after the forest, and a standby tries to take it.
 _LOOK_S = 1.0
-# A forest that is free is taken within that, so that the first request finds an owner.
+# How long the start waits for the first look, so that the first request finds an owner if the forest is free.
 _FIRST_LOOK_S = 2.0
 # Counting takes some milliseconds.
 _COUNT_EVERY_S = 60.0
@@ -193,7 +193,7 @@ class OwnerThread:
             expired = self._owner.expire_some()
         except EsdedupError as error:
             self._note_ownership(error)
-            # A standby, which will load less.
+            # A standby follows, so that it has less to load when it takes over.
             return isinstance(error, ForestBusy) and self._owner.follow()
         if expired is None:
             return False

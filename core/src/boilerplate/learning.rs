@@ -8,26 +8,26 @@ use super::site_pages::Sighting;
 // A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept
 // for ever.
 const PAGE_RECORDS: u64 = 4;
-// What is new is so large a part of a page with text of its own, and most of it stands together: a version of an article
-// is changed here and there. Of a page that is mostly new, it does not matter where.
+// A page has text of its own if at least this share of it is new, and most of that stands together: a version of an
+// article is changed here and there. If the page is mostly new, it does not matter where.
 const LEAST_OWN: f64 = 0.1;
 const LEAST_TOGETHER: f64 = 0.5;
-/// Of a page that is mostly new, so large a part is.
+/// A page is mostly new if at least this share of it is.
 pub const MOSTLY_NEW: f64 = 0.6;
-// Of a version that is not, so much is new.
+// An edited version has at least this share of new text.
 const LEAST_SCATTERED: f64 = 0.15;
 
-// What pages share is a notice if it has no more letters, or the rest has half as many: versions of an article, whose
-// addresses are not known, share more.
+// What pages share may be a notice if it has at most so many letters, or at most so many times those of the rest:
+// versions of an article, whose addresses are not known, share more.
 const LONGEST_NOTICE: f64 = 700.0;
 const MOST_SHARED: f64 = 2.0;
-// Running text that is longer is no notice of a page: its pieces are longer than those of menus, teasers and forms.
+// A longer stretch of running text is not a notice: its pieces are longer than those of menus, teasers and forms.
 const LONGEST_STRETCH: u64 = 1_500;
 
 /// Learns from a block of pages, of which none have been learned from.
 pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     let pages = numbered_at_sites(memory, block);
-    // Passages together, each with its pages in their order. What is stored is in this order as well.
+    // Occurrences by passage, then by page. What is stored is in this order as well.
     let mut order: Vec<(u64, u32)> =
         block.passages.iter().enumerate().map(|(at, taught)| (taught.hash, at as u32)).collect();
     order.sort_unstable();
@@ -73,7 +73,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                 contexts.site_pages.is_boilerplate(&seen_on, pages_of_site, least_article_bits);
         }
         let has_grown = contexts.site_pages.has_grown(&before);
-        // With boilerplate of the period before, which was seen again.
+        // Includes boilerplate of the former period that was seen again.
         let has_changed = contexts.is_learned || value == 0 || contexts.last_added > 0;
         records += u64::from(has_changed || has_grown);
         if has_changed {
@@ -122,10 +122,10 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
 #[derive(Clone, Copy, Default, Debug)]
 struct Letters {
     all: u64,
-    // Those of passages that were not seen before, and those that follow another one of these.
+    // Those of new passages, and of these those that follow another new passage.
     new: u64,
     together: u64,
-    // Those of long stretches of passages that were seen before, with nothing between that is new or left out.
+    // Those of long stretches of passages that were all seen before, and none of them left out.
     running: u64,
 }
 
@@ -185,7 +185,7 @@ fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     letters
 }
 
-/// Returns whether so many letters that a page shares with others may be a notice, beside so many of its own.
+/// Returns whether text that a page shares with others may be a notice: by its letters, and those of its own text.
 pub fn may_be_notice(shared: f64, own: f64) -> bool {
     shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }

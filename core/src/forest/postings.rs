@@ -2,7 +2,7 @@
 //!
 //! A list is read from one place to the next, so that a long one costs little more than a short one. All lists of a size
 //! lie side by side: one that grows moves to the next size, and the last list of the old size fills the gap. So hardly
-//! any memory is ever of no use.
+//! any memory is wasted.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -12,7 +12,7 @@ use super::chunks::Chunks;
 pub const TAG_BITS: u32 = 24;
 
 const SLOTS: usize = 9;
-// In lines. A page has lists of one size, and when that needs it no more, it is a page for another.
+// The lines of a page, which has lists of one size; an empty page may be used for another size.
 const PAGE: usize = 256;
 // Longer lists have memory of their own.
 const MOST_LINES: usize = 64;
@@ -75,7 +75,7 @@ impl Head {
 #[derive(Default)]
 struct Size {
     pages: Vec<u32>,
-    // Of each list, in the order in which they lie.
+    // The numbers of the lists, in the order in which they lie.
     lists: Vec<u32>,
 }
 

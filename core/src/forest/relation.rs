@@ -9,9 +9,9 @@ pub type Id = u128;
 
 /// A way by which a text joins a tree, as a bit: it is near a member, and may join the root.
 pub const BY_ROOT: u8 = 1;
-/// It is all but equal to a member, and resembles the root enough still.
+/// It is all but equal to a member, and still resembles the root enough.
 pub const BY_MEMBER: u8 = 2;
-/// It is a later version of a member's article, and has some of the root still.
+/// It is a later version of a member's article, and still has some of the root.
 pub const BY_ADDRESS: u8 = 4;
 
 /// How a profile compares, names and indexes signatures.
@@ -64,8 +64,8 @@ pub trait Relation: Send + 'static {
     fn max_distance_bits(&self) -> u32;
     /// At most this many nodes made within the retention are indexed under one representative.
     fn max_postings(&self) -> usize;
-    /// Returns whether two whole texts agree: then they are near if they have a representative in common; and if one is a
-    /// part of the other, the order of the first and the other by their size.
+    /// Returns whether two whole texts agree: then they are near if they have a representative in common. If one is a
+    /// part of the other, also returns how the first compares with the other in size.
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, Option<Ordering>) {
         (true, None)
     }

@@ -35,7 +35,7 @@ DEFAULT_TTL_S = 30.0
 _POLL_S = 0.5
 # A renewal that took long may have to be followed by another at once.
 _RENEWALS = 3
-# Beyond these, all claims that were seen are forgotten, and waited for anew.
+# Beyond this number, all claims that were seen are forgotten, and waits for them start over.
 _MOST_SEEN = 1_000
 
 
@@ -341,7 +341,7 @@ class Lease:
             if found is None or (found.token, found.epoch) != (claim.token, claim.epoch):
                 return False
             if found.released != released:
-                # A renewal in the middle of which it was released, or a release after a renewal.
+                # A release came during this renewal, or a renewal before this release.
                 return released and self._write(client, version, released=True)
         except NotFoundError:
             return False

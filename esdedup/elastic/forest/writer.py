@@ -109,7 +109,7 @@ class ForestWriter(Closing):
         state: State | None = None,
         learned: Sequence[Document] = (),
     ) -> Future[None]:
-        """Begin to write as `write` does, in a thread; return what waits for it.
+        """Begin to write as `write` does, in a thread; return a future that is done when all is written.
 
         Args:
             log: The same, as a log has it. None: if the forest has one, it gets all of them whole.

@@ -92,12 +92,12 @@ def _passages(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> 
     hashes = np.concatenate((of_sites[:, : _OF_SITE // 2], own, of_sites[:, _OF_SITE // 2 :]), axis=1)
     are_own = np.zeros(hashes.shape[1], bool)
     are_own[_OF_SITE // 2 : _OF_SITE // 2 + _OWN] = True
-    return Passages(
-        hashes=hashes.ravel(),
-        letters=np.tile(np.where(are_own, 120, 20), _BATCH).astype(np.int64),
-        are_prose=np.tile(are_own, _BATCH),
-        have_figures=np.zeros(hashes.size, bool),
-        texts=np.repeat(np.arange(_BATCH), hashes.shape[1]),
+    return Passages.of(
+        hashes.ravel(),
+        np.tile(np.where(are_own, 120, 20), _BATCH).astype(np.int64),
+        np.tile(are_own, _BATCH),
+        np.zeros(hashes.size, bool),
+        np.repeat(np.arange(_BATCH), hashes.shape[1]),
         text_count=_BATCH,
     )
 

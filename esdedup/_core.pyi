@@ -128,7 +128,7 @@ class Learner:
     ) -> Self: ...
     def filter_columns(
         self,
-        passages: tuple[bytes, bytes, bytes, bytes, bytes],
+        passages: Sequence[bytes],
         ids: bytes,
         names: tuple[Sequence[str | None], Sequence[str | None], Sequence[str | None]],
         overrides: OverrideTable,

@@ -104,13 +104,7 @@ class Boilerplate(Learner):
             titles: Likewise: under one title they are versions of an article.
         """
         left_out = self.filter_columns(
-            (
-                passages.hashes.tobytes(),
-                passages.alphanumerics.tobytes(),
-                passages.are_prose.tobytes(),
-                passages.have_figures.tobytes(),
-                passages.texts.tobytes(),
-            ),
+            passages.columns,
             pages.tobytes(),
             (
                 list(itertools.islice(sites, len(pages))),

@@ -8,6 +8,7 @@ long sentences: `core/src/passages.rs`.
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,35 +26,41 @@ _LONGEST_HEADLINE = 500
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+def _column(at: int, dtype: type[np.generic]) -> functools.cached_property[npt.NDArray[Any]]:
+    return functools.cached_property(lambda passages: np.frombuffer(passages.columns[at], dtype))
+
+
+@dataclasses.dataclass(frozen=True)
 class Passages:
     """All passages of a batch of texts, in their order."""
 
-    # uint64 (n,): equal for passages with the same words and figures.
-    hashes: npt.NDArray[np.uint64]
-    # int64 (n,): the number of letters and digits.
-    alphanumerics: npt.NDArray[np.int64]
-    # bool (n,): whether each ends as sentences of running text do, not as headlines, menus and teasers do, or
-    # is one of several rows of a label and a value.
-    are_prose: npt.NDArray[np.bool_]
-    # bool (n,): whether each has a number other than in a date or time; False for long sentences of prose.
-    have_figures: npt.NDArray[np.bool_]
-    # int64 (n,): the position in the batch of each passage's text, non-decreasing.
-    texts: npt.NDArray[np.int64]
+    # As the core has them: the five that follow.
+    columns: tuple[bytes, ...]
     # The number of texts, including those without a passage.
     text_count: int
+
+    # uint64 (n,): equal for passages with the same words and figures.
+    hashes = _column(0, np.uint64)
+    # int64 (n,): the number of letters and digits.
+    alphanumerics = _column(1, np.int64)
+    # bool (n,): whether each ends as sentences of running text do, not as headlines, menus and teasers do, or
+    # is one of several rows of a label and a value.
+    are_prose = _column(2, np.bool_)
+    # bool (n,): whether each has a number other than in a date or time; False for long sentences of prose.
+    have_figures = _column(3, np.bool_)
+    # int64 (n,): the position in the batch of each passage's text, non-decreasing.
+    texts = _column(4, np.int64)
+
+    @classmethod
+    def of(cls, *columns: npt.NDArray[Any], text_count: int) -> "Passages":
+        """Take the five columns as arrays."""
+        return cls(tuple(each.tobytes() for each in columns), text_count)
 
     def of_texts(self, start: int, stop: int) -> "Passages":
         """Return the passages of the texts from `start` to `stop` (exclusive), as a batch of its own."""
         first, last = np.searchsorted(self.texts, (start, stop))
-        return Passages(
-            hashes=self.hashes[first:last],
-            alphanumerics=self.alphanumerics[first:last],
-            are_prose=self.are_prose[first:last],
-            have_figures=self.have_figures[first:last],
-            texts=self.texts[first:last] - start,
-            text_count=stop - start,
-        )
+        columns = (self.hashes, self.alphanumerics, self.are_prose, self.have_figures, self.texts - start)
+        return Passages.of(*(each[first:last] for each in columns), text_count=stop - start)
 
 
 PassageFilter = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
@@ -93,15 +100,7 @@ class ParsedTexts:
     @functools.cached_property
     def passages(self) -> Passages:
         """The passages of all texts."""
-        hashes, alphanumerics, are_prose, have_figures, texts = self.core.passages
-        return Passages(
-            hashes=np.frombuffer(hashes, np.uint64),
-            alphanumerics=np.frombuffer(alphanumerics, np.int64),
-            are_prose=np.frombuffer(are_prose, bool),
-            have_figures=np.frombuffer(have_figures, bool),
-            texts=np.frombuffer(texts, np.int64),
-            text_count=len(self),
-        )
+        return Passages(self.core.passages, len(self))
 
     @property
     def pages(self) -> npt.NDArray[np.uint64]:

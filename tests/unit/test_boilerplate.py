@@ -52,12 +52,12 @@ sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 def passages_of(batch: list[Page]) -> Passages:
     flat = [each for _, own, *_ in batch for each in own]
-    return Passages(
-        hashes=np.array([each.hash for each in flat], np.uint64),
-        alphanumerics=np.array([each.letters for each in flat], np.int64),
-        are_prose=np.array([each.is_prose for each in flat], bool),
-        have_figures=np.array([each.has_figures for each in flat], bool),
-        texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
+    return Passages.of(
+        np.array([each.hash for each in flat], np.uint64),
+        np.array([each.letters for each in flat], np.int64),
+        np.array([each.is_prose for each in flat], bool),
+        np.array([each.has_figures for each in flat], bool),
+        np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
         text_count=len(batch),
     )
 
@@ -553,12 +553,12 @@ def test_memory_is_steady_from_the_second_period_on() -> None:
             ),
             axis=1,
         )
-        passages = Passages(
-            hashes=hashes.ravel(),
-            alphanumerics=np.full(hashes.size, 60),
-            are_prose=np.ones(hashes.size, bool),
-            have_figures=np.zeros(hashes.size, bool),
-            texts=np.repeat(np.arange(batch_pages), hashes.shape[1]),
+        passages = Passages.of(
+            hashes.ravel(),
+            np.full(hashes.size, 60),
+            np.ones(hashes.size, bool),
+            np.zeros(hashes.size, bool),
+            np.repeat(np.arange(batch_pages), hashes.shape[1]),
             text_count=batch_pages,
         )
         boilerplate.filter(passages, chance.integers(1, 2**64, batch_pages, np.uint64))

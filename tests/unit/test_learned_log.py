@@ -67,12 +67,12 @@ def test_batches_of_one_page_take_few_documents(is_reopened: bool) -> None:
 def test_no_document_is_too_large_for_a_server() -> None:
     """However many passages a batch brings."""
     chance, page_count, each = np.random.default_rng(3), 300, 3_000
-    passages = Passages(
-        hashes=chance.integers(1, 2**64, page_count * each, np.uint64),
-        alphanumerics=np.full(page_count * each, 60),
-        are_prose=np.ones(page_count * each, bool),
-        have_figures=np.zeros(page_count * each, bool),
-        texts=np.repeat(np.arange(page_count), each),
+    passages = Passages.of(
+        chance.integers(1, 2**64, page_count * each, np.uint64),
+        np.full(page_count * each, 60),
+        np.ones(page_count * each, bool),
+        np.zeros(page_count * each, bool),
+        np.repeat(np.arange(page_count), each),
         text_count=page_count,
     )
     log, documents = LearnedLog("forest", []), Documents()

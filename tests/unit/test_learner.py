@@ -48,7 +48,7 @@ def test_columns_that_do_not_fit_are_refused() -> None:
     for at in range(5):
         columns = tuple(each * 2 if place == at else each for place, each in enumerate(PAGE))
         with pytest.raises(ValueError, match="differ in length"):
-            learner().filter_columns(columns, number(1), ([None], [None], [None]), OverrideTable([]))  # type: ignore[arg-type]
+            learner().filter_columns(columns, number(1), ([None], [None], [None]), OverrideTable([]))
     with pytest.raises(ValueError, match="differ in length"):
         learner().filter_columns(PAGE, number(1), ([], [None], [None]), OverrideTable([]))
     with pytest.raises(ValueError, match="no step has begun"):

@@ -31,7 +31,7 @@ from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
-# Beyond the time in which an answer must be ready.
+# Added to the time limit of an answer, for reading the request and sending the answer.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
 _ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]
@@ -64,7 +64,7 @@ def create_app(
         hosts: The names under which the application is reached, besides localhost and addresses.
         origins: The origins of other sites whose pages may read what programs may (CORS), such as
             ``https://desk.example``; ``*`` are all.
-        time_zone: That of visitors whose browser does not say one, and of programs.
+        time_zone: For programs, and for visitors whose browser does not name one.
         ask_owner: Asks the forest's owner, if that is in this process, what it would decide for a text.
         editor_header: The header in which a proxy names whoever may edit stories: it must overwrite what
             visitors send. None: nobody may.
@@ -72,7 +72,7 @@ def create_app(
             load from where it is. None: the list has no pictures.
 
     Raises:
-        SettingError: An origin is none, or there is no such time zone.
+        SettingError: An origin is invalid, or there is no such time zone.
     """
     origins = [origin_of(each) for each in origins]
 

@@ -163,7 +163,7 @@ class LogNodes:
         yield from self._pages.values()
 
     def living(self, log: bytes, live_since_ms: int) -> list[bytes]:
-        """Return the nodes and pages that a log has whole as they are now, leaving out what does not live."""
+        """Return the present state of the nodes and pages that a log has in full, without expired ones."""
         found: list[Stored] = []
         for each in map(self._packing.unpack, self._packing.whole(log)):
             if isinstance(each, StoredNode) and each.id in self._nodes:

@@ -66,9 +66,9 @@ class StoredNode(NamedTuple):
     # was recreated without its article.
     page: str = ""
     page_seen_ms: int = NO_TIME
-    # Of a root that is a part of another root, that one's id, which may have expired; else empty.
+    # The id of the root that this root is a part of, which may have expired; empty if there is none.
     part_of: str = ""
-    # Likewise, of a root of which another, earlier root is a part.
+    # The id of an earlier root that is a part of this root, likewise.
     has_part: str = ""
 
     @property
@@ -248,13 +248,13 @@ class Codec:
 
 
 class Entry(enum.IntEnum):
-    """An entry of a log, by the byte before it."""
+    """The kind of an entry of a log: the byte before it."""
 
     NODE = 0
     # With a node, and without one.
     PAGE = 1
     BARE_PAGE = 2
-    # Says of a node that came before how long it is needed, and when its page was seen.
+    # New times of an earlier node: until when it is needed, and when its page was seen.
     REFRESHED = 3
     # A root that is a part of another, or of which another is one.
     LINKED = 4

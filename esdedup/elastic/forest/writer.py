@@ -69,7 +69,7 @@ class ForestWriter(Closing):
                 with self.noticing_deletion():
                     self.index.refresh()
         except ServerUnavailable:
-            # Releasing the lease would take as long again.
+            # Releasing the lease would wait for the server again.
             self.lease.give_up()
             raise
         finally:

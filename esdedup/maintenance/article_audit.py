@@ -39,7 +39,7 @@ class _Batch:
     # Their pages that are remembered, by id.
     pages: dict[str, StoredPage]
     # Nodes with an earlier `seen` have expired.
-    live_since_ms: int
+    since_ms: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +58,7 @@ class ArticleAudit:
         yield list(self._state_behind())
         for batch in self._batches():
             yield [*self._wrong_bands(batch.live), *self._but_wrong_bands(batch)]
-        without = self.records.count_without()
-        if without:
+        if without := self.records.count_without():
             detail = "they were indexed without esdedup; lists and similar articles leave them out"
             subject = f"{without:,} articles"
             yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
@@ -80,23 +79,15 @@ class ArticleAudit:
                 (valid if self._is_valid(record) else invalid).append(record)
             for record in invalid:
                 self.on_invalid(record)
-            names = (record.page for record in valid if record.page)
-            remembered = self.index.run(self.index.nodes.pages(names))
-            nodes = self._nodes(valid, remembered.values())
+            pages = self.index.run(self.index.nodes.pages(record.page for record in valid if record.page))
+            nodes = self._nodes(valid, pages.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
-            live_since_ms = self.index.status().live_since_ms(self.aging)
+            since_ms = self.index.status().live_since_ms(self.aging)
             live: list[Record] = []
             old: list[Record] = []
             for record in valid:
-                (live if self.aging.round_up(record.seen_ms) >= live_since_ms else old).append(record)
-            yield _Batch(
-                invalid=invalid,
-                live=live,
-                old=old,
-                nodes=nodes,
-                pages=remembered,
-                live_since_ms=live_since_ms,
-            )
+                (live if self.aging.round_up(record.seen_ms) >= since_ms else old).append(record)
+            yield _Batch(invalid=invalid, live=live, old=old, nodes=nodes, pages=pages, since_ms=since_ms)
             self.on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
@@ -139,7 +130,7 @@ class ArticleAudit:
                 yield repairable(ViolationKind.PAGE_BEHIND, record.id, detail, remedy)
         for record in batch.old:
             if record.profile == self.index.meta.profile:
-                yield from self._of_old_article(record, repaired, batch.live_since_ms)
+                yield from self._of_old_article(record, repaired, batch.since_ms)
 
     def _other_stories(self, batch: _Batch) -> Iterator[Violation]:
         if not self.records.have_stories:
@@ -172,7 +163,7 @@ class ArticleAudit:
     ) -> Iterator[Violation]:
         """Compare an article with its node, its root and its page; add its repairs to `nodes` and `pages`."""
         node, root = nodes.get(fingerprint), nodes.get(record.root)
-        if node is not None and node.seen_ms < batch.live_since_ms:
+        if node is not None and node.seen_ms < batch.since_ms:
             # An expired node does not count: the next arrival of its id makes a new one.
             node = None
         if node is not None and node.root != record.root:
@@ -226,12 +217,13 @@ class ArticleAudit:
         own = None if record.fingerprint is None else nodes[record.fingerprint]
         page = pages.get(record.page)
         other = None if page is None or page.node is None else nodes.get(page.node)
+        has_root = (other and other.root) == (own and own.root)
         seen_ms = self.aging.round_up(record.seen_ms)
         # No page may outlive its node, whose time may have been rounded with another granularity.
         right = StoredPage(record.page, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
         if page is None or (page.node and not other) or _page_seen_ms(page, other) < record.seen_ms:
             changed = [own.remembering(right.page, right.seen_ms) if own else right]
-        elif (other and other.root) == (own and own.root) or not self._is_latest_of(record.page, record):
+        elif has_root or record.seq != self.records.latest_of_page(record.page):
             return []
         else:
             # Its own document replaces the wrong one, if that is what remembers the page.
@@ -241,9 +233,6 @@ class ArticleAudit:
         nodes |= {each.id: each for each in changed if isinstance(each, StoredNode)}
         pages[record.page] = right
         return changed
-
-    def _is_latest_of(self, page: str, record: Record) -> bool:
-        return self.records.latest_of_page(page) == record.seq
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
         """Return a node as it must be, given that it existed when this article arrived."""
@@ -255,14 +244,13 @@ class ArticleAudit:
             if node_id != own.id:
                 own = recreate_root(node_id, own, self.index.relation)
             return _linked(own, record)
-        # A root recreated from a leaf's article gets its own signature back from its own article; others have
-        # that of the article that made them, which says where it came from.
-        is_lost = node_id == record.fingerprint and not genuine([node], self.index.relation)
-        # Otherwise the node is right: a forged link of an article must not spread.
-        if self.index.meta.rebuilding:
+        # A root recreated from a leaf gets its links back from its articles, its signature from its own. Any
+        # other node keeps that of the article that made it, its origin too, and no forged link spreads.
+        is_recreated = not genuine([node], self.index.relation)
+        if self.index.meta.rebuilding or is_recreated:
             node = _linked(node, record)
         return node._replace(
-            signature=record.signature if is_lost else node.signature,
+            signature=record.signature if is_recreated and node_id == record.fingerprint else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
             # Kept unless too early: it may have been rounded with another granularity.

@@ -20,7 +20,7 @@ from esdedup.reading.scope import Scope
 from esdedup.reading.versions import versions
 from tests.support.brute_force import HOUR_MS, Document, oldest_first, random_corpus
 from tests.support.excerpts import articles
-from tests.support.forests import Read, feed, in_each_way
+from tests.support.forests import Read, feed, in_each_way, remove
 from tests.support.names import Names
 from tests.support.noted_searches import noting
 
@@ -179,6 +179,10 @@ def test_excerpts_of_a_story_that_was_fed(fed: tuple[str, str], read: Read, read
 
 def test_lost_and_forged_links_are_found_and_repaired(fed: tuple[str, str], es: Elasticsearch) -> None:
     index, forest = fed
+    edited = articles()[2]
+    edited |= {"_id": "edited", "text": edited["text"] + " Indeed."}
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, [edited])
 
     def links() -> dict[str, tuple[str | None, str | None]]:
         hits = es.search(index=index, size=50)["hits"]["hits"]
@@ -205,6 +209,11 @@ def test_lost_and_forged_links_are_found_and_repaired(fed: tuple[str, str], es: 
     maintenance.rebuild([index], replace=True)
     assert maintenance.repair([index]) == {ViolationKind.OTHER_LINKS: 2}
     assert links() == before
+    # The root is made anew from a leaf, which has no link.
+    remove(es, forest, es.get(index=index, id="edited")["_source"]["dedup"]["root"])
+    maintenance.repair()
+    maintenance.repair([index])
+    assert (links(), list(maintenance.verify([index]))) == (before, [])
 
 
 def test_a_text_that_is_not_indexed_quotes_a_part(fed: tuple[str, str], read: Read) -> None:

@@ -88,13 +88,9 @@ TIMEOUT_S = 30
 KEEPING: list[Any] = [
     *(decide, ElasticStore.begin, ElasticStore.commit, ElasticStore._refresh),
 ]
-# ... and, when they call them, in these.
-_UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover, Nodes.settle]
-CHANGED: dict[str, list[Any]] = {
-    "searched": [Nodes.assign],
-    "both": [*_UNDONE, Nodes.load],
-    "in memory": [*_UNDONE, Nodes.load_logs],
-}
+# ... and, when they call them, in these. No interrupt comes within a method of the crate.
+_UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover]
+CHANGED: dict[str, list[Any]] = {"searched": [Nodes.assign], "both": _UNDONE, "in memory": _UNDONE}
 
 
 def keeping(functions: list[Any]) -> Callable[[FrameType], bool]:

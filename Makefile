@@ -6,6 +6,8 @@
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
+# Modules are compiled once, not by each of the hundred processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
 # Where core/toolchain installs Rust if it is missing or too old.
 export PATH := $(CURDIR)/.venv/rust/bin:$(PATH)
 # A stamp for each set of packages in .venv: what `make demo` runs with, and what all other targets need.

@@ -23,6 +23,7 @@ from tests.support.sidecar_process import SidecarProcess, running, until
 
 NDJSON, JSON = "application/x-ndjson", "application/json"
 PATIENCE_S = 30
+PASSING = ("--rejected", "pass", "--unknown-index", "pass")
 TEXT = "The council voted on Monday to build a second ferry pier. "
 
 
@@ -75,7 +76,7 @@ def door(es: Elasticsearch, index_name: Names, process: SidecarProcess) -> Door:
 
 @pytest.mark.parametrize(
     ("process", "passes"),
-    [((), False), (("--rejected", "pass"), True)],
+    [((), False), (PASSING, True)],
     indirect=["process"],
     ids=["refuse", "pass"],
 )
@@ -107,7 +108,7 @@ def test_articles_without_text_are_refused_or_get_no_root(door: Door, passes: bo
 
 @pytest.mark.parametrize(
     ("process", "status", "warnings"),
-    [((), 201, 1), (("--unknown-index", "pass"), 201, 0), (("--unknown-index", "refuse"), 409, 0)],
+    [((), 201, 1), (PASSING, 201, 0), (("--unknown-index", "refuse"), 409, 0)],
     indirect=["process"],
     ids=["warn", "pass", "refuse"],
 )

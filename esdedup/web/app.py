@@ -31,7 +31,7 @@ from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
-# Added to the time limit of an answer, for reading the request and sending the answer.
+# Added to the time within which an answer must be ready.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
 _ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]

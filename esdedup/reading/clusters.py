@@ -21,10 +21,11 @@ from esdedup.fields import Fields, refuse_surrogates, signature_of, value_of
 from esdedup.fingerprint.agreement import Comparison
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest import Kind
+from esdedup.reading import queries
 from esdedup.reading.articles import check_names, find_article, including
 from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import Hit, check_term, order, place_of, root_of, values_of, with_signature
+from esdedup.reading.queries import Hit
 from esdedup.reading.results import SimilarArticle, SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope, mappings_of
 from esdedup.sites import site_name
@@ -52,7 +53,7 @@ class Similarity:
     def articles(self, hits: list[Hit], fields: Fields) -> tuple[SimilarArticle, ...]:
         """Return the articles of hits, each with how similar it is if that can be computed."""
         return tuple(
-            SimilarArticle(**values_of(hit, fields), **measure)
+            SimilarArticle(**queries.values_of(hit, fields), **measure)
             for hit, measure in zip(hits, self.measures(hits, fields), strict=True)
         )
 
@@ -146,12 +147,12 @@ def cluster(
         A page without articles if none has this root; how similar they are is not computed.
     """
     paging = _paging(page, size, after, source_includes)
-    check_term("root", root)
+    queries.check_term("root", root)
     ready = yield from scope.ready(index)
     identity = [index, root]
     if ready.former_objects or ready.fields.cluster != ready.fields.root:
         root = yield from _present_root(ready, root)
-    query = others(root, fields=ready.fields)
+    query = queries.articles_of_root(root, fields=ready.fields)
     return (yield from _similar_page(ready, query, paging, source_includes, root=root, identity=identity))
 
 
@@ -220,9 +221,9 @@ def with_fingerprint(
         A page without articles if none has this fingerprint; how similar they are is not computed.
     """
     paging = _paging(page, size, after, source_includes)
-    check_term("fingerprint", fingerprint)
+    queries.check_term("fingerprint", fingerprint)
     ready = yield from scope.ready(index)
-    query = same_fingerprint(fingerprint, fields=ready.fields)
+    query = queries.articles_with_fingerprint(fingerprint, fields=ready.fields)
     identity = [index, "fingerprint", fingerprint]
     return (yield from _similar_page(ready, query, paging, source_includes, root=None, identity=identity))
 
@@ -248,7 +249,7 @@ def _similar_page(
     """Read a page of the articles that match, newest first; `identity` ties cursors to it."""
     fields, start = ready.fields, paging.start(identity, is_endless=True)
     first = start.offset if start.place is None else 0
-    body = cluster_members(query, first=first, after=start.place, size=paging.size, fields=fields)
+    body = queries.newest_first(query, first=first, after=start.place, size=paging.size, fields=fields)
     links = {"part_of": part_of, "has_part": has_part}
     (answer,), story = yield from search_with_excerpts(ready, body, root=root, **links)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
@@ -316,7 +317,8 @@ def similar_to_text(
     not_set_up = ready.not_set_up
     found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=not_set_up)
     if root is not None:
-        query, similarity = others(root, fields=ready.fields), Similarity(profile, assignment.signature)
+        query = queries.articles_of_root(root, fields=ready.fields)
+        similarity = Similarity(profile, assignment.signature)
         found = yield from _similar_page(
             ready,
             query,
@@ -386,41 +388,9 @@ def other_articles(ready: ReadyIndex, hit: Hit, *, other_sources: bool, with_its
     if source is not None:
         field = ready.required_source_field()
         excluded.append({"terms": {field: source if isinstance(source, list) else [source]}})
-    return others(
-        root_of(hit, ready.fields),
+    return queries.articles_of_root(
+        queries.root_of(hit, ready.fields),
         fields=ready.fields,
-        without=None if with_itself else place_of(hit),
+        without=None if with_itself else queries.place_of(hit),
         excluded=excluded,
     )
-
-
-def others(
-    root: str, *, fields: Fields, without: tuple[str, str] | None = None, excluded: Sequence[Query] = ()
-) -> Query:
-    """Return the query for the articles of a root, without one (index and id), and without those excluded."""
-    must_not = list(excluded)
-    if without is not None:
-        index, article_id = without
-        one = {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
-        must_not.insert(0, one)
-    return {"bool": {"filter": [{"term": {fields.cluster: root}}], "must_not": must_not}}
-
-
-def same_fingerprint(fingerprint: str, *, fields: Fields) -> Query:
-    """Return the query for the articles with a fingerprint."""
-    return {"bool": {"filter": [{"term": {fields.fingerprint: fingerprint}}]}}
-
-
-def cluster_members(
-    query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields
-) -> Query:
-    """Return the search for a page of the articles that match, newest first."""
-    place = {"from": first} if after is None else {"search_after": list(after)}
-    return {
-        "query": query,
-        "sort": order("newest", fields),
-        "size": size,
-        "track_total_hits": True,
-        "_source": [*with_signature(fields), *fields.links],
-        **place,
-    }

@@ -10,7 +10,6 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import queries
 from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import order
 
 Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc", "sources-desc", "rising"]
 """What rows are sorted by: their best match, their newest or oldest match, or a count."""
@@ -175,7 +174,7 @@ def articles(
     place = {"from": first} if after is None else {"search_after": list(after)}
     return {
         "query": matching,
-        "sort": order(by, request.fields),
+        "sort": queries.order(by, request.fields),
         "size": size,
         # Elasticsearch then skips matches that cannot be among the first, which does not pay where few match.
         "track_total_hits": limits.MAX_HITS if queries.ranks_articles(request.query) else False,

@@ -186,3 +186,35 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
 def moment_of(aggregation: dict[str, Any]) -> str | None:
     """Return a minimum or maximum of times as ISO 8601, None if no article has a time."""
     return None if aggregation["value"] is None else iso(int(aggregation["value"]))
+
+
+def articles_of_root(
+    root: str, *, fields: Fields, without: tuple[str, str] | None = None, excluded: Sequence[Query] = ()
+) -> Query:
+    """Return the query for the articles of a root, without one (index and id), and without those excluded."""
+    must_not = list(excluded)
+    if without is not None:
+        index, article_id = without
+        one = {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
+        must_not.insert(0, one)
+    return {"bool": {"filter": [{"term": {fields.cluster: root}}], "must_not": must_not}}
+
+
+def articles_with_fingerprint(fingerprint: str, *, fields: Fields) -> Query:
+    """Return the query for the articles with a fingerprint."""
+    return {"bool": {"filter": [{"term": {fields.fingerprint: fingerprint}}]}}
+
+
+def newest_first(
+    query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields
+) -> Query:
+    """Return the search for a page of the articles that match, newest first."""
+    place = {"from": first} if after is None else {"search_after": list(after)}
+    return {
+        "query": query,
+        "sort": order("newest", fields),
+        "size": size,
+        "track_total_hits": True,
+        "_source": [*with_signature(fields), *fields.links],
+        **place,
+    }

@@ -4,11 +4,11 @@ from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
 from esdedup.reading import (
     articles,
-    clusters,
     excerpts,
     list_request,
     lists,
     overview,
+    queries,
     ranking,
     row_details,
     sources,
@@ -16,7 +16,6 @@ from esdedup.reading import (
     versions,
 )
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import over_time
 from esdedup.reading.scope import Tuning
 from esdedup.reading.search_form import Choices
 from esdedup.times import zone_named
@@ -27,7 +26,7 @@ LIST = ListRequest(index="news", query=QUERY, source_field="source")
 ALL = ListRequest(index="news")
 ROOTS = ["ROOT-1", "ROOT-2"]
 PLACE = [1789935360000, 331, "news"]
-_OTHERS = clusters.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
+_OTHERS = queries.articles_of_root("ROOT-1", without=("news", "ID"), fields=FIELDS)
 
 IN_DOCS: dict[str, Query] = {
     "articles": list_request.articles(LIST, "newest", size=42),
@@ -59,32 +58,32 @@ IN_DOCS: dict[str, Query] = {
     "by-count": ranking.roots_by_count(ALL.articles, descending=True, size=21, fields=FIELDS),
     "by-count-of-matches": ranking.roots_by_count(LIST.articles, descending=True, size=21, fields=FIELDS),
     "one": articles.one_article("ID", fields=FIELDS, has_text=True),
-    "similar": clusters.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
+    "similar": queries.newest_first(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
     "excerpts": excerpts.excerpts_body("ROOT-1", "ROOT-0", fields=FIELDS),
     "sources": sources.count_sources(_OTHERS, source_field="source", size=20),
     "of-sources": sources.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
     ),
     "versions": versions.versions_body(
-        clusters.others("ROOT-1", fields=FIELDS), sort="oldest", first=0, size=20, fields=FIELDS
+        queries.articles_of_root("ROOT-1", fields=FIELDS), sort="oldest", first=0, size=20, fields=FIELDS
     ),
-    "with-fingerprint": clusters.cluster_members(
-        clusters.same_fingerprint("FINGERPRINT", fields=FIELDS),
+    "with-fingerprint": queries.newest_first(
+        queries.articles_with_fingerprint("FINGERPRINT", fields=FIELDS),
         first=0,
         after=None,
         size=20,
         fields=FIELDS,
     ),
     "timeline": timeline.articles_over_time(
-        {"term": {FIELDS.root: "ROOT-1"}}, over_time(3_600_000, 0, FIELDS), source_field="source"
+        {"term": {FIELDS.root: "ROOT-1"}}, queries.over_time(3_600_000, 0, FIELDS), source_field="source"
     ),
 }
 
 IN_MAPPINGS: dict[str, Query] = {
     "list-newest": list_request.first_of_each_root(ALL, "newest", size=20),
     "list-most-similar": ranking.roots_by_count(ALL.articles, descending=True, size=20, fields=FIELDS),
-    "similar": clusters.cluster_members(
-        clusters.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
+    "similar": queries.newest_first(
+        queries.articles_of_root("ROOT", without=("INDEX", "ID"), fields=FIELDS),
         first=0,
         after=None,
         size=20,

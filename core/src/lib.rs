@@ -21,6 +21,7 @@ mod figures;
 mod forest;
 mod hashing;
 mod markup;
+mod names;
 mod normal_form;
 mod parsed;
 mod passages;

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn token(hash: u64, units: u8) -> Token {
-        Token { hash, start: 0, units, thirds: 3 * units, is_number: hash == 7 }
+        Token { hash, start: 0, units, thirds: 3 * units, is_number: hash == 7, is_word: hash != 7 }
     }
 
     #[test]

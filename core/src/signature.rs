@@ -1,5 +1,5 @@
 //! The signature of `verified`: the longest sentence of each half, keys of the wording, and two sketches of the whole
-//! text, in 168 bytes as `esdedup/fingerprint/signature.py` names them.
+//! text, in 176 bytes as `esdedup/fingerprint/signature.py` names them.
 //!
 //! From a sketch of 64 bytes, the resemblance of two texts is estimated. One-permutation MinHash (Li, Owen, Zhang, NIPS
 //! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
@@ -9,10 +9,12 @@
 //!
 //! From 8 bytes more, it is estimated how many figures differ: an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014), each
 //! bit of which says whether it was hit by an odd number of figures; and from 8 more, of pairs of figures in their order.
+//! From the last 8, how many words differ, and of those that are repeated, as names are (`names.rs`).
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::hashing::{BASE, majority, mixed};
+use crate::names::name_sketch;
 use crate::parsed::{ParsedSentence, ParsedText};
 use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
@@ -22,7 +24,7 @@ use crate::tokens::{Token, units};
 /// wording, which are odd; a text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
 /// The bytes of a signature.
-pub const SIZE: usize = (REPRESENTATIVES + WORDS + 2) * 8 + LAST;
+pub const SIZE: usize = (REPRESENTATIVES + WORDS + 3) * 8 + LAST;
 // Numbers, and the origin, which is no part of a text.
 const LAST: usize = 16;
 const MINHASH: u64 = 1;
@@ -52,11 +54,12 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let units = units(tokens.iter());
     let figures = figures(&tokens);
     let odd = figures.each_ref().map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
+    let names = [name_sketch(&tokens)];
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
     let numbers = [units, sketch.runs, figures[0].len(), 0].map(Count::of);
     let mut signature = [0; SIZE];
     let (first, last) = signature.split_at_mut(SIZE - LAST);
-    for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain(odd)) {
+    for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain(odd).chain(names)) {
         place.copy_from_slice(&word.to_le_bytes());
     }
     for (place, Count(number)) in last.chunks_exact_mut(2).zip(numbers) {

@@ -39,6 +39,8 @@ pub struct Token {
     pub thirds: u8,
     /// Whether it is a number; once passages are known, one that the text states (`passages.rs`).
     pub is_number: bool,
+    /// Whether it has letters or characters, no digits.
+    pub is_word: bool,
 }
 
 /// Returns the length of a text in units.
@@ -123,7 +125,8 @@ pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
             WIDE => (1, THIRDS),
             _ => (WORD_UNITS, WORD_UNITS * THIRDS),
         };
-        tokens.push(Token { hash: sum, start: start as u32, units, thirds, is_number: role == NUMBER });
+        let is_number = role == NUMBER;
+        tokens.push(Token { hash: sum, start: start as u32, units, thirds, is_number, is_word: !is_number });
         last = role;
     }
     append_utf16(Point::END, letters);

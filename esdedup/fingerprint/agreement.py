@@ -63,6 +63,19 @@ class Agreement:
     # factor, the share of figures that are others times that of the smaller text's own runs is limited.
     reissue_balance: float = 0.5
     reissue_difference: float = 0.015
+    # A form that is filled in for another person has other names, and perhaps the same figures. If the texts
+    # resemble each other so much, and have at least so many units, so many words are others wherever they
+    # stand, twice and more (one, if a figure is another too), of so many words that differ in all. They
+    # account for all that differs, each for at most so many runs, but for so many words that both texts have,
+    # of which one repeats, and for so many by which the one text is longer.
+    name_resemblance: float = 0.75
+    name_units: int = 200
+    names: int = 2
+    name_words: int = 4
+    most_name_words: int = 12
+    name_runs: int = 12
+    other_repeated: int = 2
+    other_words: int = 4
     # A text is contained in another if at least this share of it (inclusive) is in the other (more, if texts
     # of one length that resemble each other enough have more in common), and it has at least so many units: a
     # greeting is contained in many texts.
@@ -98,6 +111,8 @@ class Comparison:
     # be.
     replaced: npt.NDArray[np.float64]
     replaceable: npt.NDArray[np.float64]
+    # Whether they are one form, filled in with other names.
+    is_form: npt.NDArray[np.bool_]
     # The share of the smaller text that is in the other, estimated, 0 to 1.
     contained: npt.NDArray[np.float64]
     # The size of the smaller text as a share of the other's, 0 to 1.
@@ -117,7 +132,7 @@ class Comparison:
         """Compare signatures, ``(n,)`` each, row by row; the order of two makes no difference."""
         # The distance is left out.
         columns = _core.Relation(0, rules).compare(one.tobytes(), other.tobytes())
-        dtypes = (*[float] * 6, *[bool] * 3, *[np.uint8] * 2)
+        dtypes = (*[float] * 4, bool, *[float] * 2, *[bool] * 3, *[np.uint8] * 2)
         return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
 
 

@@ -27,6 +27,8 @@ SIGNATURE = np.dtype(
         ("figure_sketch", "<u8"),
         # The same for pairs of figures that follow one another.
         ("pair_sketch", "<u8"),
+        # Of its words, above all those that it repeats, as `core/src/names.rs` has it.
+        ("name_sketch", "<u8"),
         # Its length, where a word or number is 2 units and an East Asian character 1; its runs of tokens; and
         # its figures, counted each time they come. From 32,768 on in steps of 32, as `Count` in the core has
         # it.
@@ -40,7 +42,7 @@ SIGNATURE = np.dtype(
         ("origin", "<u8"),
     ]
 )
-"""168 bytes, little-endian."""
+"""176 bytes, little-endian."""
 
 MINHASH = np.uint64(1)
 """The lowest bit of a representative: 1 in a minhash, 0 in the simhash of a sentence."""

@@ -245,6 +245,7 @@ def compare_whole_texts(
         replaced=float(compared.replaced[0]),
         exact_replaced=figures and min(figures.of_one, figures.of_other) - figures.shared,
         replaceable=int(compared.replaceable[0]),
+        is_form=bool(compared.is_form[0]),
         contained=float(compared.contained[0]),
         exact_contained=runs and runs.contained,
         contained_needed=max(rules.least_contained, 2 * needed / (1 + needed)),
@@ -279,4 +280,6 @@ def _rule(one: Text, other: Text, near_pairs: list[Pair], whole_texts: WholeText
         return Rule.RESEMBLE if resemble else Rule.EXCERPT
     if whole_texts.is_part:
         return Rule.PART
+    if whole_texts.is_form:
+        return Rule.OTHER_NAMES
     return Rule.OTHER_FIGURES if resemble else Rule.UNLIKE

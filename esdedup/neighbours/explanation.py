@@ -24,6 +24,8 @@ class Rule(enum.StrEnum):
     UNLIKE = "unlike"
     # They resemble each other enough, but for their figures.
     OTHER_FIGURES = "other_figures"
+    # They are one form, filled in with other names.
+    OTHER_NAMES = "other_names"
 
 
 NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.EXCERPT, Rule.VERSION})
@@ -82,6 +84,8 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
     replaced: float
     exact_replaced: int | None
     replaceable: int
+    # Whether they are one form, filled in with other names: then they never agree.
+    is_form: bool
     # The share of the smaller text that is in the other, estimated and counted, and the share (inclusive)
     # that an excerpt needs.
     contained: float

@@ -200,6 +200,10 @@ RULES = {
         "They have a representative in common, and the whole texts resemble each other enough, but too many"
         " of their figures differ: two clusters."
     ),
+    Rule.OTHER_NAMES: translatable(
+        "They have a representative in common, and the whole texts resemble each other enough, but other"
+        " names stand in the same places, as in a form that was filled in for someone else: two clusters."
+    ),
 }
 """What each rule means for two texts without any others."""
 

@@ -36,6 +36,7 @@ _REASONS = {
         "They have a characteristic passage in common, but their wording is not alike enough."
     ),
     Rule.OTHER_FIGURES: translatable("Their wording is alike enough, but they differ in too many figures."),
+    Rule.OTHER_NAMES: translatable("They are one form, filled in with different names."),
 }
 """The explanation of each rule for readers, if the rule decided."""
 

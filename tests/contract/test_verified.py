@@ -54,6 +54,7 @@ def _signatures(draw: st.DrawFn) -> bytes:
     made["runs"] = draw(st.sampled_from([100, 150, 300]))
     made["figures"] = draw(st.sampled_from([0, 20]))
     made["figure_sketch"] = draw(st.sampled_from([0, 1, 2**40 - 1]))
+    made["name_sketch"] = draw(st.sampled_from([0, 7 | 31 << 30, 15 | 15 << 30 | 1 << 60, 2**40 - 1]))
     made["origin"] = draw(st.sampled_from([0, 1, 2])) << 38 | draw(st.sampled_from([0, 0, 1])) << 12
     return made.tobytes()
 

@@ -11,6 +11,7 @@ from esdedup.fingerprint.signature import Signatures
 Sketches = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 _CODES = 3
+_NAMES = 2**30 - 1
 
 
 def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
@@ -47,7 +48,9 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     share = smaller / larger
     # Texts of equal length that just resemble each other enough share this much: excerpts must share as much.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
-    have_figures = replaced <= replaceable
+    is_form = _are_forms(one, other, own, 2 / runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
+    is_form &= (similarity >= rules.name_resemblance) & (shorter >= rules.name_units)
+    have_figures = (replaced <= replaceable) & ~is_form
 
     def agree(slack: float) -> npt.NDArray[np.bool_]:
         is_excerpt = (
@@ -73,6 +76,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         needed=needed,
         replaced=replaced,
         replaceable=replaceable,
+        is_form=is_form,
         contained=contained,
         share=share,
         agree=agree(0),
@@ -84,6 +88,35 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
         by_member=_ways(agree(0), is_close, goes_on),
         to_root=_ways(agree(rules.root_slack), has_root, of_other >= rules.version_root),
     )
+
+
+def _are_forms(
+    one: Signatures,
+    other: Signatures,
+    own: Floats,
+    units_a_word: Floats,
+    least: npt.NDArray[np.int64],
+    rules: Agreement,
+) -> npt.NDArray[np.bool_]:
+    """Return which texts differ by names alone, by the 30, 30 and 4 bits of their sketches."""
+    sketches = list(zip(one["name_sketch"].tolist(), other["name_sketch"].tolist(), strict=True))
+    differ = [((ours ^ theirs) >> 30 & _NAMES, (ours ^ theirs) & _NAMES) for ours, theirs in sketches]
+    words = np.array([has.bit_count() for has, _ in differ])
+    names = np.array([(has & repeats).bit_count() for has, repeats in differ])
+    others = np.array([(~has & repeats).bit_count() for has, repeats in differ])
+    more = np.array([((ours >> 60) - (theirs >> 60) + 8) % 16 - 8 for ours, theirs in sketches])
+    longer = _counts(one["units"]) - _counts(other["units"])
+    # A word that one text repeats and the other has not comes two to six times.
+    unexplained = np.abs(longer - 4 * more * units_a_word)
+    forms: npt.NDArray[np.bool_] = (
+        (names - np.abs(more) >= least)
+        & (words >= rules.name_words)
+        & (words <= rules.most_name_words)
+        & (others <= rules.other_repeated)
+        & (own <= rules.name_runs * names)
+        & (unexplained <= (rules.other_words + 2 * np.abs(more)) * units_a_word)
+    )
+    return forms
 
 
 def _ways(*ways: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:

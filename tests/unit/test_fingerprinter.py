@@ -51,8 +51,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "4f1f3124921c3d84587aa02a9ee165c2"),
-        ("verified", EN, "4b086fb8dd045560da7ffd678217ce2d"),
+        ("verified", ZH, "726b3f6e5dee90bdf8384f0400f0c1b7"),
+        ("verified", EN, "1b313f916b3890b8efe4acd3fb70a5e1"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -121,7 +121,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above; if only the grammar of the sample changes, write new vectors here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "3d07fbe8451d3a9b49c19e25213494d7"
+    assert mmh3.hash_bytes(sketched).hex() == "cb21de68bcfe390555f6989fa2155f52"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

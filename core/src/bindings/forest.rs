@@ -84,7 +84,7 @@ impl Relation {
         })
     }
 
-    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 11]> {
+    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 12]> {
         let no_pairs = || PyValueError::new_err("there are no pairs of texts to compare");
         let Either::Agreement(ByAgreement { agreement, .. }) = &self.0 else { return Err(no_pairs()) };
         if one.len() != other.len() {
@@ -101,6 +101,7 @@ impl Relation {
             shares(|each| each.needed),
             shares(|each| each.replaced),
             shares(|each| each.replaceable),
+            flags(|each| each.is_form),
             shares(|each| each.contained),
             shares(|each| each.share),
             flags(|each| each.agree),

@@ -9,6 +9,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::relation::{BY_ADDRESS, BY_MEMBER, BY_ROOT, Id, Relation};
 use crate::hashing::murmur128;
+use crate::names::Names;
 use crate::signature::{Count, REPRESENTATIVES, WORDS};
 
 /// The rules by which two texts agree: the fields of `Agreement` that compare them (`fingerprint/agreement.py`).
@@ -34,6 +35,14 @@ pub struct Agreement {
     pub form_balance: f64,
     pub reissue_difference: f64,
     pub reissue_balance: f64,
+    pub name_resemblance: f64,
+    pub name_units: f64,
+    pub names: f64,
+    pub name_words: f64,
+    pub most_name_words: f64,
+    pub name_runs: f64,
+    pub other_repeated: f64,
+    pub other_words: f64,
     pub least_contained: f64,
     pub contained_units: f64,
     pub excerpt_share: f64,
@@ -51,6 +60,7 @@ pub struct Text {
     pub sketch: [u64; WORDS],
     pub figure_sketch: u64,
     pub pair_sketch: u64,
+    pub name_sketch: u64,
     pub units: Count,
     pub runs: Count,
     pub figures: Count,
@@ -82,6 +92,8 @@ pub struct Comparison {
     pub replaced: f64,
     /// How many of them (inclusive) may be.
     pub replaceable: f64,
+    /// Whether they are one form, filled in with other names.
+    pub is_form: bool,
     /// The share of the smaller text that is in the other, estimated, 0 to 1.
     pub contained: f64,
     /// The size of the smaller text as a share of the other's, 0 to 1.
@@ -151,6 +163,21 @@ const UNSHARED: [f64; 65] = {
 const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
+    /// Whether two texts are one form that was filled in with other names, given how many figures are others, how many runs
+    /// only the smaller one has, the units of a word, and how many units the first is longer.
+    fn is_form(&self, names: &Names, replaced: f64, own: f64, units_a_word: f64, longer: f64) -> bool {
+        let [words, differ, others] = [names.words, names.names, names.others].map(f64::from);
+        let more = f64::from(names.more);
+        // A name with one word more is longer wherever it stands, two to six times.
+        let unexplained = (longer - 4.0 * more * units_a_word).abs();
+        let least = if replaced > 0.0 { 1.0 } else { self.names };
+        differ - more.abs() >= least
+            && (self.name_words..=self.most_name_words).contains(&words)
+            && others <= self.other_repeated
+            && own <= self.name_runs * differ
+            && unexplained <= (self.other_words + 2.0 * more.abs()) * units_a_word
+    }
+
     /// Compares two texts; only as versions of an article and as a root, the order of them makes a difference.
     #[inline]
     pub fn compare(&self, one: &Text, other: &Text) -> Comparison {
@@ -178,8 +205,8 @@ impl Agreement {
         // Other words in the same places: one form, filled in anew. A changed word is in twice as many runs of characters.
         let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
         let own = smaller - shared;
-        let is_form = own >= f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
-        let are_balanced = |balance: f64| is_form && own >= balance * (larger - shared);
+        let has_own = own >= f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
+        let are_balanced = |balance: f64| has_own && own >= balance * (larger - shared);
         let mut most_figures = f64::max(self.few_figures, figures.0 / 2.0);
         if are_balanced(self.form_balance) {
             most_figures = figures.0 * self.form_figure_share;
@@ -192,8 +219,13 @@ impl Agreement {
         let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
             .min(most_figures)
             .min(self.most_figures);
+        let longer = f64::from(one.units.number()) - f64::from(other.units.number());
+        let names = Names::of(one.name_sketch, other.name_sketch);
+        let is_form = resemblance >= self.name_resemblance
+            && shorter >= self.name_units
+            && self.is_form(&names, replaced, own, 2.0 / runs_a_word, longer);
         let share = smaller / larger;
-        let have_figures = replaced <= replaceable;
+        let have_figures = replaced <= replaceable && !is_form;
         // As much as texts of one length with that resemblance have in common: else they would be excerpts too.
         let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
         // Whether they agree with so much less of everything.
@@ -217,6 +249,7 @@ impl Agreement {
             needed,
             replaced,
             replaceable,
+            is_form,
             contained,
             share,
             agree: agrees,
@@ -254,7 +287,8 @@ impl Relation for ByAgreement {
     fn are_equal(one: &Text, other: &Text) -> bool {
         one.representatives == other.representatives
             && one.sketch == other.sketch
-            && (one.figure_sketch, one.pair_sketch) == (other.figure_sketch, other.pair_sketch)
+            && (one.figure_sketch, one.pair_sketch, one.name_sketch)
+                == (other.figure_sketch, other.pair_sketch, other.name_sketch)
             && (one.units, one.runs, one.figures) == (other.units, other.runs, other.figures)
     }
 

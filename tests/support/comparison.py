@@ -48,7 +48,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     share = smaller / larger
     # Texts of equal length that just resemble each other enough share this much: excerpts must share as much.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
-    is_form = _are_forms(one, other, own, 2 / runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
+    is_form = _are_forms(one, other, own, runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
     is_form &= (similarity >= rules.name_resemblance) & (shorter >= rules.name_units)
     have_figures = (replaced <= replaceable) & ~is_form
 
@@ -94,7 +94,7 @@ def _are_forms(
     one: Signatures,
     other: Signatures,
     own: Floats,
-    units_a_word: Floats,
+    runs_a_word: Floats,
     least: npt.NDArray[np.int64],
     rules: Agreement,
 ) -> npt.NDArray[np.bool_]:
@@ -106,6 +106,7 @@ def _are_forms(
     others = np.array([(~has & repeats).bit_count() for has, repeats in differ])
     more = np.array([((ours >> 60) - (theirs >> 60) + 8) % 16 - 8 for ours, theirs in sketches])
     longer = _counts(one["units"]) - _counts(other["units"])
+    units_a_word = 2 / runs_a_word
     # A word that one text repeats and the other has not comes two to six times.
     unexplained = np.abs(longer - 4 * more * units_a_word)
     forms: npt.NDArray[np.bool_] = (
@@ -113,7 +114,7 @@ def _are_forms(
         & (words >= rules.name_words)
         & (words <= rules.most_name_words)
         & (others <= rules.other_repeated)
-        & (own <= rules.name_runs * names)
+        & (own <= rules.name_runs * runs_a_word * names)
         & (unexplained <= (rules.other_words + 2 * np.abs(more)) * units_a_word)
     )
     return forms

@@ -164,17 +164,17 @@ const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
     /// Whether two texts are one form that was filled in with other names, given how many figures are others, how many runs
-    /// only the smaller one has, the units of a word, and how many units the first is longer.
-    fn is_form(&self, names: &Names, replaced: f64, own: f64, units_a_word: f64, longer: f64) -> bool {
+    /// only the smaller one has, the runs of a word, and how many units the first is longer.
+    fn is_form(&self, names: &Names, replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
         let [words, differ, others] = [names.words, names.names, names.others].map(f64::from);
-        let more = f64::from(names.more);
+        let (more, units_a_word) = (f64::from(names.more), 2.0 / runs_a_word);
         // A name with one word more is longer wherever it stands, two to six times.
         let unexplained = (longer - 4.0 * more * units_a_word).abs();
         let least = if replaced > 0.0 { 1.0 } else { self.names };
         differ - more.abs() >= least
             && (self.name_words..=self.most_name_words).contains(&words)
             && others <= self.other_repeated
-            && own <= self.name_runs * differ
+            && own <= self.name_runs * runs_a_word * differ
             && unexplained <= (self.other_words + 2.0 * more.abs()) * units_a_word
     }
 
@@ -223,7 +223,7 @@ impl Agreement {
         let names = Names::of(one.name_sketch, other.name_sketch);
         let is_form = resemblance >= self.name_resemblance
             && shorter >= self.name_units
-            && self.is_form(&names, replaced, own, 2.0 / runs_a_word, longer);
+            && self.is_form(&names, replaced, own, runs_a_word, longer);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable && !is_form;
         // As much as texts of one length with that resemblance have in common: else they would be excerpts too.

@@ -1,8 +1,8 @@
-//! What tells one form from another that was filled in with other names, in 8 bytes of a signature: the words that differ are
-//! repeated wherever the name stands; of other words that are exchanged, most stand elsewhere in the text too.
+//! What tells one form from another that was filled in with other names, in 8 bytes of a signature: a name is
+//! repeated, and exchanged wherever it stands; of other words that are exchanged, most stand elsewhere in the text too.
 //!
 //! An odd sketch of a text's words, another of those that it repeats, in which each word has the same place, and how many
-//! it repeats. A word is a token that is no number.
+//! these are. A word is a token that is no number.
 
 use crate::hashing::BASE;
 use crate::tokens::Token;
@@ -43,9 +43,9 @@ pub struct Names {
     pub words: u32,
     /// How many of these it repeats.
     pub names: u32,
-    /// How many words both have, and only one repeats.
+    /// How many words both have, but only one repeats.
     pub others: u32,
-    /// How many words the first text repeats more, from -8 to 7.
+    /// How many more words the first repeats, from -8 to 7.
     pub more: i32,
 }
 

@@ -70,7 +70,7 @@ class Agreement:
     # of which one repeats, and for so many by which the one text is longer.
     name_resemblance: float = 0.75
     name_units: int = 200
-    names: int = 2
+    names: int = 3
     name_words: int = 4
     most_name_words: int = 12
     name_runs: int = 12

@@ -59,7 +59,8 @@ impl Passage {
             }
             let is_line =
                 rows[at - 1].is_none() && label.len() <= MOST_LABEL_TOKENS && points[own.end].is('\n');
-            let is_label = || Ending::of(points, own.start, own.end).sign.is(':');
+            let is_label =
+                || Ending::of(points, own.start, own.end).sign.is(':') || are_pairs(points, sentences, at);
             if is_line && rows[at].is_none() && !passages[at].is_prose && is_label() {
                 rows[at - 1] = Some((hash(label, false), says(points, label, value)));
                 rows[at] = Some((hash(value, false), Says::Passing));
@@ -106,6 +107,7 @@ impl Passage {
 // A label has at most so many tokens; what states something by numbers has at least one number in so many tokens.
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
+const MANY_NUMBERS: usize = 4;
 const LEAST_ROWS: usize = 2;
 // A term has so few words, or for each so many characters of scripts without spaces.
 const MOST_WORDS: usize = 4;
@@ -128,6 +130,8 @@ enum Says {
     Days,
     /// Figures, mostly.
     Figures,
+    /// So many of them that it is a row of a table, or several rows in a line.
+    Many,
 }
 
 /// Returns the row that a sentence is, if it is one. Headlines may have a dash and menus `|`, so label or value must be a
@@ -162,11 +166,27 @@ fn says(points: &[Point], label: &[Token], tokens: &[Token]) -> Says {
     let passes = |each: &Number| (each.is_bare && tokens.len() == 1) || (each.is_time && !has_figures);
     match numbers.len() * NUMBER_SHARE >= tokens.len() {
         _ if numbers.iter().any(passes) => Says::Passing,
+        true if has_figures && numbers.len() >= MANY_NUMBERS => Says::Many,
         true if has_figures => Says::Figures,
         true => Says::Days,
         false if are_few(points, label) && are_few(points, tokens) => Says::Term,
         false => Says::Words,
     }
+}
+
+/// Whether a sentence is the value of the one before, a label without a colon: the next two, or the two before, are such too.
+fn are_pairs(points: &[Point], sentences: &[(&Sentence, &[Token])], at: usize) -> bool {
+    let is_pair = |at: usize| {
+        let [Some((own, label)), Some((_, value))] = [at.wrapping_sub(1), at].map(|at| sentences.get(at))
+        else {
+            return false;
+        };
+        are_few(points, label)
+            && points[own.end].is('\n')
+            && numbers(points, label).is_empty()
+            && says(points, label, value) >= Says::Days
+    };
+    is_pair(at) && (is_pair(at + 2) || is_pair(at.wrapping_sub(2)))
 }
 
 /// Whether tokens are a few words.
@@ -182,7 +202,8 @@ fn are_statements(rows: &[Option<Row>], prose_beside: usize) -> bool {
     let rows = || rows.iter().flatten();
     let count = |least: Says| rows().filter(|(_, says)| *says >= least).count();
     let are_labelled = || rows().zip(rows().skip(1)).all(|((label, _), (next, _))| label != next);
-    (count(Says::Days) >= LEAST_ROWS && count(Says::Figures) > 0)
+    let are_several = count(Says::Days) >= LEAST_ROWS || count(Says::Many) > 0;
+    (are_several && count(Says::Figures) > 0)
         || (prose_beside == 2 && count(Says::Words) >= LEAST_ROWS && are_labelled())
         || (prose_beside == 1
             && rows().count() > LEAST_ROWS

@@ -213,6 +213,8 @@ mod tests {
             format!("{lead}.\nmis à jour à 8h15"),
             format!("{lead}.\narticle-id: 8837261"),
             format!("{lead}.\nlast update: 22 november 2026, 7:30"),
+            format!("reading time: 23 minutes\n{lead}."),
+            format!("{lead}.\n浏览次数:23次"),
         ] {
             assert_eq!(stated(&text), 2, "{text}");
         }

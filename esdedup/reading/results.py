@@ -1,5 +1,6 @@
 """What a reader returns: frozen pydantic models, which also describe the JSON API."""
 
+import functools
 import json
 from importlib import resources
 from typing import Any
@@ -8,15 +9,16 @@ import pydantic
 
 from esdedup.text.left_out import LeftOut
 
-EXAMPLES: dict[str, Any] = json.loads(
-    (resources.files("esdedup.reading") / "examples.json").read_text("utf-8")
-)
-"""Examples for the description of the API, by the names of their models."""
+
+@functools.cache
+def examples() -> Any:
+    """Return examples for the description of the API, by the names of their models."""
+    return json.loads((resources.files("esdedup.reading") / "examples.json").read_text("utf-8"))
 
 
 def _add_example(schema: dict[str, Any], model: type[pydantic.BaseModel]) -> None:
-    if model.__name__ in EXAMPLES:
-        schema["examples"] = [EXAMPLES[model.__name__]]
+    if model.__name__ in examples():
+        schema["examples"] = [examples()[model.__name__]]
 
 
 class Result(pydantic.BaseModel, frozen=True):

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import Fields, fields_given
-from esdedup.reading.results import EXAMPLES
+from esdedup.reading.results import examples
 from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, Rejection, RequestRefused, read_bulk
@@ -19,7 +19,7 @@ from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.own_paths import answer
 from esdedup.sites import RawPage
 
-_ARTICLE, _DEDUP = EXAMPLES["ArticleToEnrich"], EXAMPLES["DedupObject"]
+_ARTICLE, _DEDUP = examples()["ArticleToEnrich"], examples()["DedupObject"]
 _REJECTED = Problem.of(400, "article_rejected", "action 3: has no field 'text', or it is null").body()
 _LINES = """{"index":{"_index":"news","_id":"wire-17"}}
 {"text":"The harbour council voted on Monday to …","published_at":"2026-09-07T21:32:00Z"}

@@ -44,6 +44,7 @@ OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "has_part", 
 """The fields of the dedup object that some articles lack: an update, which merges objects, clears them."""
 
 _MISSING = object()
+_TWO_TEXTS = "its doc and its upsert have different texts: give both the same, or index the article whole"
 
 
 # Not frozen: a batch has thousands, and a frozen one takes three times as long to make.
@@ -192,9 +193,8 @@ def article_in(
             # Its new date, if that is believed.
             parts, doc = dict[str, Any](forged), body.get("doc")
             dated_ms = _dated(doc, fields)[0] if isinstance(doc, Mapping) else None
-            if dated_ms is not None and dated_ms == published_ms(
-                dated_ms, arrived_ms=now_ms, backfill=backfill
-            ):
+            believed_ms = published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill)
+            if dated_ms is not None and dated_ms == believed_ms:
                 parts["doc"] = {"published": dated_ms}
             return Addition(parts) if parts else None
         if index.is_routed_by_root:
@@ -205,17 +205,18 @@ def article_in(
                 "article may belong to another shard. Delete it, with its root as routing; index it whole",
             )
     article_id = action.get("_id") and f"{index.name}/{action['_id']}"
-    text, known_ms = text_of(articles[0], fields, name=name), action.get(KNOWN_MS)
-    (dated_ms, wrong_date), site, path, origin = _dated(articles[0], fields, known_ms), None, None, 0
-    if any(text_of(each, fields, name=name) != text for each in articles[1:]):
-        two = "its doc and its upsert have different texts: give both the same, or index the article whole"
-        raise ArticleRejected(name, two)
-    for each in articles:
-        if dated_ms is None and (later := _dated(each, fields, known_ms))[0] is not None:
+    article, *others = articles  # others only in an update
+    text, known_ms = text_of(article, fields, name=name), action.get(KNOWN_MS)
+    dated_ms, wrong_date = _dated(article, fields, known_ms)
+    site, path = site_of(article, fields), path_of(article, fields)
+    origin = origin_of(article, fields, article_id)
+    for other in others:
+        if text_of(other, fields, name=name) != text:
+            raise ArticleRejected(name, _TWO_TEXTS)
+        if dated_ms is None and (later := _dated(other, fields, known_ms))[0] is not None:
             dated_ms, wrong_date = later
-        site = site or site_of(each, fields)
-        path = path or path_of(each, fields)
-        origin = max(origin, origin_of(each, fields, article_id))
+        site, path = site or site_of(other, fields), path or path_of(other, fields)
+        origin = max(origin, origin_of(other, fields, article_id))
     return ArticleAction(
         action=action,
         name=name,
@@ -377,7 +378,5 @@ def forged_parts(update: Mapping[str, Any], objects: tuple[str, ...]) -> dict[st
 def _with_object(
     document: Mapping[str, Any], objects: tuple[str, ...], values: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    own = dict(document)
-    for key in [key for key in own if key.startswith(objects) and is_in_objects(key, objects)]:
-        del own[key]
+    own = {key: value for key, value in document.items() if not is_in_objects(key, objects)}
     return own if values is None else own | {objects[0]: values}

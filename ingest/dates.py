@@ -32,7 +32,7 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
         wrong = "cannot be read"
     elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):
         wrong = "lies near January 1970 (are these seconds?)"
-    elif milliseconds < DAY_MS and any(milliseconds in each for each in UNSET_MS):
+    elif milliseconds < UNSET_MS[-1].stop and any(milliseconds in each for each in UNSET_MS):
         wrong = "is that of a clock that was not set"
     else:
         return milliseconds, ""

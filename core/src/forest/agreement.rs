@@ -220,10 +220,10 @@ impl Agreement {
             .min(most_figures)
             .min(self.most_figures);
         let longer = f64::from(one.units.number()) - f64::from(other.units.number());
-        let names = Names::of(one.name_sketch, other.name_sketch);
+        let names = || Names::of(one.name_sketch, other.name_sketch);
         let is_form = resemblance >= self.name_resemblance
             && shorter >= self.name_units
-            && self.is_form(&names, replaced, own, runs_a_word, longer);
+            && self.is_form(&names(), replaced, own, runs_a_word, longer);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable && !is_form;
         // As much as texts of one length with that resemblance have in common: else they would be excerpts too.

@@ -74,22 +74,22 @@ class Fields:
         """The names by their roles."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
 
-    # The full names of the fields in the object that esdedup writes: the root's id,
+    # The id of the root.
     root = _Written()
-    # the id of the root that the root is a part of,
+    # The id of the root that the root is a part of.
     part_of = _Written()
-    # the id of an earlier root that is a part of the root,
+    # The id of an earlier root that is a part of the root.
     has_part = _Written()
     fingerprint = _Written()
-    # all that is compared of the text,
+    # All that is compared of the text.
     signature = _Written()
-    # the order of arrival,
+    # The order of arrival.
     seq = _Written()
-    # the time of publication, or of arrival if that is not believed,
+    # The time of publication, or of arrival if that is not believed.
     published = _Written()
-    # the number of letters and digits in the visible text,
+    # The number of letters and digits in the visible text.
     length = _Written()
-    # and the root's partition, see `partition_of`.
+    # The root's partition, see `partition_of`.
     partition = _Written()
 
     @property

@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyString};
 use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
 use crate::columns::{Column, column, numbers};
+use crate::hashing::BASE;
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, to_string};
 use crate::parsed::{ParseRules, ParsedText, Parser, sentence_places};
@@ -192,8 +193,8 @@ fn parse(
     character_hash: Option<(u64, u64)>,
     threads: usize,
 ) -> PyResult<Parsed> {
-    let hash = character_hash
-        .map_or_else(CharacterHash::default, |(factor, offset)| CharacterHash { factor, offset });
+    let (factor, offset) = character_hash.unwrap_or((BASE, BASE));
+    let hash = CharacterHash::new(factor, offset);
     let parser = || Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
     let texts = utf8(&texts)?;
     let (texts, faults) = py.detach(|| {
@@ -215,8 +216,8 @@ fn locate<'py>(
     max_length: usize,
 ) -> PyResult<(Bound<'py, PyString>, Parsed, Column, Column)> {
     let visible = visible_text(py, text, max_length)?;
-    let rules =
-        ParseRules { max_length, are_visible: true, keep_points: false, hash: CharacterHash::default() };
+    let hash = CharacterHash::new(BASE, BASE);
+    let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash };
     let (parsed, places) = one(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
         // A character has one or more points, or shares one.

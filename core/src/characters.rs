@@ -100,16 +100,6 @@ impl Point {
     }
 }
 
-/// The normal form of a character.
-pub enum Form {
-    /// One character, independent of adjacent ones.
-    Single(Point),
-    /// The character is removed.
-    Dropped,
-    /// Several characters, or dependent on adjacent ones.
-    Contextual,
-}
-
 /// The unpacked tables.
 pub struct Tables {
     forms: Vec<Point>,
@@ -130,16 +120,19 @@ pub fn tables() -> &'static Tables {
 }
 
 impl Tables {
-    /// Returns the normal form of a character.
+    /// Returns the normal form of a character if it is one character, independent of adjacent ones.
     #[inline]
-    pub fn form(&self, code: u32) -> Form {
+    pub fn single(&self, code: u32) -> Option<Point> {
         match self.forms.get(code as usize) {
-            Some(&Point::CONTEXTUAL) => Form::Contextual,
-            Some(&Point::DROPPED) => Form::Dropped,
-            Some(&point) => Form::Single(point),
-            None if is_hidden(code) => Form::Dropped,
-            None => Form::Single(Point::new(code, 0)),
+            Some(&point) if point.0 < Point::DROPPED.0 => Some(point),
+            None if !is_hidden(code) => Some(Point::new(code, 0)),
+            _ => None,
         }
+    }
+
+    /// Whether the normal form of a character is several characters, or depends on adjacent ones.
+    pub fn is_contextual(&self, code: u32) -> bool {
+        self.forms.get(code as usize) == Some(&Point::CONTEXTUAL)
     }
 
     /// Returns how many characters the normal form of a character has, at least 1.
@@ -152,14 +145,11 @@ impl Tables {
         Point::new(code, self.classes.get(code as usize).copied().unwrap_or(0))
     }
 
-    /// Returns the case folding of a character of NFKC, with Chinese simplified.
-    pub fn folded(&self, code: u32) -> Folded<'_> {
-        if let Ok(at) = self.folded.binary_search_by_key(&code, |each| each[0]) {
-            return Folded::Several(&self.folded[at][1..]);
-        }
-        match self.form(code) {
-            Form::Single(point) => Folded::Single(point),
-            _ => Folded::Single(self.point(code)),
+    /// Appends the case folding of a character of NFKC, with Chinese simplified.
+    pub fn fold(&self, code: u32, points: &mut Vec<Point>) {
+        match self.folded.binary_search_by_key(&code, |each| each[0]) {
+            Ok(at) => points.extend(self.folded[at][1..].iter().map(|&code| self.point(code))),
+            Err(_) => points.push(self.single(code).unwrap_or_else(|| self.point(code))),
         }
     }
 
@@ -228,14 +218,6 @@ impl Tables {
     }
 }
 
-/// The case folding of a character.
-pub enum Folded<'a> {
-    /// One character.
-    Single(Point),
-    /// The code points of several characters.
-    Several(&'a [u32]),
-}
-
 // Tags, variation selectors, and code points reserved for more of them: all invisible.
 const fn is_hidden(code: u32) -> bool {
     0xe0000 <= code && code < 0xe1000
@@ -284,14 +266,11 @@ mod tests {
     #[test]
     fn classes_and_forms_are_those_of_the_file() {
         let tables = tables();
-        assert!(matches!(tables.form('A'.into()), Form::Single(point) if point.is('a') && point.has(LATIN)));
-        assert!(
-            matches!(tables.form('臺'.into()), Form::Single(point) if point.is('台') && point.role() == WIDE)
-        );
-        assert!(matches!(tables.form(0x200b), Form::Dropped));
-        assert!(matches!(tables.form(0xe0100), Form::Dropped));
-        assert!(matches!(tables.form(0x301), Form::Dropped));
-        assert!(matches!(tables.form(0x3099), Form::Contextual));
+        assert!(tables.single('A'.into()).is_some_and(|point| point.is('a') && point.has(LATIN)));
+        assert!(tables.single('臺'.into()).is_some_and(|point| point.is('台') && point.role() == WIDE));
+        assert!([0x200b, 0xe0100, 0x301].iter().all(|&code| tables.single(code).is_none()));
+        assert!(!tables.is_contextual(0x200b) && !tables.is_contextual(0x301));
+        assert!(tables.is_contextual(0x3099));
         assert_eq!(tables.length(0xfdfa), 18);
         assert_eq!((tables.digit(0x0663), tables.digit('x'.into())), (Some(3), None));
         assert!(tables.has('.'.into(), FINAL) && tables.has('”'.into(), TRAILING));

@@ -4,64 +4,47 @@
 //! An odd sketch of a text's words, another of those that it repeats, in which each word has the same place, and how many
 //! these are. A word is a token that is no number.
 
-use crate::hashing::BASE;
 use crate::tokens::Token;
+
+/// A shorter text has no sketch of its names, and is no form.
+pub const LEAST_NAME_UNITS: usize = 200;
 
 const BITS: u32 = 30;
 const MASK: u64 = (1 << BITS) - 1;
 // Of the number, the lowest bits.
 const COUNT: u32 = 2 * BITS;
-// Counters of 2 bits, so many for each token that two words hardly ever share one.
+// So many counters for each token that two words hardly ever share one.
 const COUNTERS_A_TOKEN: usize = 16;
-const COUNTERS: usize = 32;
+// Of a word that came so many times before, what it hits, and how often it came then: more than twice is twice.
+const HIT: [u64; 4] = [1 << BITS, 1, 0, 0];
+const NEXT: [u8; 4] = [1, 2, 2, 2];
 
 /// Sketches the words of a text.
 pub fn name_sketch(tokens: &[Token]) -> u64 {
-    let size = (tokens.len() * COUNTERS_A_TOKEN / COUNTERS).next_power_of_two();
-    let mut counters = vec![0u64; size];
-    let (mut words, mut repeated, mut count) = (0, 0, 0u64);
+    let size = (tokens.len() * COUNTERS_A_TOKEN).next_power_of_two();
+    let mut counters = vec![0u8; size];
+    let (mut sketch, mut count) = (0, 0u64);
     for token in tokens.iter().filter(|token| token.is_word) {
-        // The higher a bit of a product, the better it is.
-        let hash = (token.hash ^ token.hash >> 32).wrapping_mul(BASE) >> 8;
-        let counter = &mut counters[(hash >> 32) as usize & (size - 1)];
-        let shift = (hash >> 27 & 31) * 2;
-        let place = ((hash >> 11 & 0xffff) * u64::from(BITS)) >> 16;
+        let place = ((token.hash >> 16 & 0xffff) * u64::from(BITS)) >> 16;
+        let counter = &mut counters[(token.hash >> 32) as usize & (size - 1)];
         // Without a branch, which nobody could predict.
-        let times = *counter >> shift & 3;
-        let (is_first, is_second) = (u64::from(times == 0), u64::from(times == 1));
-        *counter += (is_first | is_second) << shift;
-        words ^= is_first << place;
-        repeated ^= is_second << place;
-        count += is_second;
+        let times = usize::from(*counter) & 3;
+        *counter = NEXT[times];
+        sketch ^= HIT[times] << place;
+        count += HIT[times] & 1;
     }
-    count << COUNT | words << BITS | repeated
+    count << COUNT | sketch
 }
 
-/// How the words of two texts differ, estimated from their sketches.
-pub struct Names {
-    /// How many words only one of the two has.
-    pub words: u32,
-    /// How many of these it repeats.
-    pub names: u32,
-    /// How many words both have, but only one repeats.
-    pub others: u32,
-    /// How many more words the first repeats, from -8 to 7.
-    pub more: i32,
-}
-
-impl Names {
-    /// Compares two sketches.
-    #[inline]
-    pub fn of(one: u64, other: u64) -> Names {
-        let differ = one ^ other;
-        let (words, repeated) = (differ >> BITS & MASK, differ & MASK);
-        let counts = [one, other].map(|sketch| sketch >> COUNT << COUNT);
-        Names {
-            words: words.count_ones(),
-            names: (words & repeated).count_ones(),
-            others: (repeated & !words).count_ones(),
-            // The highest bit is the sign.
-            more: (counts[0].wrapping_sub(counts[1]) as i64 >> COUNT) as i32,
-        }
-    }
+/// Compares two sketches. Estimates how many words only one of the two texts has, how many of these it repeats, how many
+/// both have, but only one repeats, and how many more words the first repeats, from -8 to 7.
+#[inline]
+pub fn differences(one: u64, other: u64) -> [f64; 4] {
+    let differ = one ^ other;
+    let (words, repeated) = (differ >> BITS & MASK, differ & MASK);
+    // The highest bit is the sign.
+    let more = ((one >> COUNT << COUNT).wrapping_sub(other >> COUNT << COUNT) as i64 >> COUNT) as i32;
+    let [words, names, others] =
+        [words, words & repeated, repeated & !words].map(u64::count_ones).map(f64::from);
+    [words, names, others, more.into()]
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::characters::{BLANK, Folded, Form, MARK, Point, is_override, tables};
+use crate::characters::{BLANK, MARK, Point, is_override, tables};
 
 // No script needs more marks in a row. Sorting them takes quadratic time, so longer runs are cut, as in the
 // Stream-Safe Text Format (Unicode Standard Annex #15).
@@ -30,29 +30,25 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
     let mut dots_left = 0;
     points.reserve(visible.len() + 1);
     for (at, character) in visible.char_indices() {
-        let form = tables.form(character.into());
-        match form {
-            Form::Single(point) if room > 0 => {
-                room -= 1;
-                if point.is('\n') {
-                    if is_contextual {
-                        points.truncate(first);
-                        normalise_line(&visible[start..at], points);
-                    }
-                    (start, first, is_contextual) = (at + character.len_utf8(), points.len() + 1, false);
+        if room > 0
+            && let Some(point) = tables.single(character.into())
+        {
+            room -= 1;
+            if point.is('\n') {
+                if is_contextual {
+                    points.truncate(first);
+                    normalise_line(&visible[start..at], points);
                 }
-                points.push(point);
-                continue;
+                (start, first, is_contextual) = (at + character.len_utf8(), points.len() + 1, false);
             }
-            _ => {}
+            points.push(point);
+            continue;
         }
-        let needed = match form {
-            Form::Single(_) => 1,
-            Form::Dropped if is_override(character) => 0,
-            Form::Dropped => 1,
+        let needed = match character {
             // A common character; it needs no line of its own.
-            Form::Contextual if character == ELLIPSIS => ELLIPSIS_LENGTH,
-            Form::Contextual => tables.length(character.into()),
+            ELLIPSIS => ELLIPSIS_LENGTH,
+            _ if is_override(character) => 0,
+            _ => tables.length(character.into()),
         };
         if needed > room {
             (end, dots_left) = (at, if character == ELLIPSIS { room } else { 0 });
@@ -64,7 +60,7 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
         } else {
             // With a mark that is dropped, a Cyrillic letter may be another one.
             let is_letter = |last: &Point| CYRILLIC.contains(&last.code());
-            is_contextual |= matches!(form, Form::Contextual)
+            is_contextual |= tables.is_contextual(character.into())
                 || (points.last().is_some_and(is_letter) && tables.has(character.into(), MARK));
         }
     }
@@ -107,12 +103,7 @@ pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
 
 fn append(part: &mut String, points: &mut Vec<Point>) {
     let tables = tables();
-    for character in part.nfkc() {
-        match tables.folded(character.into()) {
-            Folded::Single(point) => points.push(point),
-            Folded::Several(codes) => points.extend(codes.iter().map(|&code| tables.point(code))),
-        }
-    }
+    part.nfkc().for_each(|character| tables.fold(character.into(), points));
     part.clear();
 }
 
@@ -145,7 +136,7 @@ pub fn places_of_points(visible: &str) -> Vec<usize> {
         let dots = [if character == ELLIPSIS { '.' } else { character }; 3];
         let unfolded = if character == ELLIPSIS { &dots[..] } else { &dots[..1] };
         for &each in unfolded {
-            let is_start = matches!(tables.form(each.into()), Form::Single(_));
+            let is_start = tables.single(each.into()).is_some();
             if is_start {
                 finish(&mut group, first, has_several);
                 has_several = false;

@@ -84,7 +84,7 @@ impl Parser {
         };
         self.points.clear();
         let is_cut = normalise(&visible, self.rules.max_length, &mut self.points);
-        tokenise(&self.points, self.rules.hash, &mut self.cut);
+        tokenise(&self.points, &self.rules.hash, &mut self.cut);
         let (sentences, passages) = parsed_sentences(&self.points, &mut self.cut);
         ParsedText {
             points: if self.rules.keep_points { self.points.clone() } else { Vec::new() },
@@ -149,18 +149,19 @@ impl ParsedText {
 }
 
 fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Vec<Passage>) {
-    let Cut { tokens, stops, .. } = cut;
+    let Cut { tokens, stops, tokens_before, .. } = cut;
     let found = sentences(points, stops);
-    // Each search begins where the last one ended.
+    // Sentences end at stops, and begin after them. Each search begins where the last one ended.
     let mut at = 0;
-    let mut place = |position: usize| {
-        at += tokens[at..].iter().take_while(|token| (token.start as usize) < position).count();
-        at as u32
+    let mut tokens_at = |stop: usize| {
+        at += stops[at..].iter().take_while(|each| **each < stop).count();
+        tokens_before[at] as u32
     };
-    let sentences: Vec<ParsedSentence> = found
-        .into_iter()
-        .map(|sentence| ParsedSentence { sentence, first: place(sentence.start), stop: place(sentence.end) })
-        .collect();
+    let parsed = |sentence: Sentence| {
+        let first = if sentence.start == 0 { 0 } else { tokens_at(sentence.start - 1) };
+        ParsedSentence { sentence, first, stop: tokens_at(sentence.end) }
+    };
+    let sentences: Vec<ParsedSentence> = found.into_iter().map(parsed).collect();
     let next_firsts = sentences.iter().skip(1).map(|next| next.first as usize).chain([tokens.len()]);
     let places: Vec<Range<usize>> =
         sentences.iter().zip(next_firsts).map(|(each, next)| each.first as usize..next).collect();

@@ -14,7 +14,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::hashing::{BASE, majority, mixed};
-use crate::names::name_sketch;
+use crate::names::{LEAST_NAME_UNITS, name_sketch};
 use crate::parsed::{ParsedSentence, ParsedText};
 use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
@@ -54,7 +54,7 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let units = units(tokens.iter());
     let figures = figures(&tokens);
     let odd = figures.each_ref().map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
-    let names = [name_sketch(&tokens)];
+    let names = [if units < LEAST_NAME_UNITS { 0 } else { name_sketch(&tokens) }];
     let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
     let numbers = [units, sketch.runs, figures[0].len(), 0].map(Count::of);
     let mut signature = [0; SIZE];
@@ -183,10 +183,10 @@ impl Sketch {
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         for (word, bins) in words.iter_mut().zip(self.least.chunks_exact(BINS / WORDS)) {
-            *word = bins.iter().fold(0, |word, &least| {
+            for (place, &least) in bins.iter().rev().enumerate() {
                 // Without a branch, which nobody could predict.
-                (word << 2) | ((u64::from(least as u32 % CODES) + 1) * u64::from(least != NONE))
-            });
+                *word |= ((u64::from(least as u32 % CODES) + 1) * u64::from(least != NONE)) << (2 * place);
+            }
         }
         words
     }

@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::characters::{ASSIGNED, FIRST_WIDE, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
-use crate::hashing::{BASE, mixed};
+use crate::hashing::mixed;
 
 /// The units of a word or number: it carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
@@ -51,23 +51,33 @@ pub fn units<'a>(tokens: impl IntoIterator<Item = &'a Token>) -> usize {
 /// How characters are hashed: the hash of one is `mixed(code * factor + offset)`. A benchmark tries other hashes.
 #[derive(Clone, Copy, Debug)]
 pub struct CharacterHash {
-    /// Odd.
-    pub factor: u64,
-    /// Added to the product.
-    pub offset: u64,
-}
-
-impl Default for CharacterHash {
-    fn default() -> Self {
-        CharacterHash { factor: BASE, offset: BASE }
-    }
+    factor: u64,
+    offset: u64,
+    // Hashes of the most frequent characters.
+    ascii: [u64; 128],
 }
 
 impl CharacterHash {
+    /// Makes one, given an odd factor.
+    pub const fn new(factor: u64, offset: u64) -> CharacterHash {
+        let mut hash = CharacterHash { factor, offset, ascii: [0; 128] };
+        let mut code = 0;
+        while code < hash.ascii.len() {
+            hash.ascii[code] = hash.of_code(code as u64);
+            code += 1;
+        }
+        hash
+    }
+
+    const fn of_code(&self, code: u64) -> u64 {
+        mixed(code.wrapping_mul(self.factor).wrapping_add(self.offset))
+    }
+
     #[inline]
-    fn of(self, point: Point) -> u64 {
-        let code = point.code().min(ASSIGNED - 1);
-        mixed(u64::from(code).wrapping_mul(self.factor).wrapping_add(self.offset))
+    fn of(&self, point: Point) -> u64 {
+        let code = point.code();
+        let found = self.ascii.get(code as usize);
+        found.copied().unwrap_or_else(|| self.of_code(code.min(ASSIGNED - 1).into()))
     }
 }
 
@@ -81,53 +91,66 @@ pub struct Cut {
     pub letters: Vec<u16>,
     /// The places of characters that may end a sentence, outside of tokens.
     pub stops: Vec<usize>,
+    /// How many tokens are before each of them.
+    pub tokens_before: Vec<usize>,
 }
 
 /// Cuts a normal text that ends with `Point::END`. Replaces the contents of `cut`, and reuses its memory.
-pub fn tokenise(points: &[Point], hash: CharacterHash, cut: &mut Cut) {
-    let Cut { tokens, letters, stops } = cut;
+pub fn tokenise(points: &[Point], hash: &CharacterHash, cut: &mut Cut) {
+    let Cut { tokens, letters, stops, tokens_before } = cut;
     tokens.clear();
     letters.clear();
     stops.clear();
+    tokens_before.clear();
     let mut at = 0;
     // The role of the last token.
     let mut last = 0;
     while at < points.len() {
-        let (role, start) = (points[at].role(), at);
+        let (first, start) = (points[at], at);
+        let role = first.role();
         at += 1;
-        if !matches!(role, WIDE | WORD | NUMBER) {
-            if points[start].has(STOP) {
+        if role == WIDE {
+            let thirds = if first.code() < FIRST_WIDE { 1 } else { THIRDS };
+            let (start, hash) = (start as u32, hash.of(first));
+            append_utf16(first, letters);
+            tokens.push(Token { hash, start, units: 1, thirds, is_number: false, is_word: true });
+            last = WIDE;
+            continue;
+        }
+        let is_number = role == NUMBER;
+        if !(is_number || role == WORD) {
+            if first.has(STOP) {
                 stops.push(start);
+                tokens_before.push(tokens.len());
             }
             continue;
         }
-        if last == role && role != WIDE {
+        if last == role {
             letters.push(b' '.into());
         }
-        let mut sum = hash.of(points[start]);
-        append_utf16(points[start], letters);
-        let mut place = 1;
-        let grouped = if role == NUMBER { end_of_thousands(points, start) } else { start };
-        let joins = |at: usize| at < grouped || role == NUMBER && joins_numbers(points, at);
-        while role != WIDE && (points[at].role() == role || joins(at)) {
-            if points[at].role() == role {
-                sum = sum.wrapping_add(hash.of(points[at]).wrapping_mul(FACTOR[place % FACTORS]));
+        last = role;
+        let (mut sum, mut place) = (hash.of(first), 1);
+        append_utf16(first, letters);
+        let joins = |at: usize| {
+            let grouped = || points[at].is(' ') && at < end_of_thousands(points, start);
+            joins_numbers(points, at) || grouped()
+        };
+        loop {
+            let next = points[at];
+            if next.role() == role {
+                sum = sum.wrapping_add(hash.of(next).wrapping_mul(FACTOR[place % FACTORS]));
                 place += 1;
-            } else {
+            } else if is_number && joins(at) {
                 // Only the place of a sign matters.
                 place += usize::from(parts_decimals(points, at));
+            } else {
+                break;
             }
-            append_utf16(points[at], letters);
+            append_utf16(next, letters);
             at += 1;
         }
-        let (units, thirds) = match role {
-            WIDE if points[start].code() < FIRST_WIDE => (1, 1),
-            WIDE => (1, THIRDS),
-            _ => (WORD_UNITS, WORD_UNITS * THIRDS),
-        };
-        let is_number = role == NUMBER;
+        let (units, thirds) = (WORD_UNITS, WORD_UNITS * THIRDS);
         tokens.push(Token { hash: sum, start: start as u32, units, thirds, is_number, is_word: !is_number });
-        last = role;
     }
     append_utf16(Point::END, letters);
 }
@@ -143,6 +166,9 @@ pub fn end_of_thousands(points: &[Point], start: usize) -> usize {
     let is_gap = |at: usize| points[at].is(' ') && is_digit(at + 1);
     let digits = |at: usize| (at..).take(THOUSANDS_DIGITS + 1).take_while(|&at| is_digit(at)).count();
     let first = start + digits(start);
+    if !is_gap(first) {
+        return first;
+    }
     let is_group = |at: &usize| is_gap(*at) && digits(at + 1) == THOUSANDS_DIGITS;
     let groups =
         (first..).step_by(1 + THOUSANDS_DIGITS).take(1 + MOST_THOUSANDS).take_while(is_group).count();
@@ -216,12 +242,13 @@ pub fn content_hash(letters: &[u16]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hashing::BASE;
     use crate::normal_form::{normalise, to_string};
 
     fn cut(text: &str) -> Vec<String> {
         let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, CharacterHash::default(), &mut cut);
+        tokenise(&points, &CharacterHash::new(BASE, BASE), &mut cut);
         let tokens = cut.tokens;
         let ends = tokens.iter().skip(1).map(|each| each.start as usize).chain([points.len() - 1]);
         let parts = tokens.iter().zip(ends).map(|(each, end)| to_string(&points[each.start as usize..end]));
@@ -246,7 +273,7 @@ mod tests {
         let hash = |text: &str| {
             let (mut points, mut cut) = (Vec::new(), Cut::default());
             normalise(text, usize::MAX, &mut points);
-            tokenise(&points, CharacterHash::default(), &mut cut);
+            tokenise(&points, &CharacterHash::new(BASE, BASE), &mut cut);
             cut.tokens[0].hash
         };
         for (one, other) in [

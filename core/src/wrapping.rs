@@ -25,6 +25,7 @@ const MOST_WORD: usize = 32;
 /// A line, up to its line break or the end of the text. A paragraph is a row of lines that are not blank, with the
 /// blank line or the end of the text after it.
 struct Line {
+    start: usize,
     // The first visible character, and how many characters there are up to the last visible one: 0 if it is blank.
     word: usize,
     length: usize,
@@ -48,7 +49,16 @@ impl Line {
 ///
 /// `ends` are the places of the characters that end sentences, among them all line breaks and the end of the text.
 pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
-    let lines = lines(points, ends);
+    let mut lines = lines(points, ends);
+    // Most texts have no lines so short: nothing else is counted of them.
+    let are_short =
+        |lines: &[Line]| lines[0].goes_on && lines.iter().all(|line| line.length <= *COLUMNS.end());
+    if !lines.split_inclusive(|line| line.length == 0).any(are_short) {
+        return vec![false; lines.len()];
+    }
+    lines
+        .iter_mut()
+        .for_each(|line| line.extra_columns = extra_columns(&points[line.start..][..line.length]));
     let paragraphs: Vec<&[Line]> = lines.split_inclusive(|line| line.length == 0).collect();
     if !paragraphs.iter().any(|lines| lines[0].goes_on && may_be_prose(lines)) {
         return vec![false; lines.len()];
@@ -141,7 +151,8 @@ fn line(points: &[Point], start: usize, end: usize, stops: usize) -> Line {
     Line {
         word: start + first.unwrap_or(0),
         length,
-        extra_columns: extra_columns(characters),
+        start,
+        extra_columns: 0,
         stops,
         goes_on: false,
         is_prose: length > 0 && ending.is_prose,

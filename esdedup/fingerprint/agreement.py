@@ -64,12 +64,11 @@ class Agreement:
     reissue_balance: float = 0.5
     reissue_difference: float = 0.015
     # A form that is filled in for another person has other names, and perhaps the same figures. If the texts
-    # resemble each other so much, and have at least so many units, so many words are others wherever they
-    # stand, twice and more (one, if a figure is another too), of so many words that differ in all. They
-    # account for all that differs, each for at most so many runs, but for so many words that both texts have,
-    # of which one repeats, and for so many by which the one text is longer.
+    # resemble each other so much, and are not short, so many words are others wherever they stand, twice and
+    # more (one, if a figure is another too), of so many words that differ in all. They account for all that
+    # differs, each for at most so many runs, but for so many words that both texts have, of which one
+    # repeats, and for so many by which the one text is longer.
     name_resemblance: float = 0.75
-    name_units: int = 200
     names: int = 3
     name_words: int = 4
     most_name_words: int = 12

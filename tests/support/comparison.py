@@ -49,7 +49,9 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     # Texts of equal length that just resemble each other enough share this much: excerpts must share as much.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
     is_form = _are_forms(one, other, own, runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
-    is_form &= (similarity >= rules.name_resemblance) & (shorter >= rules.name_units)
+    is_form &= (
+        (similarity >= rules.name_resemblance) & (one["name_sketch"] != 0) & (other["name_sketch"] != 0)
+    )
     have_figures = (replaced <= replaceable) & ~is_form
 
     def agree(slack: float) -> npt.NDArray[np.bool_]:

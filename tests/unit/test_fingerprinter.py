@@ -51,8 +51,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "726b3f6e5dee90bdf8384f0400f0c1b7"),
-        ("verified", EN, "1b313f916b3890b8efe4acd3fb70a5e1"),
+        ("verified", ZH, "e98ce0c88ca4ed7a2ff689ebb6e9b6d9"),
+        ("verified", EN, "5edd9d49961d8bc2d5bb135547b40811"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -121,7 +121,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above; if only the grammar of the sample changes, write new vectors here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "cb21de68bcfe390555f6989fa2155f52"
+    assert mmh3.hash_bytes(sketched).hex() == "da4eda12522d8a6883c881f2fd4a68d4"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable, bytes_of};
 
 use super::relation::{BY_ADDRESS, BY_MEMBER, BY_ROOT, Id, Relation};
 use crate::hashing::murmur128;
-use crate::names::Names;
+use crate::names::differences;
 use crate::signature::{Count, REPRESENTATIVES, WORDS};
 
 /// The rules by which two texts agree: the fields of `Agreement` that compare them (`fingerprint/agreement.py`).
@@ -36,7 +36,6 @@ pub struct Agreement {
     pub reissue_difference: f64,
     pub reissue_balance: f64,
     pub name_resemblance: f64,
-    pub name_units: f64,
     pub names: f64,
     pub name_words: f64,
     pub most_name_words: f64,
@@ -165,9 +164,9 @@ const MOST_UNSHARED: f64 = 100.0;
 impl Agreement {
     /// Whether two texts are one form that was filled in with other names, given how many figures are others, how many runs
     /// only the smaller one has, the runs of a word, and how many units the first is longer.
-    fn is_form(&self, names: &Names, replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
-        let [words, differ, others] = [names.words, names.names, names.others].map(f64::from);
-        let (more, units_a_word) = (f64::from(names.more), 2.0 / runs_a_word);
+    fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
+        let [words, differ, others, more] = differences(sketches[0], sketches[1]);
+        let units_a_word = 2.0 / runs_a_word;
         // A name with one word more is longer wherever it stands, two to six times.
         let unexplained = (longer - 4.0 * more * units_a_word).abs();
         let least = if replaced > 0.0 { 1.0 } else { self.names };
@@ -220,10 +219,10 @@ impl Agreement {
             .min(most_figures)
             .min(self.most_figures);
         let longer = f64::from(one.units.number()) - f64::from(other.units.number());
-        let names = || Names::of(one.name_sketch, other.name_sketch);
+        let names = [one.name_sketch, other.name_sketch];
         let is_form = resemblance >= self.name_resemblance
-            && shorter >= self.name_units
-            && self.is_form(&names(), replaced, own, runs_a_word, longer);
+            && !names.contains(&0)
+            && self.is_form(names, replaced, own, runs_a_word, longer);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable && !is_form;
         // As much as texts of one length with that resemblance have in common: else they would be excerpts too.

@@ -4,6 +4,7 @@
 //! An odd sketch of a text's words, another of those that it repeats, in which each word has the same place, and how many
 //! these are. A word is a token that is no number.
 
+use crate::hashing::BASE;
 use crate::tokens::Token;
 
 /// A shorter text has no sketch of its names, and is no form.
@@ -15,9 +16,8 @@ const MASK: u64 = (1 << BITS) - 1;
 const COUNT: u32 = 2 * BITS;
 // So many counters for each token that two words hardly ever share one.
 const COUNTERS_A_TOKEN: usize = 16;
-// Of a word that came so many times before, what it hits, and how often it came then: more than twice is twice.
+// What a word hits that came so many times before; more than twice is twice.
 const HIT: [u64; 4] = [1 << BITS, 1, 0, 0];
-const NEXT: [u8; 4] = [1, 2, 2, 2];
 
 /// Sketches the words of a text.
 pub fn name_sketch(tokens: &[Token]) -> u64 {
@@ -25,11 +25,13 @@ pub fn name_sketch(tokens: &[Token]) -> u64 {
     let mut counters = vec![0u8; size];
     let (mut sketch, mut count) = (0, 0u64);
     for token in tokens.iter().filter(|token| token.is_word) {
-        let place = ((token.hash >> 16 & 0xffff) * u64::from(BITS)) >> 16;
-        let counter = &mut counters[(token.hash >> 32) as usize & (size - 1)];
+        // The higher a bit of a product, the better it is.
+        let hash = (token.hash ^ token.hash >> 32).wrapping_mul(BASE) >> 8;
+        let place = ((hash >> 11 & 0xffff) * u64::from(BITS)) >> 16;
+        let counter = &mut counters[(hash >> 27) as usize & (size - 1)];
         // Without a branch, which nobody could predict.
         let times = usize::from(*counter) & 3;
-        *counter = NEXT[times];
+        *counter = (*counter + 1).min(2);
         sketch ^= HIT[times] << place;
         count += HIT[times] & 1;
     }

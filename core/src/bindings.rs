@@ -15,7 +15,6 @@ use pyo3::types::{PyBytes, PyString};
 use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
 use crate::columns::{Column, column, numbers};
-use crate::hashing::BASE;
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, to_string};
 use crate::parsed::{ParseRules, ParsedText, Parser, sentence_places};
@@ -193,8 +192,8 @@ fn parse(
     character_hash: Option<(u64, u64)>,
     threads: usize,
 ) -> PyResult<Parsed> {
-    let (factor, offset) = character_hash.unwrap_or((BASE, BASE));
-    let hash = CharacterHash::new(factor, offset);
+    let hash =
+        character_hash.map_or(CharacterHash::USUAL, |(factor, offset)| CharacterHash::new(factor, offset));
     let parser = || Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
     let texts = utf8(&texts)?;
     let (texts, faults) = py.detach(|| {
@@ -216,8 +215,7 @@ fn locate<'py>(
     max_length: usize,
 ) -> PyResult<(Bound<'py, PyString>, Parsed, Column, Column)> {
     let visible = visible_text(py, text, max_length)?;
-    let hash = CharacterHash::new(BASE, BASE);
-    let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash };
+    let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: CharacterHash::USUAL };
     let (parsed, places) = one(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
         // A character has one or more points, or shares one.

@@ -180,7 +180,6 @@ fn is_beside(points: &[Point], token: Token, place: usize, is_last: bool) -> boo
 
 #[cfg(test)]
 mod tests {
-    use crate::hashing::BASE;
     use crate::parsed::{ParseRules, Parser};
     use crate::tokens::CharacterHash;
 
@@ -190,7 +189,7 @@ mod tests {
             max_length: usize::MAX,
             are_visible: true,
             keep_points: false,
-            hash: CharacterHash::new(BASE, BASE),
+            hash: CharacterHash::USUAL,
         };
         let stated =
             |text: &str| Parser::new(rules).parse(text).tokens.iter().filter(|each| each.is_number).count();

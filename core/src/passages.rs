@@ -354,14 +354,13 @@ fn digit(point: Point) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hashing::BASE;
     use crate::normal_form::normalise;
     use crate::tokens::{CharacterHash, Cut, tokenise};
 
     fn has_figures(text: &str) -> bool {
         let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, &CharacterHash::new(BASE, BASE), &mut cut);
+        tokenise(&points, &CharacterHash::USUAL, &mut cut);
         numbers(&points, &cut.tokens).iter().any(|each| !each.is_date)
     }
 

@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::characters::{ASSIGNED, FIRST_WIDE, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
-use crate::hashing::mixed;
+use crate::hashing::{BASE, mixed};
 
 /// The units of a word or number: it carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
@@ -58,6 +58,9 @@ pub struct CharacterHash {
 }
 
 impl CharacterHash {
+    /// That of all profiles.
+    pub const USUAL: CharacterHash = CharacterHash::new(BASE, BASE);
+
     /// Makes one, given an odd factor.
     pub const fn new(factor: u64, offset: u64) -> CharacterHash {
         let mut hash = CharacterHash { factor, offset, ascii: [0; 128] };
@@ -242,13 +245,12 @@ pub fn content_hash(letters: &[u16]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hashing::BASE;
     use crate::normal_form::{normalise, to_string};
 
     fn cut(text: &str) -> Vec<String> {
         let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, &CharacterHash::new(BASE, BASE), &mut cut);
+        tokenise(&points, &CharacterHash::USUAL, &mut cut);
         let tokens = cut.tokens;
         let ends = tokens.iter().skip(1).map(|each| each.start as usize).chain([points.len() - 1]);
         let parts = tokens.iter().zip(ends).map(|(each, end)| to_string(&points[each.start as usize..end]));
@@ -273,7 +275,7 @@ mod tests {
         let hash = |text: &str| {
             let (mut points, mut cut) = (Vec::new(), Cut::default());
             normalise(text, usize::MAX, &mut points);
-            tokenise(&points, &CharacterHash::new(BASE, BASE), &mut cut);
+            tokenise(&points, &CharacterHash::USUAL, &mut cut);
             cut.tokens[0].hash
         };
         for (one, other) in [

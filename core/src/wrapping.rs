@@ -56,9 +56,9 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     if !lines.split_inclusive(|line| line.length == 0).any(are_short) {
         return vec![false; lines.len()];
     }
-    lines
-        .iter_mut()
-        .for_each(|line| line.extra_columns = extra_columns(&points[line.start..][..line.length]));
+    for line in &mut lines {
+        line.extra_columns = extra_columns(&points[line.start..][..line.length]);
+    }
     let paragraphs: Vec<&[Line]> = lines.split_inclusive(|line| line.length == 0).collect();
     if !paragraphs.iter().any(|lines| lines[0].goes_on && may_be_prose(lines)) {
         return vec![false; lines.len()];

@@ -23,7 +23,7 @@ use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
 use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
-use crate::tokens::{CharacterHash, units};
+use crate::tokens::{CharacterHash, USUAL_HASH, units};
 
 // A string for each text, its letters, and where it failed.
 type Represented = (Vec<String>, Column, Vec<String>);
@@ -192,8 +192,7 @@ fn parse(
     character_hash: Option<(u64, u64)>,
     threads: usize,
 ) -> PyResult<Parsed> {
-    let hash =
-        character_hash.map_or(CharacterHash::USUAL, |(factor, offset)| CharacterHash::new(factor, offset));
+    let hash = character_hash.map_or(*USUAL_HASH, |(factor, offset)| CharacterHash::new(factor, offset));
     let parser = || Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
     let texts = utf8(&texts)?;
     let (texts, faults) = py.detach(|| {
@@ -215,7 +214,7 @@ fn locate<'py>(
     max_length: usize,
 ) -> PyResult<(Bound<'py, PyString>, Parsed, Column, Column)> {
     let visible = visible_text(py, text, max_length)?;
-    let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: CharacterHash::USUAL };
+    let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: *USUAL_HASH };
     let (parsed, places) = one(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
         // A character has one or more points, or shares one.

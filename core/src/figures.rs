@@ -181,16 +181,12 @@ fn is_beside(points: &[Point], token: Token, place: usize, is_last: bool) -> boo
 #[cfg(test)]
 mod tests {
     use crate::parsed::{ParseRules, Parser};
-    use crate::tokens::CharacterHash;
+    use crate::tokens::USUAL_HASH;
 
     #[test]
     fn numbers_beside_a_text_are_no_figures() {
-        let rules = ParseRules {
-            max_length: usize::MAX,
-            are_visible: true,
-            keep_points: false,
-            hash: CharacterHash::USUAL,
-        };
+        let rules =
+            ParseRules { max_length: usize::MAX, are_visible: true, keep_points: false, hash: *USUAL_HASH };
         let stated =
             |text: &str| Parser::new(rules).parse(text).tokens.iter().filter(|each| each.is_number).count();
         let lead =

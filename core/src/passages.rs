@@ -355,12 +355,12 @@ fn digit(point: Point) -> u32 {
 mod tests {
     use super::*;
     use crate::normal_form::normalise;
-    use crate::tokens::{CharacterHash, Cut, tokenise};
+    use crate::tokens::{Cut, USUAL_HASH, tokenise};
 
     fn has_figures(text: &str) -> bool {
         let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, &CharacterHash::USUAL, &mut cut);
+        tokenise(&points, &USUAL_HASH, &mut cut);
         numbers(&points, &cut.tokens).iter().any(|each| !each.is_date)
     }
 

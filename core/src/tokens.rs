@@ -1,6 +1,8 @@
 //! The tokens of a normal text: East Asian characters, runs of other letters, and numbers with the signs inside them;
 //! the content hash over all of them; and the words of a text by the rules of Unicode. No dictionary is needed.
 
+use std::sync::LazyLock;
+
 use sha2::{Digest, Sha256};
 
 use crate::characters::{ASSIGNED, FIRST_WIDE, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
@@ -57,22 +59,17 @@ pub struct CharacterHash {
     ascii: [u64; 128],
 }
 
-impl CharacterHash {
-    /// That of all profiles.
-    pub const USUAL: CharacterHash = CharacterHash::new(BASE, BASE);
+/// That of all profiles.
+pub static USUAL_HASH: LazyLock<CharacterHash> = LazyLock::new(|| CharacterHash::new(BASE, BASE));
 
+impl CharacterHash {
     /// Makes one, given an odd factor.
-    pub const fn new(factor: u64, offset: u64) -> CharacterHash {
-        let mut hash = CharacterHash { factor, offset, ascii: [0; 128] };
-        let mut code = 0;
-        while code < hash.ascii.len() {
-            hash.ascii[code] = hash.of_code(code as u64);
-            code += 1;
-        }
-        hash
+    pub fn new(factor: u64, offset: u64) -> CharacterHash {
+        let empty = CharacterHash { factor, offset, ascii: [0; 128] };
+        CharacterHash { ascii: std::array::from_fn(|code| empty.of_code(code as u64)), ..empty }
     }
 
-    const fn of_code(&self, code: u64) -> u64 {
+    fn of_code(&self, code: u64) -> u64 {
         mixed(code.wrapping_mul(self.factor).wrapping_add(self.offset))
     }
 
@@ -250,7 +247,7 @@ mod tests {
     fn cut(text: &str) -> Vec<String> {
         let (mut points, mut cut) = (Vec::new(), Cut::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, &CharacterHash::USUAL, &mut cut);
+        tokenise(&points, &USUAL_HASH, &mut cut);
         let tokens = cut.tokens;
         let ends = tokens.iter().skip(1).map(|each| each.start as usize).chain([points.len() - 1]);
         let parts = tokens.iter().zip(ends).map(|(each, end)| to_string(&points[each.start as usize..end]));
@@ -275,7 +272,7 @@ mod tests {
         let hash = |text: &str| {
             let (mut points, mut cut) = (Vec::new(), Cut::default());
             normalise(text, usize::MAX, &mut points);
-            tokenise(&points, &CharacterHash::USUAL, &mut cut);
+            tokenise(&points, &USUAL_HASH, &mut cut);
             cut.tokens[0].hash
         };
         for (one, other) in [

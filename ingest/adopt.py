@@ -17,7 +17,8 @@ from esdedup.ingest.learn import first_pass, two_passes
 from esdedup.elastic.article_indices import check_names
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
-from esdedup.elastic.mappings import fields_of, is_set_up, mapping_of, refuse_unusable
+from esdedup.elastic.kept import fields_of, mapping_of
+from esdedup.elastic.mappings import is_set_up, refuse_unusable
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, IndexNotReady

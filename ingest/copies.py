@@ -12,7 +12,8 @@ from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.in_place import Hit, block_of
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.mappings import copied_from, is_set_up, kept_fields
+from esdedup.elastic.kept import copied_from, kept_fields
+from esdedup.elastic.mappings import is_set_up
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, chunks

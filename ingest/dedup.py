@@ -23,11 +23,10 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.mappings import forest_of, kept_forest
+from esdedup.elastic.kept import WritableIndex, forest_of, kept_forest
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.stories import settle
-from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS

@@ -19,7 +19,7 @@ from esdedup.ingest.actions import (
 from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import size_of
 
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.forest import Assignment

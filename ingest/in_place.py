@@ -20,7 +20,8 @@ from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
-from esdedup.elastic.mappings import is_routed_by_root, kept_fields, refuse_forests, template_of
+from esdedup.elastic.kept import is_routed_by_root, kept_fields
+from esdedup.elastic.mappings import refuse_forests, template_of
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query

@@ -22,20 +22,18 @@ from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease, LeaseTerms
-from esdedup.elastic.mappings import (
+from esdedup.elastic.kept import (
     NextObject,
-    dedup_properties,
     fields_of,
     forest_of,
-    is_set_up,
     kept_fields,
     kept_forest,
     mapping_of,
     meta_with,
     meta_with_fields,
     next_object,
-    refuse_unusable,
 )
+from esdedup.elastic.mappings import dedup_properties, is_set_up, refuse_unusable
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, aggregate, chunks, refresh

@@ -24,7 +24,7 @@ from benchmarks.month.arrivals import Arrival
 from benchmarks.processes import resident_bytes
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.store import Contents
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES

@@ -9,31 +9,33 @@ import tenacity
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import FULL, reason, translated
+from esdedup.elastic.kept import (
+    WritableIndex,
+    fields_of,
+    is_mapped,
+    is_routed_by_root,
+    kept_fields,
+    kept_forest,
+    meta_with,
+    meta_with_fields,
+    next_object,
+    objects_of,
+    require_kept,
+)
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     analyzer_of,
     article_index,
     check_mappings,
     code_of,
-    fields_of,
-    is_mapped,
-    is_routed_by_root,
     is_set_up,
-    kept_fields,
-    kept_forest,
     kept_language,
-    meta_with,
-    meta_with_fields,
     missing_properties,
-    next_object,
-    objects_of,
     refuse_unusable,
     refuse_unusable_own,
-    require_kept,
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import retrying
-from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields, editorial, value_of
 from esdedup.likely_fields import fields_not_found

@@ -21,8 +21,6 @@ MAX_JSON_DEPTH = 100
 """Levels of nested objects and lists in an article. Elasticsearch reads 1,000, and refuses a whole bulk
 request for a deeper update; Python writes some 900. No article needs nearly as many."""
 
-MAX_INDEX_NAME_BYTES = 255
-
 MAX_SHARDS = 1_024
 """Shards of one index."""
 

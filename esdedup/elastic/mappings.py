@@ -1,19 +1,15 @@
-"""Index mappings: reads those of `mappings/`, and checks that an index has them."""
+"""Index mappings: made from those of `mappings/`, and compared with those that an index has."""
 
-import dataclasses
 import fnmatch
-import itertools
 import json
 import re
 from collections.abc import Collection, Iterable
 from importlib import resources
 from typing import Any
 
-from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.elastic.writable_index import other_forest
+from esdedup.elastic.kept import DATES, NUMBERS, is_mapped, kept_fields, mapping_of, meta_of, meta_with_fields
 from esdedup.errors import IndexNotReady, SettingError
-from esdedup.fields import EditorialFields, Fields, editorial
-from esdedup.times import DEFAULT_FORMAT
+from esdedup.fields import EditorialFields, Fields
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -46,191 +42,23 @@ def analyzer_of(language: str) -> str:
     return ANALYZERS[code_of(language)]
 
 
-def _kept(mapping: dict[str, Any]) -> dict[str, Any]:
-    kept = mapping.get("_meta", {}).get("esdedup")
-    return kept if isinstance(kept, dict) else {}
-
-
 def kept_language(mapping: dict[str, Any]) -> str | None:
     """Return the language that an index was set up for; None: for none in particular."""
-    kept = _kept(mapping).get("language")
+    kept = meta_of(mapping).get("language")
     return kept if isinstance(kept, str) and kept in ANALYZERS else None
-
-
-def kept_forest(mapping: dict[str, Any]) -> str | None:
-    """Return the forest that an index belongs to; None: any may take its articles."""
-    kept = _kept(mapping).get("forest")
-    return kept if isinstance(kept, str) else None
-
-
-def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: str = DEFAULT_FOREST) -> str:
-    """Return the forest of some indices: the one that they keep, else the one given, else the usual one.
-
-    Raises `IndexNotReady` if they keep several, or another one than is given, but for one they migrate to.
-    """
-    index_of = {kept: name for name, each in mappings.items() if (kept := kept_forest(each))}
-    if len(index_of) > 1:
-        several = ", ".join(f"{index!r} to {forest!r}" for forest, index in sorted(index_of.items()))
-        raise IndexNotReady(f"the indices belong to several forests ({several}): name those of one")
-    for kept, name in index_of.items():
-        following = next_object(mappings[name])
-        if given not in {None, kept, following and following.forest}:
-            raise IndexNotReady(other_forest(name, kept, given), index=name)
-    return given or next(iter(index_of), usual)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NextObject:
-    """The second object in articles that a migration fills."""
-
-    dedup: str
-    # Whose roots are in it.
-    forest: str
-    # The highest number of an article when the migration began.
-    since_seq: int
-
-
-def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return what a copy notes of its index, as `AdoptionIntoCopies` writes it; empty without."""
-    found = _kept(mapping).get("copy_of")
-    return found if isinstance(found, dict) else {}
-
-
-def next_object(mapping: dict[str, Any]) -> NextObject | None:
-    """Return the object that a migration fills; None if there is no migration."""
-    kept, types = _kept(mapping).get("next", {}), {"dedup": str, "forest": str, "since_seq": int}
-    is_read = isinstance(kept, dict) and {name: type(each) for name, each in kept.items()} == types
-    return NextObject(**kept) if is_read else None
-
-
-def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
-    """Return the objects that were read before migrations: articles keep the roots in them."""
-    kept = _kept(mapping).get("former")
-    return tuple(map(str, kept)) if isinstance(kept, list) else ()
-
-
-def objects_of(mapping: dict[str, Any]) -> list[str]:
-    """Return the objects that esdedup writes into articles: the one that is read, the next, former ones."""
-    names = [(kept_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
-    return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
-
-
-def is_routed_by_root(mapping: dict[str, Any]) -> bool:
-    """Return whether the articles of an index with that mapping are routed by their roots."""
-    is_kept = _kept(mapping).get("routed_by_root") is True
-    return is_kept and mapping.get("_routing", {}).get("required") is True
-
-
-def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
-    """Return the `_meta` of an index with the names of its articles' fields added.
-
-    With `forest`, it belongs to that from now on. The object that it had before becomes a former one.
-    """
-    kept: dict[str, Any] = {"fields": fields.names}
-    if forest is not None:
-        kept["forest"] = forest
-    if isinstance(fields, EditorialFields):
-        kept["editorial"] = True
-    before = kept_fields(mapping) or Fields()
-    if before.dedup != fields.dedup and is_mapped(mapping, before.root):
-        former = dict.fromkeys([*former_objects(mapping), before.dedup])
-        kept |= {"former": [each for each in former if each != fields.dedup], "next": None}
-    return meta_with(mapping, **kept)
-
-
-def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
-    """Return how long nodes lived when indices were last fed, the longest of several; None if unknown."""
-    found = (_kept(mapping).get("retention_ms") for mapping in mappings.values())
-    return max((each for each in found if isinstance(each, int)), default=None)
-
-
-def meta_with(mapping: dict[str, Any], **kept: object) -> dict[str, Any]:
-    """Return the `_meta` of an index with these values added."""
-    meta: dict[str, Any] = mapping.get("_meta", {})
-    return meta | {"esdedup": _kept(mapping) | kept}
-
-
-def kept_fields(mapping: dict[str, Any]) -> Fields | None:
-    """Return the names of the articles' fields that an index keeps; None if it keeps none."""
-    kept = _kept(mapping).get("fields")
-    if not isinstance(kept, dict):
-        return None
-    kind = EditorialFields if is_editorial(mapping) else Fields
-    return kind(**{role: kept[role] for role in Fields().names if isinstance(kept.get(role), str)})
-
-
-def is_editorial(mapping: dict[str, Any]) -> bool:
-    """Return whether editors may merge and split the stories of an index with that mapping."""
-    return _kept(mapping).get("editorial") is True
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
     """Return whether an index of articles maps what esdedup writes, by the names given or else its own."""
     fields = given or kept_fields(mapping) or Fields()
-    is_ours = "format" not in _kept(mapping) and not _strangeness(mapping, fields.dedup)
+    is_ours = "format" not in meta_of(mapping) and not _strangeness(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
-
-
-def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
-    """Return the names of the articles' fields in some indices: those given, or those that all of them keep.
-
-    An index that keeps none has the usual names. Stories are read only where all of them have stories.
-    """
-    have_stories = bool(mappings) and all(map(is_editorial, mappings.values()))
-    if given is not None:
-        return _with_format(editorial(given, is_editorial=have_stories), *mappings.values())
-    index_of = {
-        editorial(kept_fields(mapping) or Fields(), is_editorial=have_stories): index
-        for index, mapping in mappings.items()
-    }
-    if len(index_of) > 1:
-        (one, one_index), (other, other_index) = sorted(index_of.items(), key=lambda item: item[1])[:2]
-        raise IndexNotReady(
-            f"the indices {one_index!r} and {other_index!r} name their fields differently "
-            f"({_differences(one, other)}): name the fields, or read one index at a time",
-            index=other_index,
-        )
-    return _with_format(next(iter(index_of), Fields()), *mappings.values())
-
-
-def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
-    """Return the same names with the formats by which indices read the time; a number is in milliseconds."""
-    found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
-    formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in _DATES]
-    formats += ["epoch_millis"] * any(each.get("type") in _NUMBERS for each in found)
-    return dataclasses.replace(fields, time_format="||".join(dict.fromkeys(formats)) or None)
-
-
-def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
-    """Return the names of the fields of articles that are written to an index, and the forest they belong to.
-
-    Those given must be its own, or readers would not find the fields; or be those that a migration fills.
-    """
-    kept, following = kept_fields(mapping), next_object(mapping)
-    if given is not None:
-        given = editorial(given, is_editorial=is_editorial(mapping))
-    if following is not None and given == dataclasses.replace(kept or Fields(), dedup=following.dedup):
-        return _with_format(given, mapping), following.forest
-    if given is not None and kept not in (None, given):
-        raise IndexNotReady(
-            f"the index {index!r} was set up with other names of fields ({_differences(kept, given)}): "
-            "leave the names out to use its own, or set it up again to change them",
-            index=index,
-        )
-    return _with_format(given or kept or Fields(), mapping), kept_forest(mapping)
-
-
-def _differences(one: Fields, other: Fields) -> str:
-    pairs = zip(one.names.items(), other.names.values(), strict=True)
-    return ", ".join(f"{role}: {name!r} and {others!r}" for (role, name), others in pairs if name != others)
 
 
 # Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
 _MAX_KEYWORD_CHARACTERS = 8_191
-_DATES = frozenset({"date", "date_nanos"})
-_NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double"})
 # Types of fields in which no words can be searched.
-_WITHOUT_WORDS = _DATES | _NUMBERS | {"boolean", "ip", "binary", "scaled_float"}
+_WITHOUT_WORDS = DATES | NUMBERS | {"boolean", "ip", "binary", "scaled_float"}
 # Types of fields that hold no single value, such as the name of a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
@@ -304,25 +132,6 @@ def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any
     return max(found, key=lambda each: each["index_template"].get("priority", 0), default=None)
 
 
-def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the mapping of a field, empty if it is not mapped."""
-    # An object without subobjects maps its fields under names with dots.
-    properties = mapping.get("properties", {})
-    if name in properties:
-        found: dict[str, Any] = properties[name]
-        return found
-    first, _, rest = name.partition(".")
-    return mapping_of(properties.get(first, {}), rest) if rest else {}
-
-
-def is_mapped(mapping: dict[str, Any], name: str) -> bool:
-    """Return whether the index has a field, so that what articles have in it can be searched."""
-    if mapping_of(mapping, name) or name in mapping.get("runtime", {}):
-        return True
-    parents = itertools.accumulate(name.split(".")[:-1], "{}.{}".format)
-    return any(mapping_of(mapping, parent).get("type") == "flattened" for parent in parents)
-
-
 def hides_new_fields(mapping: dict[str, Any]) -> bool:
     """Return whether articles may have values in fields that are not mapped, which no search finds."""
     return str(mapping.get("dynamic")).lower() == "false"
@@ -331,7 +140,7 @@ def hides_new_fields(mapping: dict[str, Any]) -> bool:
 def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
     """Raise if one of these indices is a forest."""
     for index, mapping in mappings.items():
-        if _kept(mapping).get("format") is not None:
+        if meta_of(mapping).get("format") is not None:
             raise IndexNotReady(
                 f"the index {index!r} is a forest, which holds no articles: leave it out, as 'a*,-{index}'",
                 index=index,

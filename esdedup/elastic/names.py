@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from esdedup.elastic.limits import MAX_INDEX_NAME_BYTES
 from esdedup.errors import SettingError
 
 DEFAULT_FOREST = "esdedup-forest"
 """The default name of a forest's index."""
+
+_MAX_BYTES = 255
 
 
 def check_index_names(names: Sequence[str]) -> None:
@@ -23,7 +24,7 @@ def check_index_name(name: str) -> str:
         name in {"", ".", ".."}
         or name[0] in "_-+"
         or name != name.lower()
-        or len(name.encode(errors="replace")) > MAX_INDEX_NAME_BYTES
+        or len(name.encode(errors="replace")) > _MAX_BYTES
         or any(character in '\\/*?"<>| ,#:' for character in name)
     ):
         raise SettingError(

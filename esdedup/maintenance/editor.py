@@ -9,7 +9,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
-from esdedup.elastic.mappings import forest_of, kept_forest
+from esdedup.elastic.kept import forest_of, kept_forest, other_forest
 from esdedup.elastic.requests import Requests, clock_ms, search
 from esdedup.elastic.stories import (
     Edits,
@@ -19,7 +19,6 @@ from esdedup.elastic.stories import (
     settle,
     write_document,
 )
-from esdedup.elastic.writable_index import other_forest
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key

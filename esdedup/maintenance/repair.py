@@ -20,7 +20,7 @@ from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Codec, Stored
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.mappings import forest_of, kept_forest, kept_retention_ms, next_object
+from esdedup.elastic.kept import forest_of, kept_forest, kept_retention_ms, next_object
 from esdedup.elastic.requests import Query, chunks
 from esdedup.elastic.stories import edit_document, read_edits
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError

@@ -13,7 +13,7 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useles
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
 from esdedup.elastic.forest.meta import noticing_deletion
-from esdedup.elastic.mappings import forest_of
+from esdedup.elastic.kept import forest_of
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.errors import SettingError

@@ -5,18 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from esdedup.elastic import limits
-from esdedup.elastic.mappings import (
-    check_mappings,
+from esdedup.elastic.kept import (
     fields_of,
     former_objects,
-    hides_new_fields,
     is_mapped,
     is_routed_by_root,
-    is_set_up,
     mapping_of,
     objects_of,
-    refuse_forests,
 )
+from esdedup.elastic.mappings import check_mappings, hides_new_fields, is_set_up, refuse_forests
 from esdedup.elastic.requests import ReadFilters, ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields

@@ -14,8 +14,8 @@ from typing import Literal, Self
 
 from starlette.types import Scope
 
+from esdedup.elastic.kept import WritableIndex
 from esdedup.elastic.names import check_index_name
-from esdedup.elastic.writable_index import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.ingest.actions import ArticleAction, ArticleDecision, article_in, name_of
 from esdedup.serving.refusals import Refused

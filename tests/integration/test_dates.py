@@ -12,7 +12,7 @@ from esdedup.ingest.adopt import Adoption
 
 from esdedup import BulkAction, Dedup, Reader
 from esdedup.cli import output
-from esdedup.elastic.mappings import kept_forest
+from esdedup.elastic.kept import kept_forest
 from esdedup.reading.list_request import Head, Sort
 from esdedup.times import DAY_MS, iso
 from tests.support.asgi import request

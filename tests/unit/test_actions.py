@@ -20,8 +20,8 @@ from esdedup.ingest.assigner import DateCheck
 from esdedup.ingest.dates import judged, published_ms
 
 from esdedup import ArticleRejected, Fields
+from esdedup.elastic.kept import WritableIndex
 from esdedup.elastic.limits import MAX_JSON_DEPTH
-from esdedup.elastic.writable_index import WritableIndex
 from esdedup.fields import partition_of
 from esdedup.forest import Assignment, Kind
 from esdedup.forest.model import NO_TIME

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import ArticleRejected, ForestError
 from esdedup.fields import Fields
 from esdedup.forest import NO_TIME, Assignment, Kind

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, ArticleRejected, Fields, Profile, _core
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.overrides import NO_OVERRIDES
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints

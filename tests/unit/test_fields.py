@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import Dedup, Maintenance, SettingError
-from esdedup.elastic.mappings import (
-    article_index,
-    check_mappings,
-    forest_index,
-    kept_fields,
-    meta_with_fields,
-)
+from esdedup.elastic.kept import kept_fields, meta_with_fields
+from esdedup.elastic.mappings import article_index, check_mappings, forest_index
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields, signature_of, value_of
 from esdedup.sites import path_of, site_fields, site_name, site_of

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction, ArticleDecision
 
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.serving.refusals import Refused

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision, read_action, with_addition
 
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.fields import Fields
 from esdedup.serving.refusals import Refused

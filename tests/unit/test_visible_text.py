@@ -18,7 +18,7 @@ from core.make_tables import is_alnum
 from esdedup import VERIFIED
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.overrides import NO_OVERRIDES
-from esdedup.elastic.writable_index import WritableIndex
+from esdedup.elastic.kept import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging

@@ -1,0 +1,229 @@
+"""What an index says of its articles: its mapping, and what it keeps in `_meta`, such as names of fields."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.errors import IndexNotReady
+from esdedup.fields import EditorialFields, Fields, editorial
+from esdedup.times import DEFAULT_FORMAT
+
+DATES = frozenset({"date", "date_nanos"})
+NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double"})
+
+
+def meta_of(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Return what esdedup keeps in an index's `_meta`; empty if nothing."""
+    kept = mapping.get("_meta", {}).get("esdedup")
+    return kept if isinstance(kept, dict) else {}
+
+
+def meta_with(mapping: dict[str, Any], **kept: object) -> dict[str, Any]:
+    """Return the `_meta` of an index with these values added."""
+    meta: dict[str, Any] = mapping.get("_meta", {})
+    return meta | {"esdedup": meta_of(mapping) | kept}
+
+
+def kept_fields(mapping: dict[str, Any]) -> Fields | None:
+    """Return the names of the articles' fields that an index keeps; None if it keeps none."""
+    kept = meta_of(mapping).get("fields")
+    if not isinstance(kept, dict):
+        return None
+    kind = EditorialFields if is_editorial(mapping) else Fields
+    return kind(**{role: kept[role] for role in Fields().names if isinstance(kept.get(role), str)})
+
+
+def is_editorial(mapping: dict[str, Any]) -> bool:
+    """Return whether editors may merge and split the stories of an index with that mapping."""
+    return meta_of(mapping).get("editorial") is True
+
+
+def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
+    """Return the `_meta` of an index with the names of its articles' fields added.
+
+    With `forest`, it belongs to that from now on. The object that it had before becomes a former one.
+    """
+    kept: dict[str, Any] = {"fields": fields.names}
+    if forest is not None:
+        kept["forest"] = forest
+    if isinstance(fields, EditorialFields):
+        kept["editorial"] = True
+    before = kept_fields(mapping) or Fields()
+    if before.dedup != fields.dedup and is_mapped(mapping, before.root):
+        former = dict.fromkeys([*former_objects(mapping), before.dedup])
+        kept |= {"former": [each for each in former if each != fields.dedup], "next": None}
+    return meta_with(mapping, **kept)
+
+
+def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
+    """Return the names of the articles' fields in some indices: those given, or those that all of them keep.
+
+    An index that keeps none has the usual names. Stories are read only where all of them have stories.
+    """
+    have_stories = bool(mappings) and all(map(is_editorial, mappings.values()))
+    if given is not None:
+        return _with_format(editorial(given, is_editorial=have_stories), *mappings.values())
+    index_of = {
+        editorial(kept_fields(mapping) or Fields(), is_editorial=have_stories): index
+        for index, mapping in mappings.items()
+    }
+    if len(index_of) > 1:
+        (one, one_index), (other, other_index) = sorted(index_of.items(), key=lambda item: item[1])[:2]
+        raise IndexNotReady(
+            f"the indices {one_index!r} and {other_index!r} name their fields differently "
+            f"({_differences(one, other)}): name the fields, or read one index at a time",
+            index=other_index,
+        )
+    return _with_format(next(iter(index_of), Fields()), *mappings.values())
+
+
+def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
+    """Return the names of the fields of articles that are written to an index, and the forest they belong to.
+
+    Those given must be its own, or readers would not find the fields; or be those that a migration fills.
+    """
+    kept, following = kept_fields(mapping), next_object(mapping)
+    if given is not None:
+        given = editorial(given, is_editorial=is_editorial(mapping))
+    if following is not None and given == dataclasses.replace(kept or Fields(), dedup=following.dedup):
+        return _with_format(given, mapping), following.forest
+    if given is not None and kept not in (None, given):
+        raise IndexNotReady(
+            f"the index {index!r} was set up with other names of fields ({_differences(kept, given)}): "
+            "leave the names out to use its own, or set it up again to change them",
+            index=index,
+        )
+    return _with_format(given or kept or Fields(), mapping), kept_forest(mapping)
+
+
+def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
+    """Return the same names with the formats by which indices read the time; a number is in milliseconds."""
+    found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
+    formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in DATES]
+    formats += ["epoch_millis"] * any(each.get("type") in NUMBERS for each in found)
+    return dataclasses.replace(fields, time_format="||".join(dict.fromkeys(formats)) or None)
+
+
+def _differences(one: Fields, other: Fields) -> str:
+    pairs = zip(one.names.items(), other.names.values(), strict=True)
+    return ", ".join(f"{role}: {name!r} and {others!r}" for (role, name), others in pairs if name != others)
+
+
+def kept_forest(mapping: dict[str, Any]) -> str | None:
+    """Return the forest that an index belongs to; None: any may take its articles."""
+    kept = meta_of(mapping).get("forest")
+    return kept if isinstance(kept, str) else None
+
+
+def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: str = DEFAULT_FOREST) -> str:
+    """Return the forest of some indices: the one that they keep, else the one given, else the usual one.
+
+    Raises `IndexNotReady` if they keep several, or another one than is given, but for one they migrate to.
+    """
+    index_of = {kept: name for name, each in mappings.items() if (kept := kept_forest(each))}
+    if len(index_of) > 1:
+        several = ", ".join(f"{index!r} to {forest!r}" for forest, index in sorted(index_of.items()))
+        raise IndexNotReady(f"the indices belong to several forests ({several}): name those of one")
+    for kept, name in index_of.items():
+        following = next_object(mappings[name])
+        if given not in {None, kept, following and following.forest}:
+            raise IndexNotReady(other_forest(name, kept, given), index=name)
+    return given or next(iter(index_of), usual)
+
+
+def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
+    """Return how long nodes lived when indices were last fed, the longest of several; None if unknown."""
+    found = (meta_of(mapping).get("retention_ms") for mapping in mappings.values())
+    return max((each for each in found if isinstance(each, int)), default=None)
+
+
+def is_routed_by_root(mapping: dict[str, Any]) -> bool:
+    """Return whether the articles of an index with that mapping are routed by their roots."""
+    is_kept = meta_of(mapping).get("routed_by_root") is True
+    return is_kept and mapping.get("_routing", {}).get("required") is True
+
+
+def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Return what a copy notes of its index, as `AdoptionIntoCopies` writes it; empty without."""
+    found = meta_of(mapping).get("copy_of")
+    return found if isinstance(found, dict) else {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NextObject:
+    """The second object in articles that a migration fills."""
+
+    dedup: str
+    # Whose roots are in it.
+    forest: str
+    # The highest number of an article when the migration began.
+    since_seq: int
+
+
+def next_object(mapping: dict[str, Any]) -> NextObject | None:
+    """Return the object that a migration fills; None if there is no migration."""
+    kept, types = meta_of(mapping).get("next", {}), {"dedup": str, "forest": str, "since_seq": int}
+    is_read = isinstance(kept, dict) and {name: type(each) for name, each in kept.items()} == types
+    return NextObject(**kept) if is_read else None
+
+
+def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
+    """Return the objects that were read before migrations: articles keep the roots in them."""
+    kept = meta_of(mapping).get("former")
+    return tuple(map(str, kept)) if isinstance(kept, list) else ()
+
+
+def objects_of(mapping: dict[str, Any]) -> list[str]:
+    """Return the objects that esdedup writes into articles: the one that is read, the next, former ones."""
+    names = [(kept_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
+    return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
+
+
+def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the mapping of a field, empty if it is not mapped."""
+    # An object without subobjects maps its fields under names with dots.
+    properties = mapping.get("properties", {})
+    if name in properties:
+        found: dict[str, Any] = properties[name]
+        return found
+    first, _, rest = name.partition(".")
+    return mapping_of(properties.get(first, {}), rest) if rest else {}
+
+
+def is_mapped(mapping: dict[str, Any], name: str) -> bool:
+    """Return whether the index has a field, so that what articles have in it can be searched."""
+    if mapping_of(mapping, name) or name in mapping.get("runtime", {}):
+        return True
+    parents = itertools.accumulate(name.split(".")[:-1], "{}.{}".format)
+    return any(mapping_of(mapping, parent).get("type") == "flattened" for parent in parents)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WritableIndex:
+    """Properties of an index that articles may be written to."""
+
+    fields: Fields
+    # Its own name, not that of an alias; None if that is not known.
+    name: str | None = None
+    # Whether articles are routed by their roots where they are written.
+    is_routed_by_root: bool = False
+    # The forest that it belongs to; None: any may take its articles.
+    forest: str | None = None
+    # The objects with other forests' roots that its articles have by migrations.
+    other_objects: tuple[str, ...] = ()
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The names of all objects that only esdedup may write into its articles, the forest's first."""
+        return (self.fields.dedup, *self.other_objects)
+
+    def refusal(self, forest: str) -> str | None:
+        """Return why a forest may not take its articles; None if it may."""
+        is_its = self.forest in {None, forest}
+        return None if is_its else other_forest(self.name, self.forest, forest)
+
+
+def other_forest(index: str | None, owner: str | None, forest: str | None) -> str:
+    """Return that an index belongs to another forest than the one that was named."""
+    return f"the index {index!r} belongs to the forest {owner!r}, and not to {forest!r}"

@@ -62,7 +62,7 @@ class Naming:
 class SettingGroup(BaseModel):
     """Settings that belong together: fields with a docstring, and perhaps a `Naming`."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, defer_build=True)
     # The order of headings; () leaves settings in that of the fields.
     headings: ClassVar[tuple[str, ...]] = ()
 

@@ -9,14 +9,13 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from importlib import metadata
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from esdedup.cli.advice import advice
-from esdedup.cli.command import require_extra
+from esdedup.cli.command import new_app, require_extra
 from esdedup.cli.messages import VisibleFormatter, say, say_last_words
 from esdedup.elastic.closing import ENDING
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
@@ -72,7 +71,7 @@ class _Commands(TyperGroup):
         return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
 
 
-app = typer.Typer(
+app = new_app(
     name="esdedup",
     cls=_Commands,
     help="The near-duplicate layer for Elasticsearch: one row per cluster, and who else published it.",
@@ -81,9 +80,6 @@ app = typer.Typer(
         "2 usage error; 3 server or forest not available; 130 interrupted, 143 by SIGTERM."
     ),
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
 )
 
 
@@ -183,6 +179,9 @@ def _exit_code(error: EsdedupError) -> int:
 
 def versions() -> Iterator[str]:
     """Yield a line for each part; the first is the name and the version of the package alone."""
+    # Imported when needed, as all that takes long.
+    from importlib import metadata
+
     from esdedup.elastic.forest.meta import FORMAT
     from esdedup.fingerprint.profile import PROFILES
 

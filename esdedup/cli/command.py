@@ -1,6 +1,7 @@
 """Commands, whose options may come in groups of settings, and the extras that some need."""
 
 import copy
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from esdedup.errors import SettingError
@@ -23,24 +25,49 @@ EXTRAS = {
 }
 
 
+# Plain text, since what typer has rich draw takes as long as all else of a help page.
+new_app = functools.partial(
+    typer.Typer,
+    add_completion=False,
+    context_settings={"max_content_width": 110},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class _Command(TyperCommand):
+    """A command whose help shows options under their headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for each in self.get_params(ctx):
+            usual = "Arguments" if each.param_type_name == "argument" else "Options"
+            if record := each.get_help_record(ctx):
+                sections.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
 def command(
     name: str, *, example: str, app: typer.Typer | None = None
 ) -> Callable[[Callable[..., None]], typer.Typer]:
     """Make a function a command of `app`, or of an application of its own; its docstring is the help."""
-    if app is None:
-        app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    to = app or new_app()
 
     def register(function: Callable[..., None]) -> typer.Typer:
-        app.command(name, epilog=f"Example: [bold]{example}[/bold]")(_with_flat_options(function))
-        return app
+        text, helps = _documented(function)
+        register_flat = to.command(name, cls=_Command, help=text, epilog=f"Example: {example}")
+        register_flat(_with_flat_options(function, helps))
+        return to
 
     return register
 
 
-def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
+def _with_flat_options(function: Callable[..., None], helps: dict[str, str]) -> Callable[..., None]:
     """Return a function that takes the settings of each group as options, as typer reads signatures."""
     hints = typing.get_type_hints(function, include_extras=True)
-    text, helps = _documented(function)
     groups = {
         name: hint
         for name, hint in hints.items()
@@ -61,7 +88,6 @@ def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
         function(**values)
 
     # Not functools.wraps: typer would follow `__wrapped__` back to the groups.
-    call.__doc__ = text
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call

@@ -37,16 +37,7 @@ def demo(
     *,
     data: Path = Path(".esdedup/node"),
     port: options.Port = 0,
-    sidecar_port: Annotated[
-        int,
-        typer.Option(
-            "--sidecar-port",
-            "--pages-port",
-            min=0,
-            max=65_535,
-            help="Port of the sidecar and its pages; 0 takes a free one.",
-        ),
-    ] = 0,
+    sidecar_port: options.Port = 0,
     input_file: Annotated[Path | None, typer.Option("--input")] = None,
     once: bool = False,
     id_field: options.IdField = "id",
@@ -57,6 +48,7 @@ def demo(
     Options:
         data: Directory of the embedded Elasticsearch.
         port: Port of Elasticsearch; 0 takes a free one.
+        sidecar_port: Port of the sidecar and its pages; 0 takes a free one.
         input_file: Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.
         once: Stop everything at the end, and serve no pages.
     """

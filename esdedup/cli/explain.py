@@ -12,7 +12,7 @@ from esdedup.cli.files import read_text
 from esdedup.cli.output import left_out_lines, passage, print_stage, printable, show
 from esdedup.ingest.records import check_readable
 from esdedup.maintenance import ArticleState, IndexedExplanation, Maintenance
-from esdedup.neighbours.explanation import Explanation, Representative, Text, WholeTextComparison
+from esdedup.neighbours.explanation import Explanation, Representative, Text
 from esdedup.neighbours.relation import Way
 from esdedup.reading.explanation import explain as explain_texts
 from esdedup.reading.verdict import RULES, NodeState, RootComparison, facts, verdict
@@ -119,29 +119,20 @@ def _print_verdict(found: IndexedExplanation) -> None:
     show(escape(verdict(found)))
 
 
-def _measured(whole_texts: WholeTextComparison) -> str:
-    exact = whole_texts.exact_resemblance
-    counted = "" if exact is None else f" ({exact:.2f} exactly)"
-    return f"{whole_texts.resemblance:.2f} by estimate{counted}"
-
-
 def _text_lines(text: Text, min_letters: int) -> list[str]:
     length = f"{text.letters:,} letters and digits"
-    if not text.is_todays and text.fingerprint is None:
-        return [
-            length,
-            "compared without a fingerprint, as it had none when it came: today it would get one, since what "
-            "is left out changes. That is no damage, as its page stays without one",
-        ]
     if not text.is_todays:
-        return [
-            length,
-            "compared by its stored signature: today it would get another, or none, since what is left out "
-            "changes. That is no damage, as a page keeps its node",
-        ]
-    left = text.letters - (0 if text.left_out is None else text.left_out.letters)
+        why = (
+            "without a fingerprint, as it had none when it came: today it would get one, since what is left "
+            "out changes. That is no damage, as its page stays without one"
+            if text.fingerprint is None
+            else "by its stored signature: today it would get another, or none, since what is left out "
+            "changes. That is no damage, as a page keeps its node"
+        )
+        return [length, f"compared {why}"]
     if text.fingerprint is not None:
         return [length]
+    left = text.letters - (0 if text.left_out is None else text.left_out.letters)
     if left >= min_letters:
         return [f"{length}, but no words with a weight"]
     return [
@@ -206,8 +197,8 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
 def _root_comparison(compared: RootComparison) -> str:
     by = "the root's signature; its text is gone" if compared.article is None else printable(compared.article)
     line = f"nearest representatives {compared.nearest_bits} bits apart"
-    if compared.whole_texts is not None:
-        line += f"; resemblance {_measured(compared.whole_texts)}, "
-        line += f"{compared.whole_texts.needed_for_root:.2f} is needed to join a root: "
-        line += _MAY_JOIN[compared.way]
+    if (whole := compared.whole_texts) is not None:
+        exactly = "" if whole.exact_resemblance is None else f" ({whole.exact_resemblance:.2f} exactly)"
+        line += f"; resemblance {whole.resemblance:.2f} by estimate{exactly}, "
+        line += f"{whole.needed_for_root:.2f} is needed to join a root: {_MAY_JOIN[compared.way]}"
     return f"{line} (by {by})"

@@ -8,19 +8,17 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.background_sidecar import stop_sidecar
-from esdedup.cli.command import command, require_extra
+from esdedup.cli.command import command, new_app, require_extra
 from esdedup.cli.messages import say
 from esdedup.errors import NodeError
 
 if TYPE_CHECKING:
     from esdedup import node
 
-app = typer.Typer(
+app = new_app(
     name="node",
     help="Run an embedded Elasticsearch in the background, for trials and tests.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
 )
 
 Data = Annotated[

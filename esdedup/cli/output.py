@@ -225,25 +225,26 @@ def passage(text: str) -> str:
 
 def print_page(page: "Page") -> None:
     """Print a page of the list as a table."""
-    _print_rows("similar", [(f"+{row.similar}" if row.similar else "", row) for row in page.rows])
     about = "" if page.total_rows_exact else "about "
     pages = max(1, -(-page.total_rows // page.size))
-    show(
+    lines = [
         f"page {page.page} of {about}{pages:,}: {about}{page.total_rows:,} rows "
         f"for {page.total_articles:,} articles, by {page.sort}"
-    )
+    ]
     if page.not_enriched:
-        show(
+        lines.append(
             f"{page.not_enriched:,} more articles match, but are not enriched yet and in no row: index them "
             "again with `esdedup index`, or through `Dedup.enrich`"
         )
-    print_lines(_left_out_indices(page.not_set_up))
-    _print_doubts(page.rows)
+    lines += _left_out_indices(page.not_set_up)
     if not page.order_exact:
-        show("Order by the number of similar articles is approximate: the index has several shards.")
+        lines.append("Order by the number of similar articles is approximate: the index has several shards.")
     if page.cut_short:
-        show("Few of the articles belong in this list. The search for more goes on with the next page.")
-    _print_next(page.next)
+        lines.append(
+            "Few of the articles belong in this list. The search for more goes on with the next page."
+        )
+    rows = [(f"+{row.similar}" if row.similar else "", row) for row in page.rows]
+    _print_found("similar", rows, lines, cursor=page.next)
 
 
 def print_similar(page: "SimilarPage") -> None:
@@ -262,7 +263,7 @@ def print_articles(page: "SimilarPage") -> None:
     """Print the articles of a cluster, or with a fingerprint, as a table."""
     rows = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
     lines = [f"articles: {page.total:,}", *excerpt_lines(page)]
-    _print_found("root", rows, lines, cursor=page.next, justify="left")
+    _print_found("root", rows, lines, cursor=page.next)
 
 
 def print_sources(page: "SourcesPage") -> None:
@@ -323,9 +324,10 @@ def _likeness(article: "SimilarArticle") -> str:
     return "" if article.distance_bits is None else f"{article.distance_bits} bits"
 
 
-def _print_next(cursor: str | None) -> None:
-    if cursor is not None:
-        show(f"next page: --after {cursor}", wrap=False)
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, which may have markup."""
+    for line in lines:
+        show(line)
 
 
 def _print_found(
@@ -334,28 +336,11 @@ def _print_found(
     lines: Iterable[str],
     *,
     cursor: str | None = None,
-    justify: Literal["left", "right"] = "right",
 ) -> None:
-    if rows:
-        _print_rows(name, rows, justify=justify)
-    _print_doubts([article for _, article in rows])
-    print_lines(lines)
-    _print_next(cursor)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines, which may have markup."""
-    for line in lines:
-        show(line)
-
-
-def _print_rows(
-    name: str, rows: "Sequence[tuple[str, Article]]", *, justify: Literal["left", "right"] = "right"
-) -> None:
-    """Print articles after a cell each; on a narrow screen titles are cut, ids never."""
+    """Print articles after a cell each, then lines; on a narrow screen titles are cut, ids never."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     longest_id = max((len(article.id) for _, article in rows), default=0)
-    table.add_column(name, justify=justify, no_wrap=True)
+    table.add_column(name, justify="right", no_wrap=True)
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
     # The first column is as wide as its widest heading; then gaps and edges.
@@ -365,7 +350,13 @@ def _print_rows(
     table.add_column("id", no_wrap=True, overflow="fold")
     for cell, article in rows:
         table.add_row(cell, *_article_cells(article))
-    show(table)
+    if rows:
+        show(table)
+    if any(_is_doubtful(article) for _, article in rows):
+        show(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")
+    print_lines(lines)
+    if cursor is not None:
+        show(f"next page: --after {cursor}", wrap=False)
 
 
 def _article_cells(article: "Article") -> tuple[str, ...]:
@@ -378,12 +369,6 @@ def _article_cells(article: "Article") -> tuple[str, ...]:
 
 def _is_doubtful(article: "Article") -> bool:
     return article.arrived_at is not None and article.published_at is not None
-
-
-def _print_doubts(articles: "Sequence[Article]") -> None:
-    """Explain the mark at dates that are not believed, if there are any."""
-    if any(map(_is_doubtful, articles)):
-        show(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")
 
 
 def _moment(published_at: object) -> str:

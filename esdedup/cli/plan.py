@@ -102,65 +102,9 @@ def _print_plan(plan: CapacityPlan, costs: CostsFile, *, name: str) -> None:
     output.print_table(
         "calculated", ("", "", "from"), [(each.title, _shown(each), each.basis) for each in figures(plan)]
     )
-    output.print_table("measured unit costs", ("", ""), _costs(plan))
-    output.show(f"measured on {_where(costs.measured)} ({name})", markup=False)
+    output.show(f"from unit costs measured on {_where(costs.measured)} ({name})", markup=False)
     if not plan.profile.keep_boilerplate:
         output.show(f"what boilerplate takes, on {_where(costs.learned.measured)}", markup=False)
-
-
-def _costs(plan: CapacityPlan) -> list[tuple[str, ...]]:
-    costs, server, learned = plan.costs, plan.costs.server, plan.learned
-    by_length = costs.whole if plan.profile.keep_boilerplate else costs.without_boilerplate
-    rows: list[tuple[str, ...]] = [
-        (
-            "fingerprint of an article",
-            f"{by_length.us_a_text:,.1f} µs + {by_length.us_a_character * 1e3:,.1f} µs/1,000 characters",
-        ),
-        (
-            "deciding an arrival",
-            f"{costs.deciding.us_at_first:,.1f} µs at {costs.deciding.first_nodes:,} nodes + "
-            f"{costs.deciding.us_a_doubling:,.1f} µs/doubling, up to {costs.deciding.measured_nodes:,}",
-        ),
-        ("committing an arrival", f"{server.us_a_commit:,.1f} µs"),
-        ("memory of a node", f"{costs.node_bytes:,.0f} bytes"),
-        ("memory of a process", f"{costs.process_bytes / 1e6:,.0f} MB"),
-        (
-            "memory while opening a forest",
-            f"{costs.opening_bytes / 1e6:,.0f} MB + {costs.opening_bytes_a_node:,.0f} bytes/node",
-        ),
-        (
-            "disk of a node, a page, an article's dedup",
-            f"{server.node_bytes:,.0f}, {server.page_bytes:,.0f}, {server.article_bytes:,.0f} bytes",
-        ),
-        ("requests a batch", f"{server.requests_a_batch:,.1f}"),
-        ("arrivals that one owner wrote", f"{server.arrivals_a_second:,.0f}/s"),
-    ]
-    if work := server.work:
-        rows += [
-            (
-                "Elasticsearch, an arrival and an article's dedup",
-                f"{work.us_an_arrival:,.0f} and {work.us_an_article:,.0f} µs, "
-                f"of {work.measured_nodes:,} nodes and {work.measured_articles:,} articles",
-            ),
-            (
-                "Elasticsearch, a root",
-                f"{work.refresh_us_a_root:,.2f} µs a refresh, {work.heap_bytes_a_root:,.1f} bytes of heap; "
-                f"{work.measured_roots:,} roots",
-            ),
-        ]
-    if not plan.profile.keep_boilerplate:
-        omitting = costs.omitting
-        rows[1:1] = [
-            (
-                "looking for boilerplate",
-                f"{omitting.us_a_text:,.1f} µs + {omitting.us_a_character * 1e3:,.1f} µs/1,000 characters",
-            ),
-            (
-                "boilerplate at most",
-                f"{learned.memory_bytes / 1e6:,.0f} MB of memory, {learned.disk_bytes / 1e6:,.0f} MB of disk",
-            ),
-        ]
-    return rows
 
 
 def _where(measured: Measured) -> str:

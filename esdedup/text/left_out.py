@@ -3,7 +3,7 @@
 import pydantic
 
 
-class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
+class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True, defer_build=True):
     """One passage or several adjacent ones, in the visible text."""
 
     start: int
@@ -13,7 +13,7 @@ class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     text: str
 
 
-class LeftOut(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
+class LeftOut(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True, defer_build=True):
     """What is left out of a text's fingerprint as boilerplate."""
 
     passages: int

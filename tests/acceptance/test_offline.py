@@ -1,6 +1,7 @@
 """`esdedup cluster`, `fingerprint` and `weights`: help, threads, words, and texts at which the core fails."""
 
 import gzip
+import itertools
 import json
 import re
 import subprocess
@@ -89,7 +90,7 @@ def test_time_and_retention(run: Run) -> None:
     assert "3 clustered, 0 failed, 2 roots" in said_with("--time-field", "at")
     assert "3 clustered, 0 failed, 1 roots" in said_with("--time-field", "at", "--retention-days", 60)
     assert "3 clustered, 0 failed, 3 roots" in said_with("--time-field", "at", "--retention-days", 1)
-    shown = run("cluster", "--help").out.replace("│", " ").replace("[0.001<=x<=1000000]", " ")
+    shown = run("cluster", "--help").out
     assert (
         "With --time-field: how many days a cluster accepts articles after its last one. Default: 30."
         in " ".join(shown.split())
@@ -215,7 +216,7 @@ COMMANDS = [
 def test_help_lists_every_command(run: Run) -> None:
     top = run("--help")
     assert top.code == 0
-    described = re.findall(r"^│ (\w+) ", top.out, re.MULTILINE)
+    described = re.findall(r"^  (\w+)  ", top.out.partition("Commands:")[2], re.MULTILINE)
     assert sorted(described) == sorted(COMMANDS)
 
 
@@ -230,8 +231,9 @@ def test_every_command_explains_itself_with_an_example(run: Run, command: tuple[
     if command != ("node",):
         assert re.search(rf"Example: .*\besdedup {' '.join(command)}\b", text)
     # No option without a description.
-    for option in re.findall(r"^│ \*? +(--[a-z-]+) +<.*?> *(.*?) *│$", shown.out, re.MULTILINE):
-        assert option[1], option[0]
+    for line, following in itertools.pairwise(shown.out.splitlines()):
+        if line.startswith("  --"):
+            assert "  " in line.strip() or following.startswith(10 * " "), line
 
 
 def test_each_module_of_commands_can_be_imported_first() -> None:
@@ -265,7 +267,7 @@ def test_each_command_on_articles_takes_names_of_fields(run: Run) -> None:
 
 def test_help_says_how_far_learning_looks_ahead(run: Run) -> None:
     for command in ("index", "cluster"):
-        said = " ".join(run(command, "--help").out.replace("│", " ").split())
+        said = " ".join(run(command, "--help").out.split())
         assert f"Read the articles twice, {LOOK_AHEAD_PAGES:,} at a time" in said
 
 

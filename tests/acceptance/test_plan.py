@@ -12,7 +12,7 @@ from tests.acceptance.conftest import Run
 def test_a_plan_says_what_was_calculated_and_what_measured(run: Run) -> None:
     result = run("plan", "--articles-a-day", "1e7", "--retention-days", "30")
     assert result.code == 0
-    calculated, measured = result.out.split("measured unit costs")
+    calculated, measured = result.out.split("from unit costs measured on")
     assert "calculated" in calculated
     assert "nodes at the end of the first retention" in calculated
     assert "forests, each with an owner" in calculated

@@ -21,7 +21,7 @@ from benchmarks.rows import Row
 from benchmarks.server import Run
 from esdedup import Dedup
 from esdedup.elastic.client import connect_async
-from esdedup.web import create_app
+from esdedup.web.app import create_app
 from tests import sample
 
 _INDEX, _FOREST = "benchmark-list-page", "benchmark-list-page-forest"

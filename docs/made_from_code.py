@@ -15,7 +15,7 @@ from esdedup.ingest.settings import settings_of
 
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.settings import Settings
-from esdedup.web import api_description
+from esdedup.web.app import api_description
 
 DOCUMENT = Path(__file__).parent / "sidecar.md"
 _BLOCK = re.compile(r"(<!-- made from the code: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -23,7 +23,7 @@ from esdedup.cli.app import app as commands
 from esdedup.elastic.client import connect_async
 from esdedup.sidecar.app import OPENAPI_PATH, assemble
 from esdedup.sidecar.settings import Settings
-from esdedup.web import create_app
+from esdedup.web.app import create_app
 
 # In this order; the names that are in no group are sorted into results, errors and the rest.
 GROUPS = {

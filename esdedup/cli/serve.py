@@ -45,7 +45,7 @@ def serve(
     import uvicorn
 
     from esdedup.serving.connections import address_of, listen
-    from esdedup.web import Visit, create_app
+    from esdedup.web.app import Visit, create_app
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with where.connect() as client:

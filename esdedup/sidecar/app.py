@@ -258,7 +258,7 @@ def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list
     if not settings.pages or settings.pages_index is None:
         return []
     # The pages need the extra `serve`.
-    from esdedup.web import create_app as create_pages
+    from esdedup.web.app import create_app as create_pages
 
     app = create_pages(
         connect_async(settings.url, **_login(settings)),

@@ -96,7 +96,8 @@ class ReadingApi(BaseRoute):
             if name in RAW_CREDENTIALS
         }
         reader = self._reader.with_client(self._client.options(headers=own))
-        return Context(reader=reader, index=index, marking=FreshMarking(reader), zone=self._zone)
+        marking = FreshMarking(reader)
+        return Context(request=request, reader=reader, index=index, marking=marking, default_zone=self._zone)
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:

@@ -6,7 +6,7 @@ from importlib import resources
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
@@ -78,9 +78,9 @@ def create_app(
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
-        context.marking.begin()
+        marking.begin()
         yield
-        await context.marking.end()
+        await marking.end()
         await client.close()
 
     app = with_routes(_ROUTERS, lifespan=closing)
@@ -94,18 +94,23 @@ def create_app(
     )
     if ask_owner is not None:
         reader = asking_owner(reader, ask_owner)
-    at_work = None
+    access = None
     if editor_header is not None:
-        at_work = EditorAccess(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
-    context = Context(
-        reader=reader,
-        index=index,
-        marking=Marking(reader),
-        editing=at_work,
-        thumbnail_field=thumbnail_field,
-        zone=zone_named(time_zone),
-    )
-    app.state.context_of = lambda _: context
+        access = EditorAccess(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
+    marking, zone = Marking(reader), zone_named(time_zone)
+
+    def context_of(request: Request) -> Context:
+        return Context(
+            request=request,
+            reader=reader,
+            index=index,
+            marking=marking,
+            editing=access,
+            thumbnail_field=thumbnail_field,
+            default_zone=zone,
+        )
+
+    app.state.context_of = context_of
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     add_layers(app)

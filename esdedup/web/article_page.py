@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from esdedup.web.bar_charts import draw
@@ -25,7 +25,6 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 @router.get("/article")
 async def article_page(
-    request: Request,
     context: ContextDep,
     id: Annotated[str, Query(min_length=1)],  # noqa: A002
     index: str | None = None,
@@ -48,7 +47,6 @@ async def article_page(
         sources, similar = None, versions.total - (not other_sources)
     return render(
         "article.html",
-        request,
         context,
         article=article,
         shown=await shown_text(context, article),
@@ -56,7 +54,7 @@ async def article_page(
         max_spans=MAX_SPANS,
         similar=similar,
         timeline=timeline,
-        drawing=draw(timeline, language_of(request, context)),
+        drawing=draw(timeline, language_of(context)),
         versions=versions,
         sources=sources,
         story=sources or versions,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, SettingError
@@ -77,7 +77,6 @@ class ExplanationForReaders(ExplanationInWords, frozen=True):
 
 @api_router.get("/explanation", summary="Why two articles are in one cluster or not", responses=NOT_FOUND)
 async def explanation(
-    request: Request,
     response: Response,
     context: ContextDep,
     id: Id,  # noqa: A002
@@ -90,7 +89,7 @@ async def explanation(
     ] = None,
 ) -> ExplanationInWords:
     """In the language that the header `Accept-Language` wishes for: English or Chinese."""
-    language = language_of(request, context)
+    language = language_of(context)
     found = await context.reader.explain(context.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
     # Only the fields of the annotated model are answered.
@@ -99,7 +98,6 @@ async def explanation(
 
 @router.get("/compare")
 async def comparison_page(
-    request: Request,
     context: ContextDep,
     one: Place,
     other: Place,
@@ -108,10 +106,9 @@ async def comparison_page(
     """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
     first, second = await article_at(context, one), await article_at(context, other)
     is_one_article = (first.index, first.id) == (second.index, second.id)
-    language = language_of(request, context)
+    language = language_of(context)
     return render(
         "comparison.html",
-        request,
         context,
         articles={"A": first, "B": second},
         is_one_article=is_one_article,

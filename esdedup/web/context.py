@@ -6,6 +6,7 @@ What the forest has learned is read in the background, so that visitors need not
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import time
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -25,8 +26,6 @@ from esdedup.times import zone_named
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
 _UPDATE_INTERVAL_S = 1.0
-# Concurrent exports; more are refused.
-_MOST_EXPORTS = 2
 ZONE_COOKIE = "esdedup_time_zone"
 _IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
 
@@ -61,19 +60,18 @@ class Marking:
         if update is None or (update.done() and is_due):
             update = self.begin()
         await asyncio.wait([update], timeout=_LONGEST_WAIT_S)
-        if self._unknown is not None:
-            return self._unknown
-        try:
-            return await self._reader.left_out(text, site=site, is_fresh=False)
-        except EsdedupError as error:
-            return _reason(error)
+        return self._unknown or await self._ask(text, site=site, is_fresh=False)
 
     async def _update_copy(self) -> None:
+        found = await self._ask("", site=None, is_fresh=True)
+        self._unknown = found if isinstance(found, str) else None
+
+    async def _ask(self, text: str, *, site: str | None, is_fresh: bool) -> LeftOut | str:
         try:
-            await self._reader.left_out("")
-            self._unknown = None
+            return await self._reader.left_out(text, site=site, is_fresh=is_fresh)
         except EsdedupError as error:
-            self._unknown = _reason(error)
+            # The first sentence; the advice after it is not for visitors.
+            return str(error).partition(". ")[0]
 
 
 class FreshMarking(Marking):
@@ -81,15 +79,7 @@ class FreshMarking(Marking):
 
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
         """Return the boilerplate in a text, as `Marking` does."""
-        try:
-            return await self._reader.left_out(text, site=site)
-        except EsdedupError as error:
-            return _reason(error)
-
-
-def _reason(error: EsdedupError) -> str:
-    """Return the first sentence of an error; the advice after it is not for visitors."""
-    return str(error).partition(". ")[0]
+        return await self._ask(text, site=site, is_fresh=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,22 +92,39 @@ class EditorAccess:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Context:
-    """The served index, its reader, and the visitor's settings, for one request."""
+    """A request, the served index, and its reader."""
 
+    request: Request
     reader: AsyncReader
     index: str
     marking: Marking
-    # Held during an export, which takes long, so that pages are still served.
-    exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
     # None: nobody may edit stories here.
     editing: EditorAccess | None = None
     # The field with the address of an article's picture; None: the list has no pictures.
     thumbnail_field: str | None = None
-    # For days, and times without a zone: the application's zone, or the one that a request names.
-    zone: ZoneInfo = ZoneInfo("UTC")  # noqa: RUF009 - immutable
-    # Of a request: the prefix of all paths, and the editor's name; None for other visitors.
-    prefix: str = ""
-    editor: str | None = None
+    # If the request names none.
+    default_zone: ZoneInfo
+
+    @functools.cached_property
+    def zone(self) -> ZoneInfo:
+        """The zone of days, and of times without one: that in the query or the cookie, if valid."""
+        for name in (self.request.query_params.get("time_zone"), self.request.cookies.get(ZONE_COOKIE)):
+            with contextlib.suppress(SettingError):
+                if name:
+                    return zone_named(name)
+        return self.default_zone
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of all paths."""
+        return str(self.request.scope.get("root_path", ""))
+
+    @functools.cached_property
+    def editor(self) -> str | None:
+        """The editor's name; None for other visitors."""
+        named = "" if self.editing is None else self.request.headers.get(self.editing.header, "")
+        # Headers are read as Latin-1, and proxies write UTF-8.
+        return named.encode("latin-1").decode("utf-8", "replace").strip() or None
 
     async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
         """Return an article as its pages show it, with the language that it names."""
@@ -126,31 +133,10 @@ class Context:
         )
 
 
-def context_of(request: Request) -> Context:
-    """Return the context of a request: the served index, the time zone, the prefix and the editor."""
-    context: Context = request.app.state.context_of(request)
-    named = "" if context.editing is None else request.headers.get(context.editing.header, "")
-    return dataclasses.replace(
-        context,
-        zone=_zone_named_by(request) or context.zone,
-        prefix=request.scope.get("root_path", ""),
-        # Headers are read as Latin-1, and proxies write UTF-8.
-        editor=named.encode("latin-1").decode("utf-8", "replace").strip() or None,
-    )
-
-
-def _zone_named_by(request: Request) -> ZoneInfo | None:
-    """Return the time zone in the query, else the one in the cookie, if either is valid."""
-    for name in (request.query_params.get("time_zone"), request.cookies.get(ZONE_COOKIE)):
-        with contextlib.suppress(SettingError):
-            if name:
-                return zone_named(name)
-    return None
-
-
-async def _current(request: Request) -> Context:
+async def _context(request: Request) -> Context:
     # FastAPI would call a function that is not async in a thread.
-    return context_of(request)
+    context: Context = request.app.state.context_of(request)
+    return context
 
 
-ContextDep = Annotated[Context, Depends(_current)]
+ContextDep = Annotated[Context, Depends(_context)]

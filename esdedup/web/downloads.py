@@ -4,8 +4,8 @@ Feeds are written with the standard library: packages for feeds bring their own 
 the same twenty elements.
 """
 
+import asyncio
 import csv
-import functools
 import html
 import io
 import re
@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -38,6 +38,8 @@ MAX_EXPORTED = MAX_HITS
 _MAX_EXPORTED_BYTES = 8_000_000
 """Reading ends at this size: rows are some 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
+# Concurrent exports, which take long; more are refused, so that pages are still served.
+_EXPORTS = asyncio.Semaphore(2)
 _COLUMNS = (
     *("root", "similar", "matching", "sources", "first", "last"),
     *("title", "source", "published_at", "url", "index", "id"),
@@ -79,14 +81,14 @@ def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
     response_class=Response,
     responses=_file_of(_FEED_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
 )
-async def feed(request: Request, context: ContextDep, form: Annotated[PageForm, Query()]) -> Response:
+async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Response:
     """An item for each row, the newest first unless another sort is asked for.
 
     A cluster is one item for feed readers, however it grows.
     """
     options = await form.options(context) | {"details": True, "sort": form.sort or "newest"}
     page = bounded(await context.reader.list(context.index, **options))
-    return Response(rss(page, form, request, index=context.index), media_type=f"{_FEED_TYPE}; charset=utf-8")
+    return Response(rss(page, form, context), media_type=f"{_FEED_TYPE}; charset=utf-8")
 
 
 @router.get(
@@ -95,7 +97,7 @@ async def feed(request: Request, context: ContextDep, form: Annotated[PageForm, 
     response_class=Response,
     responses=_file_of("text/csv", ",".join(_COLUMNS)),
 )
-async def export_csv(request: Request, context: ContextDep, form: _Exported) -> Response:
+async def export_csv(context: ContextDep, form: _Exported) -> Response:
     """The first rows of the list, with a header; times are ISO 8601.
 
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
@@ -105,8 +107,16 @@ async def export_csv(request: Request, context: ContextDep, form: _Exported) -> 
     # CSV has no details, and Excel expects UTF-8 only after a byte order mark.
     form, included = form.model_copy(update={"details": False}), form.source_includes
     header = "\ufeff" + _csv_line([*_COLUMNS, *included])
-    write = functools.partial(_csv_row, included=included, zone=context.zone)
-    return await _export(request, context, form, write=write, header=header, media_type="text/csv")
+
+    def write(row: Row) -> str:
+        values = row.model_dump(mode="json", include=set(_COLUMNS))
+        for name in ("published_at", "first", "last"):
+            values[name] = joined(values[name], lambda value: _time(value, context.zone))
+        values["source"] = row.source and source_names(row.source)
+        further = row.included or {}
+        return _csv_line([*(values[name] for name in _COLUMNS), *(further.get(name) for name in included)])
+
+    return await _export(context, form, write=write, header=header, media_type="text/csv")
 
 
 @router.get(
@@ -115,18 +125,21 @@ async def export_csv(request: Request, context: ContextDep, form: _Exported) -> 
     response_class=Response,
     responses=_file_of("application/jsonl", '{"id": "en-17-3", "index": "news", "root": "122c0d63…", …}'),
 )
-async def export_jsonl(request: Request, context: ContextDep, form: _Exported) -> Response:
+async def export_jsonl(context: ContextDep, form: _Exported) -> Response:
     """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
 
     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
     the header `Link` has the address of the rest.
     """
-    write = functools.partial(_json_row, zone=context.zone)
-    return await _export(request, context, form, write=write, media_type="application/jsonl")
+
+    def write(row: Row) -> str:
+        times = {name: _time(getattr(row, name), context.zone) for name in ("published_at", "first", "last")}
+        return row.model_copy(update=times).model_dump_json() + "\n"
+
+    return await _export(context, form, write=write, media_type="application/jsonl")
 
 
 async def _export(
-    request: Request,
     context: Context,
     form: ExportForm,
     *,
@@ -135,10 +148,10 @@ async def _export(
     header: str = "",
 ) -> Response:
     """Read the rows, some at a time, and answer with a file of them."""
-    if context.exports.locked():
+    if _EXPORTS.locked():
         busy = "as many exports as may be are being made; try again"
         raise Refused(busy, status=503, kind="requests")
-    async with context.exports:
+    async with _EXPORTS:
         options = await form.options(context) | {"page": 1}
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
@@ -158,24 +171,9 @@ async def _export(
     name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}
     if found.next is not None:
-        following = request.url.include_query_params(after=found.next).remove_query_params("page")
+        following = context.request.url.include_query_params(after=found.next).remove_query_params("page")
         headers["Link"] = f'<{following}>; rel="next"'
     return Response(bytes(body), media_type=media_type, headers=headers)
-
-
-def _csv_row(row: Row, *, included: Sequence[str], zone: ZoneInfo) -> str:
-    values = row.model_dump(mode="json", include=set(_COLUMNS))
-    for name in ("published_at", "first", "last"):
-        values[name] = joined(values[name], functools.partial(_time, zone=zone))
-    values["source"] = row.source and source_names(row.source)
-    further = row.included or {}
-    return _csv_line([*(values[name] for name in _COLUMNS), *(further.get(name) for name in included)])
-
-
-def _json_row(row: Row, *, zone: ZoneInfo) -> str:
-    """Return a line of a JSON Lines file: a row as the API answers it, with its times in a zone."""
-    times = {name: _time(getattr(row, name), zone) for name in ("published_at", "first", "last")}
-    return row.model_copy(update=times).model_dump_json() + "\n"
 
 
 def _csv_line(values: Sequence[Any]) -> str:
@@ -199,8 +197,9 @@ def _time(value: object, zone: ZoneInfo) -> object:
     return value if milliseconds is None else iso(milliseconds, zone)
 
 
-def rss(page: Page, form: PageForm, request: Request, *, index: str) -> bytes:
+def rss(page: Page, form: PageForm, context: Context) -> bytes:
     """Return a page of a list, with the details of its rows, as a feed."""
+    request, index = context.request, context.index
     base = str(request.base_url).rstrip("/")
     listed = urlencode(form.parameters, doseq=True)
     feed = ET.Element("rss", version="2.0")

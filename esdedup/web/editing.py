@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from esdedup.errors import SettingError
@@ -33,7 +33,7 @@ class _NamedEditor(NamedTuple):
     by: str
 
 
-async def _named_editor(request: Request, context: ContextDep) -> _NamedEditor:
+async def _named_editor(context: ContextDep) -> _NamedEditor:
     """Return the editor whom the proxy names; refuse all other visitors."""
     if context.editing is None or context.editor is None:
         raise Refused(
@@ -42,7 +42,7 @@ async def _named_editor(request: Request, context: ContextDep) -> _NamedEditor:
             kind="not_an_editor",
         )
     # Also those of origins that may read: an editor's browser would send its log-in with their forms.
-    if is_foreign(request.method, request.headers.get):
+    if is_foreign(context.request.method, context.request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
     return _NamedEditor(editor=context.editing.editor, by=context.editor)
 
@@ -71,7 +71,7 @@ async def edit(context: ContextDep, editing: NamedEditor, body: EditRequest) -> 
 
 
 @router.get("/edits", response_class=HTMLResponse)
-async def edits_page(request: Request, context: ContextDep, editing: NamedEditor) -> HTMLResponse:
+async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
     """Show what editors said, the latest first, with a button to undo each."""
     history = await editing.editor.history(context.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
@@ -80,7 +80,6 @@ async def edits_page(request: Request, context: ContextDep, editing: NamedEditor
     rows = (await context.reader.list(context.index, query=named, sort="newest", size=_MOST_SHOWN)).rows
     return render(
         "edits.html",
-        request,
         context,
         edits=latest,
         undone=history.undone,
@@ -91,9 +90,9 @@ async def edits_page(request: Request, context: ContextDep, editing: NamedEditor
 
 
 @router.post("/edit")
-async def edit_by_form(request: Request, context: ContextDep, editing: NamedEditor) -> RedirectResponse:
+async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectResponse:
     """Make the edit of a form, and redirect to the article, the list, or the page of edits."""
-    sent = await sent_form(request)
+    sent = await sent_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
     wanted: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
     if wanted["kind"] == "undo":

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from esdedup.elastic.limits import MAX_HITS
@@ -74,20 +74,19 @@ class Visits:
 
 
 @router.get("/")
-async def list_page(request: Request, context: ContextDep, raw: Annotated[SentForm, Query()]) -> HTMLResponse:
+async def list_page(context: ContextDep, raw: Annotated[SentForm, Query()]) -> HTMLResponse:
     """Show the list."""
     form = raw.at_times(datetime.now(context.zone).date())
-    visits = Visits.of(request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
+    visits = Visits.of(context.request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     options = await form.options(context) | {"details": True}
     if visits.before is not None:
         options["arrived_since"] = visits.before.isoformat()
     if context.thumbnail_field is not None:
         options["source_includes"] = [context.thumbnail_field]
     page, overview = await _read(context, form, options)
-    language = language_of(request, context)
+    language = language_of(context)
     answer = render(
         "list.html",
-        request,
         context,
         form=form,
         page=page,
@@ -102,7 +101,7 @@ async def list_page(request: Request, context: ContextDep, raw: Annotated[SentFo
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
     )
-    keep_cookie(request, answer, VISIT_COOKIE, visits.cookie, max_age_s=_VISITS_KEPT_S)
+    keep_cookie(context.request, answer, VISIT_COOKIE, visits.cookie, max_age_s=_VISITS_KEPT_S)
     return answer
 
 

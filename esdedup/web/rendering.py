@@ -4,30 +4,29 @@ import dataclasses
 import functools
 from datetime import UTC, datetime
 from urllib.parse import quote
-from zoneinfo import ZoneInfo
 
 import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.web import formats, languages
-from esdedup.web.context import Context, context_of
+from esdedup.web.context import Context
 from esdedup.web.languages import Language
 
 
-def language_of(request: Request, context: Context) -> Language:
+def language_of(context: Context) -> Language:
     """Return the language in which a visitor reads the interface, with the time zone."""
-    language = languages.language(languages.chosen(request.headers, request.cookies))
+    language = languages.language(languages.chosen(context.request.headers, context.request.cookies))
     return dataclasses.replace(language, zone=context.zone)
 
 
-def render(
-    name: str, request: Request, context: Context, *, status_code: int = 200, **values: object
-) -> HTMLResponse:
+def render(name: str, context: Context, *, status_code: int = 200, **values: object) -> HTMLResponse:
     """Answer with a page, made by the template of that name, in the visitor's language."""
-    language = language_of(request, context)
-    template = _environment(language.code, context.zone).get_template(name)
-    html = template.render(context=context, own=_own(request, context.prefix), **values)
+    language, scope = language_of(context), context.request.scope
+    # The address of the page itself, to which the language switch returns.
+    own, query = quote(scope["path"].removeprefix(context.prefix)), scope["query_string"].decode("latin-1")
+    own += f"?{query}" if query else ""
+    html = _environment(language).get_template(name).render(context=context, own=own, **values)
     return HTMLResponse(
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),
@@ -38,22 +37,14 @@ def render(
 
 def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
     """Answer with an error page: a translated message, and one in English for programmers."""
-    context, detail = context_of(request), "" if detail == message else detail
-    message = language_of(request, context).gettext(message)
-    return render("error.html", request, context, status_code=status, message=message, detail=detail)
-
-
-def _own(request: Request, prefix: str) -> str:
-    """Return the address of the page itself, to which the language switch returns."""
-    path = quote(request.scope["path"].removeprefix(prefix))
-    query = request.scope["query_string"].decode("latin-1")
-    return f"{path}?{query}" if query else path
+    context: Context = request.app.state.context_of(request)
+    words, detail = language_of(context).gettext(message), "" if detail == message else detail
+    return render("error.html", context, status_code=status, message=words, detail=detail)
 
 
 # Readers of one desk are in few zones; templates take some milliseconds to compile for another.
 @functools.lru_cache(maxsize=16)
-def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
-    language = dataclasses.replace(languages.language(code), zone=zone)
+def _environment(language: Language) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("esdedup.web"),
         autoescape=True,
@@ -95,7 +86,7 @@ def _environment(code: str, zone: ZoneInfo) -> jinja2.Environment:
         "page_of": lambda context, article, **others: (
             context.prefix + formats.article_address(context.index, article, **others)
         ),
-        "zone": zone.key,
+        "zone": language.zone.key,
     }
     environment.tests["day"] = formats.is_day
     return environment

@@ -6,7 +6,7 @@ The usual tools for such a page load scripts from other servers, or take a megab
 import json
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
@@ -23,17 +23,17 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get(PATH)
-async def try_out(request: Request, context: ContextDep) -> HTMLResponse:
+async def try_out(context: ContextDep) -> HTMLResponse:
     """Show a form for each operation."""
-    description = request.app.openapi()
+    description = context.request.app.openapi()
     about = prose_of(description["info"]["description"])
-    return render("try_out.html", request, context, operations=operations_of(description), about=about)
+    return render("try_out.html", context, operations=operations_of(description), about=about)
 
 
 @router.post(f"{PATH}/similar")
-async def similar_to_text(request: Request, context: ContextDep) -> SimilarPage:
+async def similar_to_text(context: ContextDep) -> SimilarPage:
     """Answer the form for a text as the API does: forms cannot send JSON."""
-    given = dict(await sent_form(request))
+    given = dict(await sent_form(context.request))
     try:
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
         asked = api.Paged.model_validate(

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from docs.made_from_code import without_examples
 from esdedup import Dedup, Reader
-from esdedup.web import api_description
+from esdedup.web.app import api_description
 from tests.support.browsing import served, watched
 from tests.support.forests import ARTICLES
 

@@ -17,8 +17,8 @@ from esdedup import Dedup
 from esdedup.elastic.client import connect_async
 from esdedup.errors import SettingError
 from esdedup.origins import origin_of
-from esdedup.web import create_app
 from esdedup.web.api import PREFIX
+from esdedup.web.app import create_app
 from tests import sample
 from tests.support.asgi import Request, Response, request, requests, send
 

@@ -16,7 +16,8 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import AsyncReader, Dedup, Reader
 from esdedup.elastic.client import connect_async
-from esdedup.web import create_app, downloads
+from esdedup.web import downloads
+from esdedup.web.app import create_app
 from tests import sample
 from tests.support.asgi import Request, Response, requests, send
 

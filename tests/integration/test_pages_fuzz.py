@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from esdedup import Dedup, Reader
 from esdedup.elastic.mappings import article_index
 from esdedup.fields import Fields
-from esdedup.web import api_description
+from esdedup.web.app import api_description
 from esdedup.web.formats import MAX_SHOWN_TEXT
 from tests import sample
 from tests.support.asgi import Request, requests

@@ -20,7 +20,7 @@ from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.upstream import Upstream
-from esdedup.web import create_app as create_pages
+from esdedup.web.app import create_app as create_pages
 from tests.support import asgi
 from tests.support.forests import ARTICLES, roots
 from tests.support.names import Names

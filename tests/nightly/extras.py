@@ -38,7 +38,11 @@ USES: dict[str, list[tuple[str, ...]]] = {
         ("node", "start", "--port", "0", "--data", "node"),
         ("node", "stop", "--data", "node"),
     ],
-    "serve": [EVERYWHERE, ("-c", "import uvicorn; from esdedup.web import create_app"), ("serve", "--help")],
+    "serve": [
+        EVERYWHERE,
+        ("-c", "import uvicorn; from esdedup.web.app import create_app"),
+        ("serve", "--help"),
+    ],
     "sidecar": [EVERYWHERE, ("-c", "import esdedup.sidecar.app"), ("sidecar", "--print-config")],
     "node,serve,sidecar": [EVERYWHERE, ("demo", "--help")],
 }

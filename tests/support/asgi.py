@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from starlette.types import ASGIApp
 
 from esdedup.elastic.client import connect_async
-from esdedup.web import create_app
+from esdedup.web.app import create_app
 
 
 @dataclasses.dataclass(frozen=True)

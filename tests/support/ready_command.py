@@ -67,7 +67,7 @@ def _import_all() -> None:
     import esdedup.maintenance
     import esdedup.reading.reader
     import esdedup.sidecar.app
-    import esdedup.web  # noqa: F401
+    import esdedup.web.app  # noqa: F401
 
 
 def _answer(calling: socket.socket) -> NoReturn:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from elasticsearch import AsyncElasticsearch
+from fastapi import Request
 
 from esdedup.elastic.execute import execute_async
 from esdedup.elastic.requests import ReadClock, Requests
@@ -14,6 +15,7 @@ from esdedup.errors import ForestMissing
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
+from esdedup.times import zone_named
 from esdedup.web import context, shown_text
 from esdedup.web.context import Context, Marking
 from esdedup.web.shown_text import Piece
@@ -136,9 +138,14 @@ def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyP
             return []
 
         monkeypatch.setattr(shown_text, "differences", compare)
-        await shown_text.shown_text(
-            Context(reader=_READER, index="news", marking=_Marking(_READER)), ARTICLE, ARTICLE
+        visit = Context(
+            request=Request({"type": "http"}),
+            reader=_READER,
+            index="news",
+            marking=_Marking(_READER),
+            default_zone=zone_named("UTC"),
         )
+        await shown_text.shown_text(visit, ARTICLE, ARTICLE)
         return seen == [True]
 
     assert has_gone_on(started)

@@ -11,8 +11,9 @@ import uvicorn
 from elasticsearch import AsyncElasticsearch
 
 from esdedup.reading.results import FullArticle, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
-from esdedup.web import Visit, create_app, guards
+from esdedup.web import guards
 from esdedup.web.api import MAX_TEXT
+from esdedup.web.app import Visit, create_app
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, request, requests, send
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Query, Requests, search
@@ -18,12 +18,13 @@ from esdedup.fields import (
     value_of,
 )
 from esdedup.reading import queries
+from esdedup.reading.paging import SourceIncludes, check_names
 from esdedup.reading.results import FullArticle, Page, SimilarPage
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.sites import site_fields, site_of
 
-MAX_INCLUDED = 20
-"""The most fields that are read beside those that every article has."""
+ArticleId = Annotated[str, "The article's id. If several indices have it, the article that arrived last."]
+InIndex = Annotated[str | None, "The index to take it from, if several have that id."]
 
 _Page = TypeVar("_Page", Page, SimilarPage)
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
@@ -31,11 +32,11 @@ _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
 def article(
     scope: Scope,
-    index: str,
-    article_id: str,
+    index: IndexName,
+    article_id: ArticleId,
     *,
-    in_index: str | None = None,
-    source_includes: Sequence[str] = (),
+    in_index: InIndex = None,
+    source_includes: SourceIncludes = (),
 ) -> Requests[FullArticle]:
     """Return one article with its text.
 
@@ -125,17 +126,6 @@ def one_article(
         query = {"bool": {"filter": [query, {"term": {"_index": in_index}}]}}
     last = {"order": "desc", "unmapped_type": "long", "missing": "_last"}
     return {"query": query, "sort": [{fields.seq: last}], "size": 1, "_source": read}
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Refuse names of further fields before anything is read."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise SettingError("source_includes is a list of the names of fields")
-    if len(names) > MAX_INCLUDED:
-        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
-    for name in names:
-        if not all(name.split(".")) or "*" in name:
-            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")
 
 
 def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:

@@ -5,7 +5,7 @@ Of a text that need not be indexed, the forest decides as for an article that ar
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from esdedup.fingerprint.agreement import Comparison
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest import Kind
 from esdedup.reading import queries
-from esdedup.reading.articles import check_names, find_article, including
+from esdedup.reading.articles import ArticleId, InIndex, find_article, including
 from esdedup.reading.excerpts import linked_roots, search_with_excerpts
-from esdedup.reading.paging import Paging
+from esdedup.reading.paging import After, PageNumber, PageSize, Paging, SourceIncludes
 from esdedup.reading.queries import Hit
 from esdedup.reading.results import SimilarArticle, SimilarPage
-from esdedup.reading.scope import ReadyIndex, Scope, mappings_of
+from esdedup.reading.scope import IndexName, ReadyIndex, Scope, mappings_of
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import left_out
+
+OtherSources = Annotated[bool, "Leave out articles from the article's own source."]
 
 
 class Similarity:
@@ -60,7 +62,12 @@ class Similarity:
     def most_different(self, hits: list[Hit], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
         """Return the hit whose text differs most, and how similar it is; None if none can be compared."""
         measured = [pair for pair in zip(hits, self.measures(hits, fields), strict=True) if pair[1]]
-        return min(measured, key=lambda pair: _likeness(**pair[1]), default=None)
+        # The measures are of one profile: all are resemblances, or all are distances.
+        return min(
+            measured,
+            key=lambda pair: pair[1].get("resemblance", 0.0) - pair[1].get("distance_bits", 0),
+            default=None,
+        )
 
     def measures(self, hits: list[Hit], fields: Fields) -> list[dict[str, Any]]:
         """Return how similar each hit is, as values of `SimilarArticle`; empty if that cannot be computed."""
@@ -84,11 +91,6 @@ class Similarity:
             for at, value in zip(signatures, values, strict=True):
                 measures[at] = {name: value}
         return measures
-
-
-def _likeness(*, resemblance: float = 0.0, distance_bits: int = 0) -> float:
-    """Return a number that grows with similarity, for measures of one profile."""
-    return resemblance - distance_bits
 
 
 _NOTHING = Similarity(None, b"")
@@ -129,13 +131,13 @@ class ForestScope(Scope):
 
 def cluster(
     scope: Scope,
-    index: str,
+    index: IndexName,
     root: str,
     *,
-    source_includes: Sequence[str] = (),
-    page: int = 1,
-    size: int = 20,
-    after: str | None = None,
+    source_includes: SourceIncludes = (),
+    page: PageNumber = 1,
+    size: PageSize = 20,
+    after: After = None,
 ) -> Requests[SimilarPage]:
     """Return the articles of a cluster, newest first.
 
@@ -146,14 +148,14 @@ def cluster(
     Returns:
         A page without articles if none has this root; how similar they are is not computed.
     """
-    paging = _paging(page, size, after, source_includes)
+    paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("root", root)
     ready = yield from scope.ready(index)
     identity = [index, root]
     if ready.former_objects or ready.fields.cluster != ready.fields.root:
         root = yield from _present_root(ready, root)
     query = queries.articles_of_root(root, fields=ready.fields)
-    return (yield from _similar_page(ready, query, paging, source_includes, root=root, identity=identity))
+    return (yield from _similar_page(ready, query, paging, root=root, identity=identity))
 
 
 def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
@@ -172,18 +174,18 @@ def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
 
 def similar(
     scope: Scope,
-    index: str,
-    article_id: str,
+    index: IndexName,
+    article_id: ArticleId,
     *,
-    in_index: str | None = None,
-    other_sources: bool = False,
-    source_includes: Sequence[str] = (),
-    page: int = 1,
-    size: int = 20,
-    after: str | None = None,
+    in_index: InIndex = None,
+    other_sources: OtherSources = False,
+    source_includes: SourceIncludes = (),
+    page: PageNumber = 1,
+    size: PageSize = 20,
+    after: After = None,
 ) -> Requests[SimilarPage]:
     """Return the other articles of an article's cluster, newest first."""
-    paging = _paging(page, size, after, source_includes)
+    paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     ready = yield from scope.ready(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
     return (
@@ -191,7 +193,6 @@ def similar(
             ready,
             other_articles(ready, hit, other_sources=other_sources),
             paging,
-            source_includes,
             **linked_roots(hit, ready.fields),
             identity=[index, article_id, in_index, other_sources],
             similarity=Similarity.to(hit, ready.fields),
@@ -201,13 +202,13 @@ def similar(
 
 def with_fingerprint(
     scope: Scope,
-    index: str,
+    index: IndexName,
     fingerprint: str,
     *,
-    source_includes: Sequence[str] = (),
-    page: int = 1,
-    size: int = 20,
-    after: str | None = None,
+    source_includes: SourceIncludes = (),
+    page: PageNumber = 1,
+    size: PageSize = 20,
+    after: After = None,
 ) -> Requests[SimilarPage]:
     """Return the articles with a fingerprint, so with the same text, newest first.
 
@@ -220,25 +221,18 @@ def with_fingerprint(
     Returns:
         A page without articles if none has this fingerprint; how similar they are is not computed.
     """
-    paging = _paging(page, size, after, source_includes)
+    paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("fingerprint", fingerprint)
     ready = yield from scope.ready(index)
     query = queries.articles_with_fingerprint(fingerprint, fields=ready.fields)
     identity = [index, "fingerprint", fingerprint]
-    return (yield from _similar_page(ready, query, paging, source_includes, root=None, identity=identity))
-
-
-def _paging(page: int, size: int, after: str | None, source_includes: Sequence[str]) -> Paging:
-    """Check the parameters that all pages of similar articles have."""
-    check_names(source_includes)
-    return Paging(page=page, size=size, after=after)
+    return (yield from _similar_page(ready, query, paging, root=None, identity=identity))
 
 
 def _similar_page(
     ready: ReadyIndex,
     query: Query,
     paging: Paging,
-    source_includes: Sequence[str],
     *,
     root: str | None,
     identity: Sequence[Any],
@@ -248,8 +242,7 @@ def _similar_page(
 ) -> Requests[SimilarPage]:
     """Read a page of the articles that match, newest first; `identity` ties cursors to it."""
     fields, start = ready.fields, paging.start(identity, is_endless=True)
-    first = start.offset if start.place is None else 0
-    body = queries.newest_first(query, first=first, after=start.place, size=paging.size, fields=fields)
+    body = queries.newest_first(query, start, size=paging.size, fields=fields)
     links = {"part_of": part_of, "has_part": has_part}
     (answer,), story = yield from search_with_excerpts(ready, body, root=root, **links)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
@@ -267,19 +260,19 @@ def _similar_page(
         size=paging.size,
         next=following,
     )
-    return (yield from including(found, ready.index, source_includes))
+    return (yield from including(found, ready.index, paging.source_includes))
 
 
 def similar_to_text(
     scope: ForestScope,
-    index: str,
+    index: IndexName,
     text: str,
     *,
     site: str | None = None,
-    source_includes: Sequence[str] = (),
-    page: int = 1,
-    size: int = 20,
-    after: str | None = None,
+    source_includes: SourceIncludes = (),
+    page: PageNumber = 1,
+    size: PageSize = 20,
+    after: After = None,
 ) -> Requests[SimilarPage]:
     """Return the articles of the cluster that a text would join if it arrived now, newest first.
 
@@ -298,7 +291,7 @@ def similar_to_text(
         ForestError: There is no forest, or it has another profile.
     """
     _check_text(text)
-    paging = _paging(page, size, after, source_includes)
+    paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     ready = yield from scope.ready(index)
     scope = yield from scope.of_index(index)
     profile, name = scope.profile, None if site is None else site_name(site)
@@ -323,7 +316,6 @@ def similar_to_text(
             ready,
             query,
             paging,
-            source_includes,
             root=root,
             part_of=assignment.part_of,
             has_part=assignment.has_part,

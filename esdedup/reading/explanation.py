@@ -211,7 +211,9 @@ class _IndexExplainer:
         has_node = is_comparable and self._nodes is not None and article.fingerprint is not None
         nodes = yield from self._nodes_by_id(article.fingerprint, article.root)
         node = nodes.get(article.fingerprint or "")
-        neighbour = yield from self._first_neighbour(node)
+        neighbour, live_leaves = (yield from self._first_neighbour(node)), None
+        if has_node and self._nodes is not None and article.root is not None:
+            live_leaves = yield from self._nodes.count_leaves(article.root, self._live_since_ms)
         return ArticleState(
             id=article.id,
             index=article.index,
@@ -228,7 +230,7 @@ class _IndexExplainer:
             node_root=node and node.root,
             node_seq=node and node.seq,
             root_node=self._node_state(nodes.get(article.root or "")) if has_node else None,
-            live_leaves=(yield from self._count_live_leaves(article.root)) if has_node else None,
+            live_leaves=live_leaves,
             to_root=(yield from self._compare_with_root(article, article.root, neighbour)),
             to_other_root=(yield from self._compare_with_root(article, other_root, other)),
             neighbour=neighbour,
@@ -275,11 +277,6 @@ class _IndexExplainer:
     def _indexed(self, node: StoredNode) -> tuple[str, ...]:
         signature = self._signature(node)
         return tuple(to_hex(self._relation.representatives(signature)[self._relation.indexed(signature)]))
-
-    def _count_live_leaves(self, root: str | None) -> Requests[int | None]:
-        if self._nodes is None or root is None:
-            return None
-        return (yield from self._nodes.count_leaves(root, self._live_since_ms))
 
     def _compare_with_root(
         self, article: StoredText, root: str | None, member: StoredText | Neighbour | None

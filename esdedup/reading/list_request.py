@@ -36,14 +36,34 @@ MOST_SOURCES = 1_000
 ROOTS_IN_A_SEARCH = 60
 """Times the sources counted for each, this stays below Elasticsearch's limit on buckets."""
 
+# Queries that give every match the same score, or a meaningless one.
+_UNRANKED = frozenset(
+    (
+        *("constant_score", "exists", "ids", "match_all", "match_none", "prefix", "range", "regexp"),
+        *("term", "terms", "wildcard"),
+    )
+)
 # In the date math of Elasticsearch, by its clock.
 _RECENTLY = "now-24h"
+
+
+def ranks_articles(query: Query | None) -> bool:
+    """Return whether a query scores articles: it has words outside of filters."""
+    if not isinstance(query, dict):
+        return False
+    for kind, body in query.items():
+        if kind != "bool" or not isinstance(body, dict):
+            return kind not in _UNRANKED
+        scored = (body.get(part) or [] for part in ("must", "should"))
+        clauses = [each for part in scored for each in (part if isinstance(part, list) else [part])]
+        return any(ranks_articles(each) for each in clauses)
+    return False
 
 
 def default_sort(query: Query | None) -> Sort:
     """Return the default sort: relevance if the query ranks articles, else newest."""
     _check_query(query)
-    return "relevance" if queries.ranks_articles(query) else "newest"
+    return "relevance" if ranks_articles(query) else "newest"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,17 +104,20 @@ class ListRequest:
             )
 
     @property
-    def size(self) -> int:
-        """Rows on a page."""
-        return self.paging.size
-
-    @property
     def articles(self) -> Query:
         """The query for the articles that match and have a root; by ``rising``, for the recent ones."""
         matching = queries.within(self.query, self.fields)
         if self.sort == "rising":
             matching["bool"]["filter"].append({"range": {self.fields.published: {"gte": _RECENTLY}}})
         return matching
+
+    @property
+    def arrived_since(self) -> Query | None:
+        """The query for articles that are new; None: those are not counted."""
+        if self.arrived_since_ms is None:
+            return None
+        after = {"gt": self.arrived_since_ms, "format": "epoch_millis"}
+        return {"range": {f"{self.fields.dedup}.seen": after}}
 
     @property
     def min_articles(self) -> int:
@@ -177,7 +200,7 @@ def articles(
         "sort": queries.order(by, request.fields),
         "size": size,
         # Elasticsearch then skips matches that cannot be among the first, which does not pay where few match.
-        "track_total_hits": limits.MAX_HITS if queries.ranks_articles(request.query) else False,
+        "track_total_hits": limits.MAX_HITS if ranks_articles(request.query) else False,
         "_source": queries.fields_read(request.fields),
         **place,
     }
@@ -204,17 +227,6 @@ def matching_roots(request: ListRequest, *, size: int, partitions: int | None = 
     """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
     terms = {"field": request.fields.cluster, "size": size}
     return queries.aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
-
-
-def roots_of_few(request: ListRequest, *, few: int) -> Query:
-    """Return the search for the roots of matches; it terminates early if more than `few` match."""
-    terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
-    return queries.aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
-
-
-def span_of_all(fields: Fields) -> Query:
-    """Return the search for the first and the last time of all articles, and for their number."""
-    return queries.aggregation({"match_all": {}}, queries.first_and_last(fields)) | {"track_total_hits": True}
 
 
 def in_partitions(request: ListRequest, partitions: int | None) -> Query:

@@ -9,11 +9,11 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, 
 from esdedup.fields import PARTITIONS
 from esdedup.reading import list_request as bodies
 from esdedup.reading import queries
-from esdedup.reading.articles import check_names, including
+from esdedup.reading.articles import including
 from esdedup.reading.list_request import Head, ListRequest, Sort, SortResult
-from esdedup.reading.paging import Paging
+from esdedup.reading.paging import PageNumber, PageSize, Paging, SourceIncludes
 from esdedup.reading.results import Page, Row
-from esdedup.reading.scope import ReadyIndex, Scope, Tuning
+from esdedup.reading.scope import IndexName, Scope, Tuning
 from esdedup.reading.sorts import sorted_articles
 
 # An estimate above `exact_rows` times this factor is returned without counting.
@@ -22,7 +22,7 @@ _ESTIMATE_MARGIN = 1.1
 
 def list_rows(
     scope: Scope,
-    index: str,
+    index: IndexName,
     *,
     query: Query | None = None,
     sort: Sort | None = None,
@@ -32,9 +32,9 @@ def list_rows(
     dedup: bool = True,
     details: bool = False,
     arrived_since: str | None = None,
-    source_includes: Sequence[str] = (),
-    page: int = 1,
-    size: int = 20,
+    source_includes: SourceIncludes = (),
+    page: PageNumber = 1,
+    size: PageSize = 20,
     after: str | None = None,
 ) -> Requests[Page]:
     """Return a page of the list with dedup: one row for each cluster with a matching article.
@@ -78,21 +78,21 @@ def list_rows(
         dedup=dedup,
         details=details,
         arrived_since_ms=queries.moment_ms(arrived_since),
-        paging=Paging(page=page, size=size, after=after),
+        paging=Paging(page=page, size=size, after=after, source_includes=source_includes),
     )
-    check_names(source_includes)
-    found = yield from _list_page(scope, request)
-    return (yield from including(found, index, source_includes))
-
-
-def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
     start = request.start()
-    request, ready = yield from _located(scope, request)
+    ready = yield from scope.ready(index)
+    if request.is_by_count and ready.is_routed_by_root:
+        # A cached alias, some seconds old, could make an order by count wrongly count as exact.
+        ready = yield from scope.ready(index, is_fresh=True)
+    field = ready.source_field
+    if min_sources or request.sort == "sources-desc":
+        field = ready.required_source_field()
+    request = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
     beside = [bodies.count_articles(request), count_not_enriched(request)]
-    if request.arrived_since_ms is not None:
-        since = queries.arrived_since(request.arrived_since_ms, request.fields)
+    if request.arrived_since is not None:
         arrived = bodies.count_articles(request)
-        arrived["query"]["bool"]["filter"].append(since)
+        arrived["query"]["bool"]["filter"].append(request.arrived_since)
         beside.append(arrived)
     # Whether no cluster lies on two shards; None: if the index has one shard, which the first answer shows.
     is_apart = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
@@ -103,11 +103,11 @@ def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
     total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(beside)])
     for body, answer in zip(first_count, answers[len(beside) :], strict=True):
         counted = answer
-        if not queries.ranks_articles(request.query):
+        if not bodies.ranks_articles(request.query):
             yield from keep(request.searched, body, answer)
     if is_apart is None:
         is_apart = answers[0]["_shards"]["total"] == 1
-        if not is_apart and queries.ranks_articles(request.query):
+        if not is_apart and bodies.ranks_articles(request.query):
             counted = None
     counter = _RowCounter(request, scope.tuning, total_articles, first=counted, is_apart=is_apart)
     rows, for_rows = yield from _counted(request, result, counter)
@@ -116,9 +116,9 @@ def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
         # Only details compare texts, which needs what makes fingerprints.
         from esdedup.reading.row_details import with_details
 
-        rows = yield from with_details(rows, request, source_field=request.source_field)
-    following = start.next(rows=request.size, place=result.place)
-    return Page(
+        rows = yield from with_details(rows, request)
+    following = start.next(rows=request.paging.size, place=result.place)
+    found = Page(
         rows=rows,
         total_rows=total_rows,
         total_rows_exact=is_exact,
@@ -129,23 +129,11 @@ def _list_page(scope: Scope, request: ListRequest) -> Requests[Page]:
         order_exact=result.order_exact,
         cut_short=result.is_cut_short,
         page=start.page,
-        size=request.size,
+        size=request.paging.size,
         sort=request.sort,
         next=request.write(following) if result.has_more else None,
     )
-
-
-def _located(scope: Scope, request: ListRequest) -> Requests[tuple[ListRequest, ReadyIndex]]:
-    """Add to a request what the mappings say: the index to search, and the names of fields."""
-    ready = yield from scope.ready(request.index)
-    if request.is_by_count and ready.is_routed_by_root:
-        # A cached alias, some seconds old, could make an order by count wrongly count as exact.
-        ready = yield from scope.ready(request.index, is_fresh=True)
-    field = ready.source_field
-    if request.min_sources or request.sort == "sources-desc":
-        field = ready.required_source_field()
-    located = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
-    return located, ready
+    return (yield from including(found, index, source_includes))
 
 
 def _first_count(
@@ -157,7 +145,7 @@ def _first_count(
     """
     if not request.dedup:
         return [], None
-    if queries.ranks_articles(request.query):
+    if bodies.ranks_articles(request.query):
         # If the answers show several shards, rows are counted again.
         return [_count_of_few(request, tuning, is_apart=is_apart)], None
     body = estimate_rows(request, partitions=tuning.estimate_partitions)
@@ -223,7 +211,7 @@ class _RowCounter:
         request, tuning = self.request, self.tuning
         if not request.dedup:
             return []
-        has_counted_few = queries.ranks_articles(request.query)
+        has_counted_few = bodies.ranks_articles(request.query)
         if self.total_articles <= tuning.few_articles:
             if has_counted_few and self.first is not None:
                 return []
@@ -280,8 +268,8 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
     """Return the search that counts the articles of each root: all, matching and, if asked for, new ones."""
     fields = request.fields
     aggs: Query = {"matching": {"filter": request.articles}, **queries.first_and_last(fields)}
-    if request.arrived_since_ms is not None:
-        aggs["new"] = {"filter": queries.arrived_since(request.arrived_since_ms, fields)}
+    if request.arrived_since is not None:
+        aggs["new"] = {"filter": request.arrived_since}
     if request.source_field is not None:
         aggs |= bodies.count_sources_of_each(request)
     # By default it would make room for a count of every root of the index.

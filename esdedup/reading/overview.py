@@ -1,6 +1,6 @@
 """Articles over time, and facets, of all that a search finds. One search, and one more for the times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
@@ -9,8 +9,17 @@ from esdedup.fields import Fields
 from esdedup.reading.paging import MAX_SIZE
 from esdedup.reading.queries import aggregation, first_and_last, within
 from esdedup.reading.results import Result, Timeline
-from esdedup.reading.scope import Scope
-from esdedup.reading.search_form import Choices, SearchForm, Values
+from esdedup.reading.scope import IndexName, Scope
+from esdedup.reading.search_form import (
+    Choices,
+    OneOfSources,
+    SearchForm,
+    Since,
+    TimeZoneName,
+    Until,
+    Where,
+    Words,
+)
 from esdedup.reading.timeline import timeline_of
 from esdedup.times import zone_named
 
@@ -65,14 +74,14 @@ class Overview(Result, frozen=True):
 
 def overview(
     scope: Scope,
-    index: str,
-    words: str | None = None,
+    index: IndexName,
+    words: Words = None,
     *,
-    since: str | None = None,
-    until: str | None = None,
-    source: Values | None = None,
-    where: Mapping[str, Values] | None = None,
-    time_zone: str = "UTC",
+    since: Since = None,
+    until: Until = None,
+    source: OneOfSources = None,
+    where: Where = None,
+    time_zone: TimeZoneName = "UTC",
     size: int = 10,
 ) -> Requests[Overview]:
     """Return what a search finds as a whole: articles over time, by source, by language and the like.

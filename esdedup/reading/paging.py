@@ -9,13 +9,27 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from esdedup.elastic import limits
 from esdedup.errors import PageTooDeep, SettingError
 
 MAX_SIZE = 1_000
 """The most rows, articles or sources on one page."""
+
+MAX_INCLUDED = 20
+"""The most fields that are read beside those that every article has."""
+
+# What these parameters of operations mean is said once, in their types.
+PageNumber = Annotated[int, "From 1; `page` times `size` is at most 10,000."]
+PageSize = Annotated[int, "Results on a page, at most 1,000."]
+After = Annotated[
+    str | None,
+    "The cursor `next` of the previous page, in place of `page`; cursors reach any depth.",
+]
+SourceIncludes = Annotated[
+    Sequence[str], "Names of further fields, which each article then has in `included`; at most 20."
+]
 
 _INVALID = "that is not a valid cursor: pass `next` of the previous page unchanged"
 # Elasticsearch's numbers have 64 bits; the ends stand for an article without a time.
@@ -32,6 +46,11 @@ class Cursor:
     offset: int = 0
     # The sort values of the last row before it; None if the page is found by its offset.
     place: list[Any] | None = None
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """The part of a search that makes it begin here."""
+        return {"from": self.offset} if self.place is None else {"search_after": self.place}
 
     def next(self, *, rows: int, place: list[Any] | None) -> "Cursor":
         """Return where the next page begins, after a page of `rows` rows that ends at `place`."""
@@ -66,14 +85,17 @@ class Cursor:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Paging:
-    """A page by its number, or by the cursor of the page before it."""
+    """A page by its number, or by the cursor of the page before it, and what is read of its articles."""
 
     # From 1.
     page: int = 1
     size: int = 20
     after: str | None = None
+    # Names of further fields.
+    source_includes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        check_names(self.source_includes)
         if not all(isinstance(number, int) for number in (self.page, self.size)):
             raise SettingError(f"page {self.page!r} of size {self.size!r}: both must be whole numbers")
         if self.page < 1 or self.size < 1:
@@ -107,6 +129,17 @@ class Paging:
         raise PageTooDeep(
             f"the page ends at row {last_row:,}, and numbered pages end at row {limits.MAX_HITS:,}: {instead}"
         )
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of further fields before anything is read."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise SettingError("source_includes is a list of the names of fields")
+    if len(names) > MAX_INCLUDED:
+        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
+    for name in names:
+        if not all(name.split(".")) or "*" in name:
+            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")
 
 
 def _digest(identity: Sequence[Any]) -> str:

@@ -9,6 +9,7 @@ from esdedup.elastic.limits import MAX_HITS, MAX_TERM_BYTES
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
+from esdedup.reading.paging import Cursor
 from esdedup.times import iso, time_ms, time_reader
 
 Hit = dict[str, Any]
@@ -21,13 +22,6 @@ MAX_NAMESAKES = 10
 
 # The offset of a time in ISO 8601 whose sign is gone.
 _LOST_PLUS = re.compile(r"(T\S+) (?=\d\d:?\d\d$)")
-# Queries that give every match the same score, or a meaningless one.
-_UNRANKED = frozenset(
-    (
-        *("constant_score", "exists", "ids", "match_all", "match_none", "prefix", "range", "regexp"),
-        *("term", "terms", "wildcard"),
-    )
-)
 
 
 def aggregation(query: Query, aggs: Query) -> Query:
@@ -73,19 +67,6 @@ def within(query: Query | None, fields: Fields) -> Query:
     return {"bool": {"must": [query] if query else [], "filter": [with_root]}}
 
 
-def ranks_articles(query: Query | None) -> bool:
-    """Return whether a query scores articles: it has words outside of filters."""
-    if not isinstance(query, dict):
-        return False
-    for kind, body in query.items():
-        if kind != "bool" or not isinstance(body, dict):
-            return kind not in _UNRANKED
-        scored = (body.get(part) or [] for part in ("must", "should"))
-        clauses = [each for part in scored for each in (part if isinstance(part, list) else [part])]
-        return any(ranks_articles(each) for each in clauses)
-    return False
-
-
 def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
     """Parse a time, read in `zone` if it names none; a day is its first or last moment. None for no text.
 
@@ -103,11 +84,6 @@ def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> 
         return moment
     # If an hour is repeated, the second one belongs to the day too.
     return time_ms(datetime.combine(day, time.max.replace(fold=1), zone)) if is_end else moment
-
-
-def arrived_since(moment_ms: int, fields: Fields) -> Query:
-    """Return the query for articles that arrived after a moment."""
-    return {"range": {f"{fields.dedup}.seen": {"gt": moment_ms, "format": "epoch_millis"}}}
 
 
 def by_ids(ids: Collection[str]) -> Query:
@@ -205,16 +181,13 @@ def articles_with_fingerprint(fingerprint: str, *, fields: Fields) -> Query:
     return {"bool": {"filter": [{"term": {fields.fingerprint: fingerprint}}]}}
 
 
-def newest_first(
-    query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields
-) -> Query:
+def newest_first(query: Query, start: Cursor, *, size: int, fields: Fields) -> Query:
     """Return the search for a page of the articles that match, newest first."""
-    place = {"from": first} if after is None else {"search_after": list(after)}
     return {
         "query": query,
         "sort": order("newest", fields),
         "size": size,
         "track_total_hits": True,
         "_source": [*with_signature(fields), *fields.links],
-        **place,
+        **start.position,
     }

@@ -199,8 +199,11 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
     # Matching articles are ranked: their total is not needed.
     if ranking.request.query is None or ranking.request.sort == "rising":
         return (yield from ranking.first(depth))
-    few = ranking.tuning.few_articles
-    roots = yield from _roots_with_a_match(ranking, bodies.roots_of_few(ranking.request, few=few))
+    request, few = ranking.request, ranking.tuning.few_articles
+    terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
+    # Terminates early if more than a few match.
+    body = aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
+    roots = yield from _roots_with_a_match(ranking, body)
     if roots is None:
         found = yield from _sifted(ranking, depth)
         if found is not None:

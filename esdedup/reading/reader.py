@@ -31,26 +31,6 @@ from esdedup.reading.clusters import ForestScope
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# What the docstrings of operations leave out, since many would repeat it.
-_ARGS = {
-    "index": "An index, alias or pattern.",
-    "words": """All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
-        ``begin*`` and ``(group)`` mean what they do in most search boxes. No input is an error.""",
-    "since": "The first moment, inclusive, ISO 8601.",
-    "until": "The last moment, inclusive, ISO 8601; a day without a time lasts to its end.",
-    "source": "The exact name of a source, or of several: an article must have one of them.",
-    "where": """Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
-        an article must have one in each of the fields. `overview` says which fields there are.""",
-    "time_zone": "Of days, of times without a zone, and of calendars: an IANA name, as ``Asia/Shanghai``.",
-    "article_id": "The article's id. If several indices have it, the article that arrived last.",
-    "in_index": "The index to take it from, if several have that id.",
-    "other_sources": "Leave out articles from the article's own source.",
-    "source_includes": "Names of further fields, which each article then has in `included`; at most 20.",
-    "page": "From 1; `page` times `size` is at most 10,000.",
-    "size": "Results on a page, at most 1,000.",
-    "after": "The cursor `next` of the previous page, in place of `page`; cursors reach any depth.",
-}
-
 
 class _Method(Generic[_Params, _Result]):
     """A method of both readers that runs an operation: blocking in the one, async in the other."""
@@ -95,15 +75,21 @@ class _Method(Generic[_Params, _Result]):
 
 
 def _describe(method: Callable[..., Any], operation: Callable[..., Requests[Any]], name: str) -> None:
-    """Give a method the docstring and parameters of an operation, and the type of its result."""
+    """Give a method the docstring and parameters of an operation, and the type of its result.
+
+    What a parameter means that many operations have, its type says: ``Annotated[int, "Results on a page"]``.
+    """
     signature = inspect.signature(operation)
     scope, *parameters = signature.parameters.values()
     result = typing.get_args(signature.return_annotation)[-1]
-    method.__name__ = method.__qualname__ = name
+    shared = []
+    for at, each in enumerate(parameters):
+        if typing.get_origin(each.annotation) is typing.Annotated:
+            plain, meaning = typing.get_args(each.annotation)
+            parameters[at] = each.replace(annotation=plain)
+            shared.append(f"    {each.name}: {meaning}")
     about = inspect.getdoc(operation) or ""
-    shared = [
-        f"    {each.name}: {_ARGS[each.name]}" for each in parameters if f"    {each.name}: " not in about
-    ]
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = "\n".join([about, "", "Shared args:", *shared] if shared else [about])
     method.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
     itself = inspect.Parameter("self", scope.kind)

@@ -61,9 +61,7 @@ _Place = tuple[str, str]
 """The index and the id of an article."""
 
 
-def with_details(
-    rows: Sequence[Row], request: ListRequest, *, source_field: str | None
-) -> Requests[tuple[Row, ...]]:
+def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Row, ...]]:
     """Return the rows with their details."""
     fields = request.fields
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
@@ -76,7 +74,7 @@ def with_details(
         snippets_body(rows, request.query, fields=fields)
         | {"_source": [*queries.signature_read(fields), fields.cluster, *fields.links]},
         articles_of_each([row.root for row in rows if row.root], *fields.links, fields=fields),
-        *(clusters_body(each, source_field=source_field, fields=fields) for each in parts),
+        *(clusters_body(each, source_field=request.source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
     )
     clusters = {each.root: found for each, found in _of_each(parts, answers[: len(parts)])}

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from esdedup.elastic import limits
 from esdedup.elastic.kept import (
@@ -27,6 +27,7 @@ _MAX_NAMES_LENGTH = 3_000
 _OPTIONAL = ("part_of", "has_part")
 LANGUAGE_FIELDS = ("language", "lang")
 """Names of fields for the language of an article."""
+IndexName = Annotated[str, "An index, alias or pattern."]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,7 +178,7 @@ class Scope:
             self._checked[index] = found, ready
         return ready
 
-    def fields_of(self, index: str) -> Requests[Fields]:
+    def fields_of(self, index: IndexName) -> Requests[Fields]:
         """Return the names of the fields of an index's articles: those given, else those that it keeps.
 
         `setup` makes an index keep them. One that keeps none has the usual names, those of ``Fields()``.

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, tzinfo
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from esdedup.elastic.limits import MAX_TERMS
@@ -12,11 +13,29 @@ from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.queries import check_term, moment_ms
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.times import zone_named
 
 Values = str | Sequence[str]
 """One value of a field, or several: an article must have one of them."""
+Words = Annotated[
+    str | None,
+    """All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
+        ``begin*`` and ``(group)`` mean what they do in most search boxes. No input is an error.""",
+]
+Since = Annotated[str | None, "The first moment, inclusive, ISO 8601."]
+Until = Annotated[str | None, "The last moment, inclusive, ISO 8601; a day without a time lasts to its end."]
+OneOfSources = Annotated[
+    Values | None, "The exact name of a source, or of several: an article must have one of them."
+]
+Where = Annotated[
+    Mapping[str, Values] | None,
+    """Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
+        an article must have one in each of the fields. `overview` says which fields there are.""",
+]
+TimeZoneName = Annotated[
+    str, "Of days, of times without a zone, and of calendars: an IANA name, as ``Asia/Shanghai``."
+]
 
 _MOST_NAMED = 10
 # The operators of `simple_query_string` that people know; it raises no syntax errors.
@@ -105,14 +124,14 @@ class SearchForm:
 
 def search_query(
     scope: Scope,
-    index: str,
-    words: str | None = None,
+    index: IndexName,
+    words: Words = None,
     *,
-    since: str | None = None,
-    until: str | None = None,
-    source: Values | None = None,
-    where: Mapping[str, Values] | None = None,
-    time_zone: str = "UTC",
+    since: Since = None,
+    until: Until = None,
+    source: OneOfSources = None,
+    where: Where = None,
+    time_zone: TimeZoneName = "UTC",
 ) -> Requests[Query | None]:
     """Return the query that a search form describes, for `list`; None if the form is empty.
 

@@ -19,7 +19,7 @@ from esdedup.elastic.requests import Requests, clock_ms, recent, search
 from esdedup.reading import list_request as bodies
 from esdedup.reading.list_request import ListRequest, SortResult
 from esdedup.reading.paging import Cursor
-from esdedup.reading.queries import Hit, place_of, root_of
+from esdedup.reading.queries import Hit, aggregation, first_and_last, place_of, root_of
 from esdedup.reading.ranking import ranked
 from esdedup.reading.scope import ReadyIndex, Tuning
 
@@ -44,7 +44,7 @@ def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     # If rows are left out, find those of earlier pages too, to skip them.
     skipped, first = (start.offset, 0) if request.is_filtered else (0, start.offset)
     # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
-    needed = skipped + request.size + 1
+    needed = skipped + request.paging.size + 1
     rows: list[Hit] = []
     chunk, is_last = min(needed, limits.MAX_HITS - first), False
     while len(rows) < needed and not is_last and chunk:
@@ -56,7 +56,7 @@ def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
         is_last = len(hits) < chunk
         first += chunk
         chunk = min(4 * chunk, limits.MAX_HITS - first)
-    page = rows[skipped : skipped + request.size]
+    page = rows[skipped : skipped + request.paging.size]
     return SortResult(rows=_rows(page, request), has_more=len(rows) >= needed)
 
 
@@ -69,7 +69,7 @@ def _rows(hits: list[Hit], request: ListRequest) -> list[tuple[str, Hit | None]]
 def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[SortResult]:
     # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
     skipped = 0 if start.place is not None else start.offset
-    needed = skipped + request.size + 1
+    needed = skipped + request.paging.size + 1
     left = tuning.read_articles + tuning.read_articles_a_row * needed
     chunk = min(2 * needed, _MAX_CHUNK, left)
     reader = _TimeReader(request=request, tuning=tuning, place=start.place, chunk=chunk, left=left)
@@ -80,13 +80,13 @@ def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[So
             candidates = yield from _without_rows_of_earlier_pages(candidates, request)
         shown = yield from bodies.shown_roots(request, [root_of(hit, request.fields) for hit in candidates])
         rows += [hit for hit in candidates if root_of(hit, request.fields) in shown]
-    page = rows[skipped : skipped + request.size]
+    page = rows[skipped : skipped + request.paging.size]
     is_full, place = len(rows) >= needed, None if reader.is_at_end else reader.place
     return SortResult(
         rows=_rows(page, request),
         place=page[-1]["sort"] if is_full else place,
         has_more=is_full or not reader.is_at_end,
-        is_cut_short=len(page) < request.size and not reader.is_at_end,
+        is_cut_short=len(page) < request.paging.size and not reader.is_at_end,
     )
 
 
@@ -142,7 +142,8 @@ class _TimeReader:
         request, tuning = self.request, self.tuning
         if request.sort != "newest" or request.query is not None:
             return None
-        span = yield from recent(request.searched, bodies.span_of_all(request.fields))
+        body = aggregation({"match_all": {}}, first_and_last(request.fields)) | {"track_total_hits": True}
+        span = yield from recent(request.searched, body)
         first_ms, last_ms = (span["aggregations"][each]["value"] for each in ("first", "last"))
         articles = span["hits"]["total"]["value"]
         if first_ms is None or articles < tuning.spanned_articles:
@@ -164,7 +165,7 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
 
 
 def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning) -> Requests[SortResult]:
-    end = min(start.offset + request.size, limits.MAX_HITS)
+    end = min(start.offset + request.paging.size, limits.MAX_HITS)
     # One more than the page needs shows whether there is a next page.
     found = yield from ranked(request, end + 1, tuning, is_routed_by_root=ready.is_routed_by_root)
     return SortResult(

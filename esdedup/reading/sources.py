@@ -8,12 +8,12 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import queries
-from esdedup.reading.articles import find_article
-from esdedup.reading.clusters import Similarity, other_articles
+from esdedup.reading.articles import ArticleId, InIndex, find_article
+from esdedup.reading.clusters import OtherSources, Similarity, other_articles
 from esdedup.reading.excerpts import linked_roots, search_with_excerpts
-from esdedup.reading.paging import Paging
+from esdedup.reading.paging import PageNumber, PageSize, Paging
 from esdedup.reading.results import Source, SourcesPage
-from esdedup.reading.scope import Scope
+from esdedup.reading.scope import IndexName, Scope
 
 # Sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
@@ -23,13 +23,13 @@ _LONGEST_PART = 100
 
 def sources(
     scope: Scope,
-    index: str,
-    article_id: str,
+    index: IndexName,
+    article_id: ArticleId,
     *,
-    in_index: str | None = None,
-    other_sources: bool = False,
-    page: int = 1,
-    size: int = 20,
+    in_index: InIndex = None,
+    other_sources: OtherSources = False,
+    page: PageNumber = 1,
+    size: PageSize = 20,
 ) -> Requests[SourcesPage]:
     """Return the sources in an article's cluster, those with the most articles first.
 
@@ -75,7 +75,7 @@ def sources(
 
 
 def source_names(
-    scope: Scope, index: str, *, containing: str = "", size: int = 200
+    scope: Scope, index: IndexName, *, containing: str = "", size: int = 200
 ) -> Requests[tuple[str, ...]]:
     """Return the names of the sources with the most articles, in alphabetical order.
 
@@ -108,7 +108,7 @@ def _either_case(character: str) -> str:
     return "[" + "".join(case if case.isalnum() else f"\\{case}" for case in sorted(cases)) + "]"
 
 
-def source_field(scope: Scope, index: str) -> Requests[str | None]:
+def source_field(scope: Scope, index: IndexName) -> Requests[str | None]:
     """Return the field to match and count sources by, None if no such field can be aggregated.
 
     It is the source field, or its keyword subfield if the source field is mapped as text.

@@ -9,7 +9,7 @@ from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
 from esdedup.reading import queries
 from esdedup.reading.results import Article, Timeline, TimelineStep
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.times import DAY_MS, iso, time_ms
 
 _MAX_STEPS = 48
@@ -33,7 +33,7 @@ _SEARCH_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *_CALENDAR]
 SHORTEST_MS = _INTERVALS_MS[0]
 
 
-def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
+def timeline(scope: Scope, index: IndexName, root: str) -> Requests[Timeline]:
     """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
 
     Also who published it first, and who most often.
@@ -44,9 +44,20 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     queries.check_term("root", root)
     ready = yield from scope.ready(index)
     source_field, fields = ready.source_field, ready.fields
-    (answer,) = yield from search(ready.index, spread(root, source_field=source_field, fields=fields))
+    cluster, counted = {"term": {fields.cluster: root}}, queries.first_and_last(fields)
+    if source_field is not None:
+        terms = {"field": source_field, "size": 1, "shard_size": _SOURCES_OF_A_SHARD}
+        counted["sources"] = {"terms": terms}
+    body = {
+        "query": cluster,
+        "sort": queries.order("oldest", fields),
+        "size": 1,
+        "track_total_hits": False,
+        "_source": queries.fields_read(fields),
+        "aggs": counted,
+    }
+    (answer,) = yield from search(ready.index, body)
     found = answer["aggregations"]
-    cluster = {"term": {fields.cluster: root}}
     steps = yield from timeline_of(cluster, ready, found, source_field=source_field)
     earliest = (Article(**queries.values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
@@ -124,23 +135,6 @@ def end_ms(start_ms: int, length_ms: int, zone: tzinfo | None) -> int:
         return int(end.timestamp() * 1000)
     except (OverflowError, ValueError, OSError):
         return start_ms + length_ms
-
-
-def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
-    """Return the search for a root's first article, its first and last times, and its largest source."""
-    aggregations = queries.first_and_last(fields)
-    if source_field is not None:
-        aggregations["sources"] = {
-            "terms": {"field": source_field, "size": 1, "shard_size": _SOURCES_OF_A_SHARD}
-        }
-    return {
-        "query": {"term": {fields.cluster: root}},
-        "sort": queries.order("oldest", fields),
-        "size": 1,
-        "track_total_hits": False,
-        "_source": queries.fields_read(fields),
-        "aggs": aggregations,
-    }
 
 
 def articles_over_time(query: Query, intervals: Query, *, source_field: str | None = None) -> Query:

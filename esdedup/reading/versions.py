@@ -5,18 +5,13 @@ from typing import Any, Literal, get_args
 from esdedup.elastic.requests import UNREAD, Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of
-from esdedup.reading.articles import find_article
+from esdedup.reading.articles import ArticleId, InIndex, find_article
 from esdedup.reading.clusters import Similarity, other_articles
 from esdedup.reading.excerpts import linked_roots, search_with_excerpts
-from esdedup.reading.paging import Paging
+from esdedup.reading.paging import PageNumber, PageSize, Paging
 from esdedup.reading.queries import Hit, fields_read, number_of_unread, order, values_of, with_signature
-from esdedup.reading.results import (
-    Article,
-    Result,
-    SimilarArticle,
-    StoryPage,
-)
-from esdedup.reading.scope import Scope
+from esdedup.reading.results import Article, Result, SimilarArticle, StoryPage
+from esdedup.reading.scope import IndexName, Scope
 
 # Texts that are counted.
 _MAX_COUNTED = 10_000
@@ -56,14 +51,14 @@ class VersionsPage(StoryPage, frozen=True):
 
 def versions(
     scope: Scope,
-    index: str,
-    article_id: str,
+    index: IndexName,
+    article_id: ArticleId,
     *,
-    in_index: str | None = None,
+    in_index: InIndex = None,
     other_sources: bool = False,
     sort: TimeOrder = "oldest",
-    page: int = 1,
-    size: int = 20,
+    page: PageNumber = 1,
+    size: PageSize = 20,
 ) -> Requests[VersionsPage]:
     """Return the distinct texts of an article's cluster: who was first with each, and who copied it.
 
@@ -89,7 +84,7 @@ def versions(
         **story,
         total=answer["hits"]["total"]["value"],
         total_versions=int(answer["aggregations"]["versions"]["count"]),
-        versions=tuple(map(_version, shown, hits, [ready.fields] * len(hits))),
+        versions=tuple(_version(*each, ready.fields) for each in zip(shown, hits, strict=True)),
         page=page,
         size=size,
         sort=sort,

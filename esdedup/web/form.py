@@ -10,8 +10,8 @@ from fastapi import Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from esdedup.errors import SettingError
-from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import MOST_SOURCES, SORTS_BY_COUNT, Head, Sort
+from esdedup.reading.paging import MAX_INCLUDED
 from esdedup.reading.search_form import values_by_field
 from esdedup.times import zone_named
 from esdedup.web.context import Context

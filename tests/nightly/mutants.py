@@ -153,9 +153,9 @@ MUTANTS = [
     ),
     Mutant(
         "an article that arrived at the very moment of the last visit counts as new",
-        "esdedup/reading/queries.py",
-        '{"gt": moment_ms, "format": "epoch_millis"}',
-        '{"gte": moment_ms, "format": "epoch_millis"}',
+        "esdedup/reading/list_request.py",
+        '{"gt": self.arrived_since_ms, "format": "epoch_millis"}',
+        '{"gte": self.arrived_since_ms, "format": "epoch_millis"}',
         ("integration/test_row_details.py",),
     ),
     # web/

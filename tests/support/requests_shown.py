@@ -16,6 +16,7 @@ from esdedup.reading import (
     versions,
 )
 from esdedup.reading.list_request import ListRequest
+from esdedup.reading.paging import Cursor
 from esdedup.reading.scope import Tuning
 from esdedup.reading.search_form import Choices
 from esdedup.times import zone_named
@@ -58,7 +59,7 @@ IN_DOCS: dict[str, Query] = {
     "by-count": ranking.roots_by_count(ALL.articles, descending=True, size=21, fields=FIELDS),
     "by-count-of-matches": ranking.roots_by_count(LIST.articles, descending=True, size=21, fields=FIELDS),
     "one": articles.one_article("ID", fields=FIELDS, has_text=True),
-    "similar": queries.newest_first(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
+    "similar": queries.newest_first(_OTHERS, Cursor(), size=20, fields=FIELDS),
     "excerpts": excerpts.excerpts_body("ROOT-1", "ROOT-0", fields=FIELDS),
     "sources": sources.count_sources(_OTHERS, source_field="source", size=20),
     "of-sources": sources.of_sources(
@@ -69,8 +70,7 @@ IN_DOCS: dict[str, Query] = {
     ),
     "with-fingerprint": queries.newest_first(
         queries.articles_with_fingerprint("FINGERPRINT", fields=FIELDS),
-        first=0,
-        after=None,
+        Cursor(),
         size=20,
         fields=FIELDS,
     ),
@@ -84,8 +84,7 @@ IN_MAPPINGS: dict[str, Query] = {
     "list-most-similar": ranking.roots_by_count(ALL.articles, descending=True, size=20, fields=FIELDS),
     "similar": queries.newest_first(
         queries.articles_of_root("ROOT", without=("INDEX", "ID"), fields=FIELDS),
-        first=0,
-        after=None,
+        Cursor(),
         size=20,
         fields=FIELDS,
     ),

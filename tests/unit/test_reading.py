@@ -27,9 +27,9 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.reading.articles import article
 from esdedup.reading.clusters import similar
 from esdedup.reading.excerpts import search_with_excerpts
-from esdedup.reading.list_request import ListRequest, default_sort
+from esdedup.reading.list_request import ListRequest, default_sort, ranks_articles
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import ranks_articles, values_of
+from esdedup.reading.queries import values_of
 from esdedup.reading.results import QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
 from esdedup.reading.scope import ReadyIndex, Scope

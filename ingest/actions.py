@@ -24,7 +24,7 @@ from esdedup.fields import (
     text_of,
     value_of,
 )
-from esdedup.forest.model import NO_TIME, Assignment
+from esdedup.forest.model import NO_TIME, Assignment, Kind
 from esdedup.forest.stories import NO_STORIES, Stories
 from esdedup.sites import origin_of, path_of, site_of
 from esdedup.times import time_reader
@@ -47,10 +47,24 @@ _MISSING = object()
 _TWO_TEXTS = "its doc and its upsert have different texts: give both the same, or index the article whole"
 
 
+class Addition(NamedTuple):
+    """The dedup object to be added to an action, which replaces all of our objects in it."""
+
+    # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
+    # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
+    parts: Mapping[str, Mapping[str, Any] | None]
+    # The routing, in place of any other; None leaves it as it is.
+    routing: str | None = None
+
+
+UNDECIDED = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
+"""Of an article that was not assigned yet, or that an owner elsewhere has rejected."""
+
+
 # Not frozen: a batch has thousands, and a frozen one takes three times as long to make.
 @dataclasses.dataclass(kw_only=True, slots=True)
 class ArticleAction:
-    """A bulk action that contains an article's text, so the article is assigned to a cluster."""
+    """A bulk action that contains an article's text, and what the forest decides for that article."""
 
     # As given, with the document under `_source`.
     action: dict[str, Any]
@@ -76,6 +90,11 @@ class ArticleAction:
     forged: Mapping[str, None] = dataclasses.field(default_factory=dict)
     # Whether old articles are expected: the forest's time is taken from them, not from the clock.
     is_backfill: bool = False
+
+    # Set when it is assigned.
+    assignment: Assignment = UNDECIDED
+    # What is added to the action, or why the article cannot be indexed.
+    added: Addition | ArticleRejected | None = None
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
     is_cut: bool = False
     # How many letters and digits of its text were left out of its fingerprint, as boilerplate.
@@ -97,24 +116,12 @@ class ArticleAction:
         """Whether it changes an article in place, if there is one."""
         return self.action.get("_op_type") == "update"
 
-
-class Addition(NamedTuple):
-    """The dedup object to be added to an action, which replaces all of our objects in it."""
-
-    # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
-    # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
-    parts: Mapping[str, Mapping[str, Any] | None]
-    # The routing, in place of any other; None leaves it as it is.
-    routing: str | None = None
-
-
-class ArticleDecision(NamedTuple):
-    """An article and the decision for it."""
-
-    article: ArticleAction
-    assignment: Assignment
-    # The addition to its action, or why it cannot be indexed.
-    added: Addition | ArticleRejected
+    def enriched(self) -> dict[str, Any] | ArticleRejected:
+        """Return the action with what is added, or why the article cannot be indexed."""
+        assert self.added is not None, "not assigned yet"
+        if isinstance(self.added, ArticleRejected):
+            return self.added
+        return with_addition(self.action, self.added, self.objects)
 
 
 def index_of(action: BulkAction) -> str | None:

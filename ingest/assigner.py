@@ -5,9 +5,9 @@ import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
-from esdedup.ingest.actions import ArticleAction, ArticleDecision, addition_to
+from esdedup.ingest.actions import ArticleAction, addition_to
 from esdedup.ingest.dates import UNDERSTOOD
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, without_placeholders
@@ -71,14 +71,6 @@ class DateCheck:
             log.warning("%s: its date in %r, %s. %s", article, field, wrong, UNDERSTOOD)
 
 
-class BatchDecision(NamedTuple):
-    """Articles and the decisions for them."""
-
-    articles: list[ArticleDecision]
-    # Waits until that is durable, before which nobody may rely on it; raises why it could not be written.
-    written: Future[None]
-
-
 class Assigner:
     """Assigns the articles of batches. Not thread-safe.
 
@@ -98,17 +90,17 @@ class Assigner:
 
     def assign(
         self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories = NO_STORIES
-    ) -> BatchDecision:
-        """Return the articles, in the order of arrival, with what the forest decides for them.
+    ) -> Future[None]:
+        """Decide articles, in the order of arrival; `stories` are what editors said of them.
 
-        `stories` are what editors said of them.
+        The result waits until that is durable, before which nobody may rely on it; it raises why it could
+        not be written.
         """
-        batch = BatchDecision([], completed())
+        written = completed()
         for start in range(0, len(articles), _PART):
             some = articles[start : start + _PART]
-            part = self._assign_part(some, store=store, now_ms=now_ms, stories=stories)
-            batch = BatchDecision(batch.articles + part.articles, part.written)
-        return batch
+            written = self._assign_part(some, store=store, now_ms=now_ms, stories=stories)
+        return written
 
     def look_up(self, text: str, *, site: str | None, store: Store, now_ms: int) -> Assignment:
         """Return what would be decided for a text that came now, and change nothing.
@@ -128,7 +120,7 @@ class Assigner:
 
     def _assign_part(
         self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories
-    ) -> BatchDecision:
+    ) -> Future[None]:
         for article in articles:
             self._dates.tell(article.name, article.wrong_date, field=article.fields.time)
         time_before_ms = store.state.time_ms
@@ -153,23 +145,20 @@ class Assigner:
                 f"{leaves:,}",
             )
         self._watch(articles, assignments, fingerprints.alphanumerics.tolist())
-        left_out = fingerprints.boilerplate_letters.tolist()
-        for article, is_cut, letters in zip(articles, fingerprints.are_cut.tolist(), left_out, strict=True):
-            article.is_cut, article.boilerplate_letters = is_cut, letters
+        label = self._profile.label
         # Strict: a column that is too short would lose articles.
-        decided = zip(
+        for article, assignment, fields, alphanumerics, letters, is_cut, fault in zip(
             articles,
             assignments,
             _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
             fingerprints.alphanumerics.tolist(),
+            fingerprints.boilerplate_letters.tolist(),
+            fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
             strict=True,
-        )
-        label = self._profile.label
-        decisions = [
-            ArticleDecision(
-                article,
-                assignment,
+        ):
+            article.assignment, article.is_cut, article.boilerplate_letters = assignment, is_cut, letters
+            article.added = (
                 TextFailed(article.name, fault)
                 if fault
                 else addition_to(
@@ -177,11 +166,9 @@ class Assigner:
                     alphanumerics=alphanumerics,
                     profile=label,
                     stories=stories,
-                ),
+                )
             )
-            for article, assignment, fields, alphanumerics, fault in decided
-        ]
-        return BatchDecision(decisions, written)
+        return written
 
     def _watch(
         self, articles: Sequence[ArticleAction], assignments: Sequence[Assignment], letters: Sequence[int]

@@ -8,14 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from esdedup.ingest.actions import (
-    ArticleAction,
-    ArticleDecision,
-    BulkAction,
-    index_of,
-    read_action,
-    with_addition,
-)
+from esdedup.ingest.actions import ArticleAction, BulkAction, index_of, read_action
 from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import size_of
 
@@ -31,17 +24,15 @@ OnRejected = Callable[[ArticleRejected], None]
 """Called for each article that cannot be indexed."""
 OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
-_Read = ArticleAction | dict[str, Any] | ArticleRejected
-
-
-_Outcome = tuple[dict[str, Any], ArticleDecision | None] | Exception
-"""An action goes on, with what was decided if it has an article; it cannot be indexed; or none goes on."""
+_Outcome = ArticleAction | dict[str, Any] | Exception
+"""An article; an action without one, which goes on as it is; why an article cannot be indexed, or why no
+action goes on."""
 
 
 class Enricher:
     """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
 
-    `assign` returns articles with durable decisions.
+    `assign` decides articles, and returns when that is durable.
 
     `check_index` is called for each index of a batch, and of all once more at the end, because an index that
     is deleted meanwhile would come back without its mapping. `check_process` raises in a forked process. Of
@@ -50,7 +41,7 @@ class Enricher:
 
     def __init__(
         self,
-        assign: Callable[[Sequence[ArticleAction]], Sequence[ArticleDecision]],
+        assign: Callable[[Sequence[ArticleAction]], None],
         *,
         fields: Fields | None,
         check_process: Callable[[], None],
@@ -62,7 +53,7 @@ class Enricher:
         on_assigned: OnAssigned | None = None,
     ) -> None:
         self.batch_size = batch_size
-        self._assign_all = assign
+        self._assign = assign
         self._unnamed_index = WritableIndex(fields=fields or Fields())
         self.check_process = check_process
         self._check_index = check_index
@@ -105,15 +96,19 @@ class Enricher:
 
     def enrich_batch(self, batch: list[BulkAction]) -> list[_Outcome]:
         """Assign the articles of the next batch; return the outcomes of its actions, for `results`."""
-        read: list[_Read] = []
+        read: list[_Outcome] = []
         try:
             # `extend`: keeps what was read before an index that cannot be written to.
             read.extend(self._read(batch))
-            assigned = self._assign([each for each in read if isinstance(each, ArticleAction)])
+            articles = [each for each in read if isinstance(each, ArticleAction)]
+            # After a failure none is assigned: that would change their order.
+            if articles and self._failure is None:
+                self._assign(articles)
         except Exception as error:  # raised after the rejections are reported
             self._failure = error
-            return [*(each for each in read if isinstance(each, ArticleRejected)), error]
-        return [_outcome(each, assigned) for each in read]
+        if self._failure is None:
+            return read
+        return [*(each for each in read if isinstance(each, ArticleRejected)), self._failure]
 
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
         """Yield the actions of a batch that are to be written; then raise the error that ended it."""
@@ -121,14 +116,14 @@ class Enricher:
         self.check_process()
         process = os.getpid()
         for outcome in outcomes:
-            if isinstance(outcome, ArticleRejected):
-                self._on_rejected(outcome)
+            action = outcome.enriched() if isinstance(outcome, ArticleAction) else outcome
+            if isinstance(action, ArticleRejected):
+                self._on_rejected(action)
                 continue
-            if isinstance(outcome, Exception):
-                raise outcome
-            action, decided = outcome
-            if decided is not None:
-                self._on_assigned(decided.article, decided.assignment)
+            if isinstance(action, Exception):
+                raise action
+            if isinstance(outcome, ArticleAction):
+                self._on_assigned(outcome, outcome.assignment)
             yield action
             if os.getpid() != process:
                 self.check_process()
@@ -140,7 +135,7 @@ class Enricher:
         for name in sorted(self._names):
             check_again(self._check_index, name)
 
-    def _read(self, batch: list[BulkAction]) -> Iterator[_Read]:
+    def _read(self, batch: list[BulkAction]) -> Iterator[_Outcome]:
         named_index, now_ms = functools.cache(self._check_index), int(time.time() * 1000)
         for given in batch:
             self._position += 1
@@ -153,27 +148,10 @@ class Enricher:
             except ArticleRejected as error:
                 yield error.bare()
 
-    def _assign(self, articles: Sequence[ArticleAction]) -> Iterator[ArticleDecision]:
-        """Assign articles, unless some before them could not be: that would change their order."""
-        if self._failure is not None:
-            raise self._failure
-        return iter(self._assign_all(articles) if articles else ())
-
     def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
         if article.is_cut:
             cut = "%s: only the first %s characters of its text are fingerprinted"
             log.warning(cut, article.name, f"{self._max_text_length:,}")
-
-
-def _outcome(read: _Read, decisions: Iterator[ArticleDecision]) -> _Outcome:
-    if isinstance(read, ArticleRejected):
-        return read
-    if isinstance(read, dict):
-        return read, None
-    decided = next(decisions)
-    if isinstance(decided.added, ArticleRejected):
-        return decided.added
-    return with_addition(read.action, decided.added, read.objects), decided
 
 
 def log_rejected(rejected: ArticleRejected) -> None:

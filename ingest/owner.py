@@ -8,12 +8,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from pathlib import Path
 
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import ArticleAction, ArticleDecision
-from esdedup.ingest.assigner import Assigner, BatchDecision
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.learn import OnLearned, learn
 
@@ -180,28 +181,26 @@ class Owner(Closing):
         with self._locked():
             return False if self.is_open else self._following.follow()
 
-    def decide(self, articles: Sequence[ArticleAction]) -> BatchDecision:
-        """Decide articles in order, and begin to write that; another batch may follow. Raises as `open`."""
+    def decide(self, articles: Sequence[ArticleAction]) -> Future[None]:
+        """Do as `Assigner.assign`; another batch may follow before this one is durable. Raises as `open`."""
         with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
                 # First: if the server is down, nothing has been decided yet.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
             stories, now_ms = self._edits.stories, store.now_ms()
-            decided = self._assigner.assign(articles, store=store, now_ms=now_ms, stories=stories)
+            written = self._assigner.assign(articles, store=store, now_ms=now_ms, stories=stories)
             self._claim({str(each.action["_index"]) for each in articles if each.action.get("_index")}, store)
-            return decided
+            return written
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-        """Return the decisions for articles, once they are durable."""
-        assigned, written = self.decide(articles)
-        # Meanwhile another thread may decide its batch.
-        written.result()
+    def assign(self, articles: Sequence[ArticleAction]) -> None:
+        """Decide articles, and wait until that is durable."""
+        # While this waits, another thread may decide its batch.
+        self.decide(articles).result()
         try:
             self.expire_some()
         except EsdedupError as error:
             # The batch is assigned. A serious error recurs with the next one.
             log.warning("expired nodes could not be deleted: %s", error)
-        return assigned
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
         """Return what would be decided for a text that came now; None if not the owner, or after an error."""

@@ -16,7 +16,7 @@ import elastic_transport
 import tenacity
 from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
-from esdedup.ingest.actions import KNOWN_MS, Addition, ArticleAction, ArticleDecision
+from esdedup.ingest.actions import KNOWN_MS, Addition, ArticleAction
 from esdedup.ingest.batches import batches
 from esdedup.ingest.learn import OnLearned
 
@@ -42,7 +42,6 @@ _ADVICE = {
     413: "use a smaller batch_size",
 }
 _PARTS = {"dedup": "source", "doc": "doc", "upsert": "upsert"}
-_UNDECIDED = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
 _MISSING = object()
 
 
@@ -181,16 +180,16 @@ class RemoteOwner:
         self._query = {"forest": forest, "profile": profile.label, **names}
         self._serializer = JsonSerializer()
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-        """Return the articles with the decisions for them; raises `SidecarError` if no sidecar decides."""
+    def assign(self, articles: Sequence[ArticleAction]) -> None:
+        """Let the sidecar decide articles; raises `SidecarError` if none does."""
         body = b"".join(self._lines(each) for each in articles)
         # All articles of a call agree.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
         path = f"/v1/enrich?{urlencode(self._query | backfill)}"
         answer = self._connection.post(path, body, content_type="application/x-ndjson")
         try:
-            items = json.loads(answer)["items"]
-            return [self._answered(article, item) for article, item in zip(articles, items, strict=True)]
+            for article, item in zip(articles, json.loads(answer)["items"], strict=True):
+                self._note(article, item)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SidecarError(
                 f"the sidecar answers with something else than roots ({error!r:.300}): is it of this "
@@ -236,7 +235,8 @@ class RemoteOwner:
         header = {action.get("_op_type", "index"): named}
         return b"%b\n%b\n" % (self._serializer.dumps(header), self._serializer.dumps(document))
 
-    def _answered(self, article: ArticleAction, item: Mapping[str, Any]) -> ArticleDecision:
+    def _note(self, article: ArticleAction, item: Mapping[str, Any]) -> None:
+        """Note in an article what the sidecar has answered."""
         if (problem := item.get("error")) is not None:
             detail = str(problem["detail"])
             if problem["status"] != 400:
@@ -248,13 +248,14 @@ class RemoteOwner:
             # There, an article without an id is called by another number.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
-            return ArticleDecision(article, _UNDECIDED, ArticleRejected(article.name, reason or detail))
+            article.added = ArticleRejected(article.name, reason or detail)
+            return
         parts = {part: item[key] for key, part in _PARTS.items() if key in item}
         dedup = next((each for each in parts.values() if each is not None), None)
         if dedup is None:
             raise ValueError("an article without a root")
         kind = Kind(item["outcome"])
-        assignment = Assignment(
+        article.assignment = Assignment(
             kind=kind,
             node=dedup.get("fingerprint"),
             root=None if kind is Kind.WITHOUT_FINGERPRINT else dedup["root"],
@@ -266,8 +267,7 @@ class RemoteOwner:
         )
         article.is_cut = item.get("is_cut", False)
         article.boilerplate_letters = item.get("boilerplate_letters", 0)
-        added = Addition({**article.forged, **parts}, item.get("routing"))
-        return ArticleDecision(article, assignment, added)
+        article.added = Addition({**article.forged, **parts}, item.get("routing"))
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:

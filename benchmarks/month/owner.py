@@ -10,13 +10,7 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from elasticsearch import helpers
-from esdedup.ingest.actions import (
-    Addition,
-    ArticleAction,
-    ArticleDecision,
-    read_action,
-    with_addition,
-)
+from esdedup.ingest.actions import ArticleAction, read_action
 from esdedup.ingest.owner import Owner as OwningForest
 from esdedup.ingest.owner import OwnerSettings
 
@@ -139,13 +133,15 @@ class _Feeder:
         )
 
     def _index(self, batch: Sequence[Arrival], index: str, now_ms: int) -> None:
-        assigned = self._owner.assign(list(_actions(batch, index, now_ms)))
-        helpers.bulk(self._client, map(_enriched, assigned))
+        articles = list(_actions(batch, index, now_ms))
+        self._owner.assign(articles)
+        helpers.bulk(self._client, map(_enriched, articles))
 
 
-def _enriched(decision: ArticleDecision) -> dict[str, Any]:
-    assert isinstance(decision.added, Addition)
-    return with_addition(decision.article.action, decision.added, decision.article.objects)
+def _enriched(article: ArticleAction) -> dict[str, Any]:
+    action = article.enriched()
+    assert isinstance(action, dict)
+    return action
 
 
 def _actions(batch: Sequence[Arrival], index: str, now_ms: int) -> Iterator[ArticleAction]:

@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 
-from esdedup.ingest.actions import ArticleAction, ArticleDecision
+from esdedup.ingest.actions import ArticleAction
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
 
@@ -53,17 +53,16 @@ class _Waiting:
     def __init__(self, articles: Sequence[ArticleAction]) -> None:
         loop = asyncio.get_running_loop()
         self.articles, self.came_s = articles, loop.time()
-        # How many articles are in batches already.
-        self.taken = 0
-        self.decided: list[ArticleDecision] = []
+        # How many articles are in batches already, and how many are decided.
+        self.taken = self.decided = 0
         self.all_decided: asyncio.Future[None] = loop.create_future()
         # Of its batches; each is done when its batch is durable.
         self.writes: list[asyncio.Future[None]] = []
 
-    def add(self, decided: Sequence[ArticleDecision], write: asyncio.Future[None]) -> None:
-        self.decided += decided
+    def note_decided(self, count: int, write: asyncio.Future[None]) -> None:
+        self.decided += count
         self.writes.append(write)
-        if len(self.decided) == len(self.articles) and not self.all_decided.done():
+        if self.decided == len(self.articles) and not self.all_decided.done():
             self.all_decided.set_result(None)
 
 
@@ -81,15 +80,15 @@ class Batcher:
 
     def __init__(
         self,
-        decide: Callable[[list[ArticleAction]], Awaitable[tuple[Sequence[ArticleDecision], Awaitable[None]]]],
+        decide: Callable[[list[ArticleAction]], Awaitable[Awaitable[None]]],
         *,
         limits: BatchLimits,
         metrics: Metrics,
     ) -> None:
         """Call `decide` with one batch after the other, while `run` is running.
 
-        It returns the decisions, and an awaitable that ends when they are durable. What either raises is
-        raised for every request that has articles in the batch.
+        It returns an awaitable that ends when the decisions are durable. What either raises is raised for
+        every request that has articles in the batch.
         """
         self._metrics = metrics
         self._decide = decide
@@ -107,13 +106,13 @@ class Batcher:
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
-    ) -> AsyncIterator[Sequence[ArticleDecision]]:
-        """Yield the decisions for the articles of a request; at the end, wait until they are durable.
+    ) -> AsyncIterator[None]:
+        """Yield when the articles of a request are decided; at the end, wait until that is durable.
 
         Raises `Refused` if the queue is full and this caller has more than a share in it, or after `close`.
         """
         if not articles:
-            yield ()
+            yield
             return
         load = _Load(len(articles), sum(each.size for each in articles))
         self._admit(load, caller)
@@ -123,7 +122,7 @@ class Batcher:
         self._changed.set()
         try:
             await waiting.all_decided
-            yield waiting.decided
+            yield
             for write in waiting.writes:
                 await asyncio.shield(write)
         finally:
@@ -205,17 +204,15 @@ class Batcher:
         self._metrics.batch_articles.observe(len(given))
         self._metrics.batch_wait.observe(waited_s)
         try:
-            decided, durable = await self._decide(given)
+            durable = await self._decide(given)
         except Exception as error:
             _fail(batch, error)
             return
         write = asyncio.ensure_future(durable)
         self._writes.add(write)
         write.add_done_callback(lambda _: self._note_written(batch, write))
-        start = 0
         for waiting, articles in batch:
-            waiting.add(decided[start : start + len(articles)], write)
-            start += len(articles)
+            waiting.note_decided(len(articles), write)
 
     def _note_written(self, batch: _Batch, write: asyncio.Future[None]) -> None:
         self._writes.discard(write)

@@ -17,7 +17,7 @@ import orjson
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import is_in_objects
-from esdedup.ingest.actions import Addition, ArticleDecision, forged_parts, writes_out_upsert
+from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, writes_out_upsert
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.refusals import Refused
 
@@ -80,8 +80,8 @@ class BulkItem:
 
     # `WritableIndex.objects` of its index, if that is set up and the caller may write there.
     objects: tuple[str, ...] = ()
-    # The decision for its article; None if it has no article.
-    decision: ArticleDecision | None = None
+    # Its article, if it has one that can be read.
+    article: ArticleAction | None = None
     added: Addition | None = None
     rejection: Rejection | None = None
     _document: dict[str, Any] | None = None
@@ -107,13 +107,6 @@ class BulkItem:
             raise ArticleRejected(self.name, "is not a JSON object")
         self._document = document
         return document
-
-    def decide(self, decision: ArticleDecision) -> None:
-        """Note the decision for its article."""
-        if isinstance(decision.added, ArticleRejected):
-            self.rejection = Rejection(str(decision.added))
-        else:
-            self.decision, self.added = decision, decision.added
 
     def pass_on(self) -> None:
         """Let it go on without a root, also without one of its caller's, if only its article was rejected."""

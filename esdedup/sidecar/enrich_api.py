@@ -273,15 +273,16 @@ def _item(item: BulkItem) -> dict[str, Any]:
         return {}
     parts, routing = item.added
     found: dict[str, Any] = {}
-    if item.decision is not None:
-        found["outcome"] = item.decision.assignment.kind.value
+    article = item.article
+    if article is not None:
+        found["outcome"] = article.assignment.kind.value
     found |= {"dedup" if part == "source" else part: values for part, values in parts.items()}
     if routing is not None:
         found["routing"] = routing
-    if item.decision is not None and item.decision.article.is_cut:
+    if article is not None and article.is_cut:
         found["is_cut"] = True
-    if item.decision is not None and (letters := item.decision.article.boilerplate_letters):
-        found["boilerplate_letters"] = letters
+    if article is not None and article.boilerplate_letters:
+        found["boilerplate_letters"] = article.boilerplate_letters
     return found
 
 

@@ -17,7 +17,7 @@ from starlette.types import Scope
 from esdedup.elastic.kept import WritableIndex
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
-from esdedup.ingest.actions import ArticleAction, ArticleDecision, article_in, name_of
+from esdedup.ingest.actions import ArticleAction, article_in, name_of
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem, Rejection
@@ -108,9 +108,7 @@ class Enrichment:
     # As the methods of `Indices`, `Rights` and `OwnerThread`.
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
     may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]]
-    assigning: Callable[
-        [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[ArticleDecision]]
-    ]
+    assigning: Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[None]]
     ownership: Callable[[], Ownership]
     metrics: Metrics
     unknown_index: Literal["pass", "warn", "refuse"] = "warn"
@@ -142,7 +140,6 @@ class Enrichment:
         self.metrics.articles({"not_set_up": sum(is_passed)})
         if unset is None and not targets:
             return
-        read: list[tuple[BulkItem, ArticleAction]] = []
         now_ms = int(time.time() * 1000)
         for at, item in enumerate(possible):
             if at % _READ_AT_ONCE == 0:
@@ -151,17 +148,20 @@ class Enrichment:
             if isinstance(target, Rejection):
                 if item.operation != "delete" or _asked_name(item) is not None:
                     item.rejection = target
-            elif target is None or item.operation == "delete":
-                continue
-            elif (article := _read(item, target, now_ms=now_ms, backfill=backfill)) is not None:
-                read.append((item, article))
+            elif target is not None and item.operation != "delete":
+                _read(item, target, now_ms=now_ms, backfill=backfill)
         # Some servers do not report the client's address.
         caller = ((scope.get("client") or ("",))[0], caller_of(headers))
-        self.metrics.undated.inc(sum(article.dated_ms is None for _, article in read))
-        async with self.assigning([article for _, article in read], caller) as decisions:
-            for (item, _), decision in zip(read, decisions, strict=True):
-                item.decide(decision)
-        letters = [each.article.boilerplate_letters for each in decisions]
+        articles = [each.article for each in possible if each.article is not None]
+        self.metrics.undated.inc(sum(each.dated_ms is None for each in articles))
+        async with self.assigning(articles, caller):
+            for item in possible:
+                added = None if item.article is None else item.article.added
+                if isinstance(added, ArticleRejected):
+                    item.rejection = Rejection(str(added))
+                elif added is not None:
+                    item.added = added
+        letters = [each.boilerplate_letters for each in articles]
         self.metrics.with_boilerplate.inc(sum(map(bool, letters)))
         self.metrics.boilerplate_letters.inc(sum(letters))
         self.metrics.articles(Counter(kind for each in items if (kind := _kind_of(each)) is not None))
@@ -197,30 +197,30 @@ class Enrichment:
         return targets
 
 
-def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) -> ArticleAction | None:
-    """Return the item's article, if it has one; else note the item's addition or rejection."""
+def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) -> None:
+    """Note the item's article; if it has none, its addition or rejection."""
     item.objects = index.objects
     if item.meta.get("doc_as_upsert", "false") != "false":
         item.rejection = Rejection("the update has doc_as_upsert in its query: give it in its body")
-        return None
+        return
     try:
         name = name_of(item.meta.get("_id"), f"line {item.line}")
         own = {"_op_type": item.operation, "_index": item.index, "_source": item.document()}
         found = article_in(item.meta | own, index, name=name, now_ms=now_ms, backfill=backfill)
     except ArticleRejected as rejected:
         item.rejection = Rejection(str(rejected))
-        return None
+        return
     if isinstance(found, ArticleAction):
-        return found
-    item.added = found
-    return None
+        item.article = found
+    else:
+        item.added = found
 
 
 def _kind_of(item: BulkItem) -> ArticleKind | None:
     """Return what became of the article of an item, for the metrics; None if it has none."""
     if item.rejection is not None:
         return "rejected"
-    return None if item.decision is None else item.decision.assignment.kind.value
+    return None if item.article is None else item.article.assignment.kind.value
 
 
 def _asked_name(item: BulkItem) -> str | None:

@@ -12,8 +12,7 @@ from typing import Self, TypeVar
 from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady
 from esdedup.forest import Assignment
-from esdedup.ingest.actions import ArticleAction, ArticleDecision
-from esdedup.ingest.assigner import BatchDecision
+from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
 from esdedup.serving.refusals import Refused
@@ -84,7 +83,7 @@ class OwnerThread:
 
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
-    ) -> contextlib.AbstractAsyncContextManager[Sequence[ArticleDecision]]:
+    ) -> contextlib.AbstractAsyncContextManager[None]:
         """Do as `Batcher.assigning`, if this process owns the forest; raises what `Owner.decide` raises too.
 
         After an error some articles may have been decided: sent again, they get the same roots.
@@ -139,10 +138,9 @@ class OwnerThread:
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
-    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[ArticleDecision], Awaitable[None]]:
-        """Decide a batch; return the decisions, and a function that waits until they are durable."""
-        assigned, written = await self._run(lambda: self._decide_in_thread(articles))
-        return assigned, self._durable(written)
+    async def _decide(self, articles: list[ArticleAction]) -> Awaitable[None]:
+        """Decide a batch; return what waits until that is durable."""
+        return self._durable(await self._run(lambda: self._decide_in_thread(articles)))
 
     async def _durable(self, written: Future[None]) -> None:
         try:
@@ -159,16 +157,16 @@ class OwnerThread:
         self.ownership.require()
         return self._owner.learn(pages, on_learned=lambda *_: None, are_last=are_last)
 
-    def _decide_in_thread(self, articles: list[ArticleAction]) -> BatchDecision:
+    def _decide_in_thread(self, articles: list[ArticleAction]) -> Future[None]:
         # It may have been lost since the job was begun; deciding would take it again.
         self.ownership.require()
         began_s = time.perf_counter()
-        batch = self._noting_errors(lambda: self._owner.decide(articles))
+        written = self._noting_errors(lambda: self._owner.decide(articles))
         decided_s = time.perf_counter()
         self._metrics.batch_decide.observe(decided_s - began_s)
         write = self._metrics.batch_write
-        batch.written.add_done_callback(lambda _: write.observe(time.perf_counter() - decided_s))
-        return batch
+        written.add_done_callback(lambda _: write.observe(time.perf_counter() - decided_s))
+        return written
 
     def _noting_errors(self, job: Callable[[], _Result]) -> _Result:
         try:

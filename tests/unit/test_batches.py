@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision
+from esdedup.ingest.actions import Addition, ArticleAction
 from esdedup.ingest.batches import MAX_BATCH_SIZE, async_batches, batches
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.enricher import Enricher
@@ -20,7 +20,6 @@ from esdedup import VERIFIED
 from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import ArticleRejected, ForestError
 from esdedup.fields import Fields
-from esdedup.forest import NO_TIME, Assignment, Kind
 from tests.support.exploring import examples
 
 NEVER_S = 3_600.0
@@ -221,9 +220,6 @@ def test_the_size_of_articles_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> N
     assert most_ahead * LENGTH < 2 * BATCH
 
 
-ASSIGNMENT = Assignment(Kind.NEW_ROOT, "a", "a", 1, NO_TIME, b"")
-
-
 class Assigning:
     """Gives each article its text as root, notes which it was given, and fails at one that is called so."""
 
@@ -232,16 +228,15 @@ class Assigning:
         self.threads: set[int] = set()
         self.changed = threading.Condition()
 
-    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[ArticleDecision]:
+    def assign(self, articles: Sequence[ArticleAction]) -> None:
         with self.changed:
             self.threads.add(threading.get_ident())
             self.given += [each.text for each in articles]
             self.changed.notify_all()
         if self.given[-1] == "fails":
             raise ForestError("fails", forest="f")
-        return [
-            ArticleDecision(each, ASSIGNMENT, Addition({"source": {"root": each.text}})) for each in articles
-        ]
+        for each in articles:
+            each.added = Addition({"source": {"root": each.text}})
 
     def await_given(self, count: int) -> None:
         with self.changed:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from esdedup.ingest.actions import ArticleAction, ArticleDecision
+from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher
 from esdedup.ingest.files import FileArticle
@@ -178,14 +178,13 @@ class InMemory:
         self.store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
         self._assigner = Assigner(profile, overrides=NO_OVERRIDES, most_plausible_leaves=64, threads=2)
 
-    def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-        return self._assigner.assign(articles, store=self.store, now_ms=0).articles
+    def assign(self, articles: Sequence[ArticleAction]) -> None:
+        self._assigner.assign(articles, store=self.store, now_ms=0)
 
     @contextlib.asynccontextmanager
-    async def assigning(
-        self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[ArticleDecision]]:
-        yield self.assign(articles)
+    async def assigning(self, articles: Sequence[ArticleAction], _: Hashable) -> AsyncIterator[None]:
+        self.assign(articles)
+        yield
 
 
 def enriched(forest: InMemory | RemoteOwner) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision, read_action
+from esdedup.ingest.actions import Addition, ArticleAction, read_action
 from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
 
 from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, SettingError, SidecarError, SidecarUnavailable
@@ -73,8 +73,9 @@ def lines(*articles: ArticleAction) -> list[Any]:
     return [json.loads(line) for line in body.splitlines()]
 
 
-def answered(item: Any, action: dict[str, Any] | None = None) -> ArticleDecision:
-    (found,) = remote(Answering(item)).assign([article(action or {"_id": "1", "text": "hello"})])
+def answered(item: Any, action: dict[str, Any] | None = None) -> ArticleAction:
+    found = article(action or {"_id": "1", "text": "hello"})
+    remote(Answering(item)).assign([found])
     return found
 
 
@@ -148,8 +149,8 @@ def test_an_answer_is_an_assignment_and_what_is_added() -> None:
     )
     assert found.assignment == JOINED
     assert found.added == Addition({"source": DEDUP}, "r")
-    assert (found.article.is_cut, found.article.boilerplate_letters) == (True, 9)
-    other = answered({"outcome": "joined", "dedup": DEDUP}).article
+    assert (found.is_cut, found.boilerplate_letters) == (True, 9)
+    other = answered({"outcome": "joined", "dedup": DEDUP})
     assert (other.is_cut, other.boilerplate_letters) == (False, 0)
 
 
@@ -184,9 +185,9 @@ def test_a_rejection_names_its_article_and_spares_others() -> None:
         rejection(400, "action 5: has no text"),
         rejection(400, "a: b: has no text"),
     )
-    one, other, nameless, odd = remote(connection).assign(
-        [article({"_id": each, "text": "hello"}) for each in ("1", "2", None, "a: b")]
-    )
+    articles = [article({"_id": each, "text": "hello"}) for each in ("1", "2", None, "a: b")]
+    remote(connection).assign(articles)
+    one, other, nameless, odd = articles
     for each, name in ((one, "1"), (nameless, "action 1"), (odd, "a: b")):
         assert isinstance(each.added, ArticleRejected)
         assert (each.added.article, each.added.reason) == (name, "has no text")

@@ -4,17 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Hashable, Sequence
 
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision
+from esdedup.ingest.actions import Addition, ArticleAction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import EsdedupError
-from esdedup.forest.model import Assignment, Kind
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
-
-ASSIGNMENT = Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b"")
 
 
 class Decider:
@@ -29,16 +26,15 @@ class Decider:
         self.writes.set()
         self.write_error: Exception | None = None
 
-    async def __call__(
-        self, articles: list[ArticleAction]
-    ) -> tuple[Sequence[ArticleDecision], Awaitable[None]]:
+    async def __call__(self, articles: list[ArticleAction]) -> Awaitable[None]:
         self.batches.append([each.text for each in articles])
         await self.free.wait()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        decisions = [ArticleDecision(each, ASSIGNMENT, Addition({}, each.text.upper())) for each in articles]
-        return decisions, self._written()
+        for each in articles:
+            each.added = Addition({}, each.text.upper())
+        return self._written()
 
     async def _written(self) -> None:
         await self.writes.wait()
@@ -55,13 +51,13 @@ def waiting(metrics: Metrics) -> float | None:
 
 
 async def assign(intake: Batcher, articles: Sequence[ArticleAction], caller: Hashable = None) -> list[str]:
-    async with intake.assigning(articles, caller) as decided:
+    async with intake.assigning(articles, caller):
         pass
-    return said(decided)
+    return said(articles)
 
 
-def said(decided: Sequence[ArticleDecision]) -> list[str]:
-    return [str(each.added[1]) for each in decided if isinstance(each.added, Addition)]
+def said(articles: Sequence[ArticleAction]) -> list[str]:
+    return [str(each.added[1]) for each in articles if isinstance(each.added, Addition)]
 
 
 def article(text: str) -> ArticleAction:
@@ -210,8 +206,9 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
         decider.writes.clear()
         intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
         running = asyncio.create_task(intake.run())
-        async with intake.assigning(articles("a", "b", "c")) as decided:
-            assert said(decided) == ["A", "B", "C"]
+        given = articles("a", "b", "c")
+        async with intake.assigning(given):
+            assert said(given) == ["A", "B", "C"]
             assert not decider.writes.is_set()
             decider.write_error = EsdedupError("the disk is full")
             asyncio.get_running_loop().call_later(0.01, decider.writes.set)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import gzip
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction, ArticleDecision
+from esdedup.ingest.actions import ArticleAction
 
 from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
@@ -27,7 +26,7 @@ from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers, Upstream, WholeAnswer
 from esdedup.sites import RawPage
 from tests.support import asgi
-from tests.support.decided import decided
+from tests.support.decided import decide
 
 MOST_BYTES = 5_000
 OWNED_AT = "http://other:9500"
@@ -48,9 +47,7 @@ class Sidecar:
         *,
         refused: Exception | None = None,
         failure: Exception | None = None,
-        assigning: Callable[
-            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[ArticleDecision]]
-        ]
+        assigning: Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[None]]
         | None = None,
         max_body_bytes: int = MOST_BYTES,
     ) -> None:
@@ -85,16 +82,14 @@ class Sidecar:
         return {name: name != "secret" for name in names}
 
     @contextlib.asynccontextmanager
-    async def _assigning(
-        self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[ArticleDecision]]:
+    async def _assigning(self, articles: Sequence[ArticleAction], _: Hashable) -> AsyncIterator[None]:
         if self.failure is not None:
             raise self.failure
         self.articles += articles
-        yield [
-            decided(dataclasses.replace(each, is_cut="long" in each.text), at)
-            for at, each in enumerate(articles)
-        ]
+        for at, each in enumerate(articles):
+            each.is_cut = "long" in each.text
+            decide(each, at)
+        yield
 
     def refusals(self, reason: str) -> float:
         value = self.metrics.registry.get_sample_value

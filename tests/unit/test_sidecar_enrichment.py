@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision, read_action, with_addition
+from esdedup.ingest.actions import ArticleAction, read_action
 
 from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
@@ -21,7 +21,7 @@ from esdedup.sidecar.enrichment import Enrichment, Indices, Target
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers, WholeAnswer
-from tests.support.decided import decided
+from tests.support.decided import decide
 
 DATE = "2020-01-02T03:04:05Z"
 INDICES: dict[str, Any] = {
@@ -31,9 +31,7 @@ INDICES: dict[str, Any] = {
     "own": WritableIndex(fields=Fields(), name="own", forest="own"),
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
-Assigning = Callable[
-    [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[ArticleDecision]]
-]
+Assigning = Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[None]]
 HEADERS = [(b"authorization", b"ApiKey feeder")]
 
 
@@ -65,14 +63,14 @@ class Sidecar:
         return {name: name != self.forbidden for name in names}
 
     @contextlib.asynccontextmanager
-    async def assigning(
-        self, articles: Sequence[ArticleAction], _: Hashable
-    ) -> AsyncIterator[list[ArticleDecision]]:
+    async def assigning(self, articles: Sequence[ArticleAction], _: Hashable) -> AsyncIterator[None]:
         self.articles += articles
-        yield self.assigned(articles)
+        self.assign(articles)
+        yield
 
-    def assigned(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-        return [decided(each, at) for at, each in enumerate(articles)]
+    def assign(self, articles: Sequence[ArticleAction]) -> None:
+        for at, each in enumerate(articles):
+            decide(each, at)
 
     @property
     def texts(self) -> list[str]:
@@ -236,9 +234,10 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
     (item,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
     read = read_action(action, INDICES["news"], position=1, now_ms=2_000_000_000_000, backfill=True)
     if isinstance(read, ArticleAction):
-        (assigned,) = sidecar.assigned([read])
-        assert isinstance(assigned.added, Addition)
-        read = with_addition(read.action, assigned.added, item.objects)
+        sidecar.assign([read])
+        enriched = read.enriched()
+        assert isinstance(enriched, dict)
+        read = enriched
     assert orjson.loads(item.body()) == read["_source"]
 
 
@@ -262,7 +261,7 @@ def test_deletions_that_would_fail_the_request_are_rejected() -> None:
 def test_a_refusal_by_the_intake_is_raised() -> None:
     sidecar = Sidecar()
 
-    def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[ArticleDecision]]:
+    def refuse(*_: Any) -> AbstractAsyncContextManager[None]:
         raise Refused("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)

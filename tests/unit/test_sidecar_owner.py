@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction, ArticleDecision
-from esdedup.ingest.assigner import BatchDecision
+from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.owner import Owner
 
 from esdedup.elastic.forest.expiry import Expired
@@ -68,12 +67,12 @@ class Forest:
             raise ANOTHER
         self.is_open = True
 
-    def decide(self, articles: Sequence[ArticleAction]) -> BatchDecision:
+    def decide(self, articles: Sequence[ArticleAction]) -> Future[None]:
         self.threads.add(threading.get_ident())
         texts = [each.text for each in articles]
         written = self.write(texts)
         self.decided += texts
-        return BatchDecision([assigned(each) for each in articles], written)
+        return written
 
     def follow(self) -> bool:
         self.threads.add(threading.get_ident())
@@ -111,10 +110,6 @@ def article(text: str) -> ArticleAction:
     return ArticleAction(action={}, name=text, text=text, dated_ms=None)
 
 
-def assigned(each: ArticleAction) -> ArticleDecision:
-    return ArticleDecision(each, ASSIGNMENT, Addition({}))
-
-
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:
     limits = BatchLimits(batch_articles=10)
     return OwnerThread(cast(Owner, forest), forest="f", limits=limits, metrics=metrics or Metrics("f"))
@@ -128,9 +123,8 @@ async def owning(forest: Forest) -> AsyncIterator[OwnerThread]:
 
 
 async def decided(feeding: OwnerThread, *texts: str) -> list[str]:
-    async with feeding.assigning([*map(article, texts)]) as assigned:
-        pass
-    return [each.article.text for each in assigned]
+    async with feeding.assigning([*map(article, texts)]):
+        return list(texts)
 
 
 async def until(is_true: Callable[[], object]) -> None:

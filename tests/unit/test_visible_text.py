@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from esdedup.ingest.actions import ArticleAction, ArticleDecision
+from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher
 from hypothesis import example, given
@@ -198,8 +198,8 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     assigner = Assigner(VERIFIED, overrides=NO_OVERRIDES, most_plausible_leaves=64)
 
     class InMemory:
-        def assign(self, articles: Sequence[ArticleAction]) -> list[ArticleDecision]:
-            return assigner.assign(articles, store=store, now_ms=0).articles
+        def assign(self, articles: Sequence[ArticleAction]) -> None:
+            assigner.assign(articles, store=store, now_ms=0)
 
     enricher = Enricher(
         InMemory().assign,

@@ -43,8 +43,8 @@ from esdedup.forest.model import Kind as Kind
 from esdedup.ingest.actions import ArticleAction as ArticleAction
 from esdedup.ingest.actions import BulkAction as BulkAction
 from esdedup.ingest.adopt import Adoption as Adoption
+from esdedup.ingest.adopt import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
-from esdedup.ingest.copies import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.ingest.migrate import Migration as Migration
 from esdedup.maintenance import Maintenance as Maintenance

@@ -92,9 +92,11 @@ class ArticleAction:
     is_backfill: bool = False
 
     # Set when it is assigned.
-    assignment: Assignment = UNDECIDED
-    # What is added to the action, or why the article cannot be indexed.
-    added: Addition | ArticleRejected | None = None
+    assignment: Assignment = dataclasses.field(default=UNDECIDED, init=False)
+    # As in `Addition`; or why the article cannot be indexed.
+    parts: Mapping[str, Mapping[str, Any] | None] | None = dataclasses.field(default=None, init=False)
+    routing: str | None = dataclasses.field(default=None, init=False)
+    rejection: ArticleRejected | None = dataclasses.field(default=None, init=False)
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
     is_cut: bool = False
     # How many letters and digits of its text were left out of its fingerprint, as boilerplate.
@@ -116,12 +118,15 @@ class ArticleAction:
         """Whether it changes an article in place, if there is one."""
         return self.action.get("_op_type") == "update"
 
+    @property
+    def added(self) -> Addition:
+        """What is added to its action, once it is assigned and not rejected."""
+        assert self.parts is not None
+        return Addition(self.parts, self.routing)
+
     def enriched(self) -> dict[str, Any] | ArticleRejected:
         """Return the action with what is added, or why the article cannot be indexed."""
-        assert self.added is not None, "not assigned yet"
-        if isinstance(self.added, ArticleRejected):
-            return self.added
-        return with_addition(self.action, self.added, self.objects)
+        return self.rejection or with_addition(self.action, self.added, self.objects)
 
 
 def index_of(action: BulkAction) -> str | None:

@@ -1,5 +1,7 @@
-"""Adopts what indices have already: gives each article its fingerprint and root where it is."""
+"""Adopts what indices have already: gives each article its fingerprint and root where it is, or in a copy."""
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -11,17 +13,18 @@ from esdedup.ingest.dates import UNSET_MS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.in_place import Hit, InPlace, place_of
+from esdedup.ingest.in_place import Hit, InPlace, block_of, place_of
 from esdedup.ingest.learn import first_pass, two_passes
 
 from esdedup.elastic.article_indices import check_names
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
-from esdedup.elastic.kept import fields_of, mapping_of
+from esdedup.elastic.kept import copied_from, fields_of, kept_fields, mapping_of
 from esdedup.elastic.mappings import is_set_up, refuse_unusable
+from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import refresh
-from esdedup.errors import ArticleRejected, IndexNotReady
+from esdedup.elastic.requests import Query, chunks, refresh
+from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest.model import NO_TIME
@@ -165,3 +168,161 @@ class Adoption(InPlace):
 
 def _article(hit: Hit) -> FileArticle:
     return FileArticle(place=hit["_index"], id=hit["_id"], article=hit["_source"], size_bytes=0)
+
+
+# Settings that a copy takes over; others are private to an index, or about its history.
+_COPIED = (
+    *("number_of_shards", "number_of_replicas", "routing", "analysis", "similarity", "mapping", "sort"),
+    *("codec", "refresh_interval", "hidden", "query", "routing_partition_size", "gc_deletes", "highlight"),
+)
+_COPIED_AT_ONCE = 500
+_VECTOR = re.compile(r'"([^"]+)": {"type": "(dense_vector|rank_vectors|sparse_vector|semantic_text)"')
+
+
+class AdoptionIntoCopies(Adoption):
+    """Writes each article with its root into a copy of its index, which then takes over its aliases.
+
+    The indices stay as they are. They must be read-only, so that nothing changes meanwhile.
+    """
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        index: str,
+        *,
+        suffix: str,
+        fields: Fields | None = None,
+        on_rejected: Callable[[ArticleRejected], None] = log_rejected,
+    ) -> None:
+        """Look at the indices behind a name; nothing is written. For arguments and errors, see `Adoption`.
+
+        The name of a copy is that of its index and `suffix`. What is rejected is copied as it is.
+
+        Raises:
+            IndexNotReady: Also if an index is not read-only, or was set up; if its aliases cannot be moved;
+                or if the name of its copy is taken.
+        """
+        if not suffix:
+            raise SettingError("the copies have no suffix: they need other names than their indices")
+        self._suffix = suffix
+        super().__init__(client, index, fields=fields, on_rejected=on_rejected)
+
+    def swap(self) -> int:
+        """Give the copies the aliases that their indices have now, all in one request; return how many.
+
+        Raises:
+            IndexNotReady: A copy has not all articles of its index: run again first. Or as at the start.
+        """
+        client = patient(self._client)
+        self._copy_rejected()
+        actions: list[dict[str, Any]] = []
+        with translated(f"swap the aliases of {self._index!r}", index=self._index):
+            for name in self._sources:
+                copy, each = name + self._suffix, client.indices.get(index=name)[name]
+                self._refuse_unfit(name, each)
+                client.indices.refresh(index=copy)
+                here, there = (int(client.count(index=one)["count"]) for one in (name, copy))
+                if here != there:
+                    counts = f"the index {name!r} has {here:,} articles and its copy {there:,}"
+                    raise IndexNotReady(f"{counts}: adopt it again", index=name)
+                put = {it: each["settings"]["index"].get(it) for it in ("default_pipeline", "final_pipeline")}
+                client.indices.put_settings(index=copy, settings=put)
+                for alias, options in each["aliases"].items():
+                    actions.append({"add": {"index": copy, "alias": alias, **options}})
+                    actions.append({"remove": {"index": name, "alias": alias, "must_exist": True}})
+            if actions:
+                client.indices.update_aliases(actions=actions)
+        return len(actions) // 2
+
+    @property
+    def _to_do(self) -> Query:
+        # The name may be a pattern, which the copies match too.
+        return {"bool": {"must": super()._to_do, "filter": {"terms": {"_index": sorted(self._sources)}}}}
+
+    def _indices(self) -> dict[str, dict[str, Any]]:
+        # After the swap an alias names only the copies.
+        self._sources = {
+            name: each
+            for name, each in super()._indices().items()
+            if name != f"{copied_from(each['mappings']).get('index')}{self._suffix}"
+        }
+        return self._sources
+
+    def _refuse_unwritable(self, indices: dict[str, dict[str, Any]]) -> None:  # noqa: ARG002
+        for name, each in self._sources.items():
+            self._refuse_unfit(name, each)
+
+    def _refuse_unfit(self, name: str, index: dict[str, Any]) -> None:
+        """Make sure that an index can be copied whole, and its aliases be moved to the copy."""
+        flaw, aliases = None, index["aliases"]
+        if block_of(index, "read_only", "write") is None:
+            flaw = f"can be written to: adopt it where it is, or block that first (PUT {name}/_block/write)"
+        elif aliases and block_of(index, "read_only"):
+            only = '{"index.blocks": {"write": true, "read_only": false}}'
+            flaw = f"does not let go of its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
+        elif is_set_up(index["mappings"], given=None):
+            flaw = "was set up already: leave it out"
+        elif vector := _VECTOR.search(json.dumps(index["mappings"])):
+            flaw = f"has vectors ({vector[1]}), which Elasticsearch may not give out: adopt it where it is"
+        if flaw is not None:
+            raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
+        self._mapping_of_copy(name, index)
+
+    def _mapping_of_copy(self, name: str, index: dict[str, Any]) -> dict[str, Any]:
+        """Return the mapping of a copy, recognised by its notes; empty if there is none yet."""
+        check_index_name(copy := name + self._suffix)
+        with translated(f"look for the index {copy!r}", index=copy):
+            found = dict(patient(self._client).options(ignore_status=404).indices.get(index=copy))
+        mapping = found[copy]["mappings"] if copy in found else {}
+        if "error" not in found and copied_from(mapping) != _kept_by_copy(name, index):
+            taken = f"{copy!r}, the name of a copy of {name!r}, is that of another index or alias"
+            raise IndexNotReady(f"{taken}: give another suffix", index=copy)
+        return mapping
+
+    def _set_up(self, dedup: Dedup) -> None:
+        indices = self._client.indices
+        for name, each in self._sources.items():
+            own, copy = each["settings"]["index"], name + self._suffix
+            settings = {key: value for key, value in own.items() if key in _COPIED or key[:4] == "max_"}
+            with translated(f"copy the index {name!r}", index=name):
+                if not (mapping := self._mapping_of_copy(name, each)):
+                    # Has names of fields when it is prepared, even if a template keeps some.
+                    kept = {"copy_of": _kept_by_copy(name, each), "fields": False}
+                    meta = {**each["mappings"].get("_meta", {}), "esdedup": kept}
+                    mappings = {"dynamic": True, **each["mappings"], "_meta": meta}
+                    indices.create(index=copy, mappings=mappings, settings={"index": settings})
+                # Before the swap, readers must see nothing: remove aliases that come from a template.
+                if kept_fields(mapping) is None and (given := indices.get_alias(index=copy)[copy]["aliases"]):
+                    indices.delete_alias(index=copy, name=list(given))
+            dedup.setup(copy)
+
+    def _not_done(self, hits: list[Hit]) -> list[Hit]:
+        """Return the articles that their copies lack."""
+        with translated(f"read the copies of {self._index!r}", index=self._index):
+            places = list(map(self._in_copy, hits))
+            found = patient(self._client).mget(docs=places, source=False)["docs"] if hits else []
+        return [hit for hit, one in zip(hits, found, strict=True) if not one.get("found")]
+
+    def _in_copy(self, hit: Hit) -> dict[str, Any]:
+        return {"_index": hit["_index"] + self._suffix, "_id": hit["_id"], "routing": hit.get("_routing")}
+
+    def _action(self, hit: Hit) -> dict[str, Any]:
+        action = super()._action(hit)
+        del action["if_seq_no"], action["if_primary_term"]
+        return action | self._in_copy(hit)
+
+    def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
+        return action | {"_op_type": "create"}
+
+    def _copy_rejected(self) -> None:
+        """Copy what could not be enriched as it is."""
+        for places in chunks(list(self._failed), _COPIED_AT_ONCE):
+            docs = [dict(zip(("_index", "_id", "routing"), each, strict=True)) for each in places]
+            with translated(f"read {self._index!r}", index=self._index):
+                found = patient(self._client).mget(docs=docs)["docs"]
+            copied = (self._in_copy(hit) | {"_source": hit["_source"]} for hit in self._not_done(found))
+            list(self._bulk.write(map(self._written_as, copied)))
+
+
+def _kept_by_copy(name: str, index: dict[str, Any]) -> dict[str, str]:
+    return {"index": name, "uuid": index["settings"]["index"]["uuid"]}

@@ -158,15 +158,11 @@ class Assigner:
             strict=True,
         ):
             article.assignment, article.is_cut, article.boilerplate_letters = assignment, is_cut, letters
-            article.added = (
-                TextFailed(article.name, fault)
-                if fault
-                else addition_to(
-                    *(article, assignment, fields),
-                    alphanumerics=alphanumerics,
-                    profile=label,
-                    stories=stories,
-                )
+            if fault:
+                article.rejection = TextFailed(article.name, fault)
+                continue
+            article.parts, article.routing = addition_to(
+                *(article, assignment, fields), alphanumerics=alphanumerics, profile=label, stories=stories
             )
         return written
 

@@ -16,7 +16,7 @@ import elastic_transport
 import tenacity
 from elastic_transport.client_utils import url_to_node_config
 from elasticsearch.serializer import JsonSerializer
-from esdedup.ingest.actions import KNOWN_MS, Addition, ArticleAction
+from esdedup.ingest.actions import KNOWN_MS, ArticleAction
 from esdedup.ingest.batches import batches
 from esdedup.ingest.learn import OnLearned
 
@@ -248,7 +248,7 @@ class RemoteOwner:
             # There, an article without an id is called by another number.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
-            article.added = ArticleRejected(article.name, reason or detail)
+            article.rejection = ArticleRejected(article.name, reason or detail)
             return
         parts = {part: item[key] for key, part in _PARTS.items() if key in item}
         dedup = next((each for each in parts.values() if each is not None), None)
@@ -267,7 +267,7 @@ class RemoteOwner:
         )
         article.is_cut = item.get("is_cut", False)
         article.boilerplate_letters = item.get("boilerplate_letters", 0)
-        article.added = Addition({**article.forged, **parts}, item.get("routing"))
+        article.parts, article.routing = {**article.forged, **parts}, item.get("routing")
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:

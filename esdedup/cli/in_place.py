@@ -12,8 +12,7 @@ from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_rejected
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import Profile
-from esdedup.ingest.adopt import Adoption
-from esdedup.ingest.copies import AdoptionIntoCopies
+from esdedup.ingest.adopt import Adoption, AdoptionIntoCopies
 from esdedup.ingest.in_place import InPlace
 from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration

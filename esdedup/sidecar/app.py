@@ -1,21 +1,23 @@
 """The sidecar with all its parts, made from its settings; ARCHITECTURE.md says how it handles a request."""
 
+import asyncio
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from pydantic import SecretStr
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.boilerplate.overrides import Overrides
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
+from esdedup.errors import EsdedupError
 from esdedup.fields import fields_given
 from esdedup.ingest.learn import read_overrides
 from esdedup.ingest.owner import Owner, OwnerSettings
@@ -23,7 +25,7 @@ from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.limits import Guard, Limits
 from esdedup.serving.problems import Answer, Problem, handle_errors
-from esdedup.sidecar import own_paths
+from esdedup.sidecar import paths
 from esdedup.sidecar.auth import CallerRefused, Rights, TokenGuard
 from esdedup.sidecar.batcher import BatchLimits
 from esdedup.sidecar.bulk import BulkRoute, refused_answer
@@ -31,7 +33,7 @@ from esdedup.sidecar.bulk_request import RequestRefused
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment, Indices
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.owner import OwnerThread
+from esdedup.sidecar.owner import Ownership, OwnerThread
 from esdedup.sidecar.proxy import Proxy, UnreadWrites
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.settings import Settings
@@ -44,6 +46,8 @@ OPENAPI_PATH = "/v1/openapi.json"
 _OWN_CONNECTIONS = 8
 # As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
 _REFRESH_INTERVAL_S = 1.0
+# Shorter than the usual timeout of probes.
+_ASK_S = 2.0
 
 
 def create_app(
@@ -52,7 +56,7 @@ def create_app(
     own: Sequence[APIRouter] = (),
     others: Sequence[BaseRoute] = (),
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
-    answer: Answer = own_paths.answer,
+    answer: Answer = paths.answer,
 ) -> FastAPI:
     """Return the application: its own endpoints, then other routes; what none of them matches, passes.
 
@@ -85,7 +89,7 @@ def create_app(
     async def refuse(request: Request, error: Exception) -> Response:
         # Called for every problem, to count it, even if its answer is not used.
         response = answer(request.scope, Problem.of_error(error))
-        if own_paths.is_own(request.scope):
+        if paths.is_own(request.scope):
             return response
         assert isinstance(error, RequestRefused | CallerRefused)
         return error.as_elasticsearch() if isinstance(error, CallerRefused) else refused_answer(error)
@@ -96,6 +100,56 @@ def create_app(
     return app
 
 
+def health_routes(
+    forest: str, ownership: Callable[[], Ownership], *, ask: Callable[[], Awaitable[object]], metrics: Metrics
+) -> APIRouter:
+    """Return the routes for health and metrics; `ask` sends Elasticsearch a small request."""
+    router = APIRouter(tags=["health"])
+
+    @router.get(paths.HEALTH)
+    async def alive() -> JSONResponse:
+        """Whether the process answers at all."""
+        return JSONResponse({"status": "alive"})
+
+    @router.get(paths.READY, responses={503: {"description": "Articles cannot be taken now."}})
+    async def ready(request: Request) -> Response:
+        """Whether articles can be taken: this process can write the forest, and Elasticsearch answers."""
+        owned = ownership()
+        # A sentence for each thing that is missing.
+        missing = []
+        if not owned.is_owner:
+            missing.append(
+                f"this process does not own the forest {forest!r}: {owned.error or 'it is being taken'}"
+            )
+        elif owned.error is not None:
+            missing.append(Problem.of_error(owned.error).detail)
+        try:
+            async with asyncio.timeout(_ASK_S):
+                await ask()
+        except TimeoutError:
+            missing.append(f"Elasticsearch does not answer within {_ASK_S:.0f} seconds")
+        except EsdedupError as error:
+            missing.append(Problem.of_error(error).detail)
+        owner = "this process" if owned.is_owner else getattr(owned.error, "owner", None)
+        facts: dict[str, Any] = {"missing": missing, "forest": forest, "owner": owner and str(owner)}
+        if owned.url is not None:
+            facts["url"] = owned.url
+        if not missing:
+            return JSONResponse({"status": "ready", **facts})
+        problem = Problem(
+            status=503, kind="not_ready", detail="; ".join(missing), retry_after_s=1, facts=facts
+        )
+        return paths.answer(request.scope, problem)
+
+    @router.get(paths.METRICS)
+    async def exposed(request: Request) -> Response:
+        """What happens in the sidecar in figures, for Prometheus."""
+        body, content_type = metrics.exposed(request.headers.get("accept", ""))
+        return Response(body, media_type=content_type)
+
+    return router
+
+
 class _NotServed(BaseRoute):
     """Answers requests under the sidecar's own path that have no endpoint, here or in Elasticsearch."""
 
@@ -103,7 +157,7 @@ class _NotServed(BaseRoute):
         self._endpoints = endpoints
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return (Match.FULL if own_paths.is_under(own_paths.V1, scope) else Match.NONE), {}
+        return (Match.FULL if paths.is_under(paths.V1, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Return the allowed methods of an endpoint, or 404."""
@@ -115,11 +169,11 @@ class _NotServed(BaseRoute):
         )
         if methods:
             detail = f"this endpoint is asked with {' or '.join(methods)}, not with {scope['method']:.20}"
-            response = own_paths.answer(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
+            response = paths.answer(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
             response.headers["Allow"] = ", ".join(methods)
         else:
             detail = "the description is /v1/openapi.json"
-            response = own_paths.answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
+            response = paths.answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
         await response(scope, receive, send)
 
 
@@ -177,12 +231,12 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         metrics=metrics,
         unknown_index=settings.unknown_index,
     )
-    answer = own_paths.counting(metrics)
+    answer = paths.counting(metrics)
     app = create_app(
         upstream,
         answer=answer,
         own=[
-            own_paths.health_routes(
+            health_routes(
                 settings.forest,
                 lambda: owner.ownership,
                 # Any answer counts: a secured server refuses a request without credentials.
@@ -226,8 +280,8 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
         # Health and metrics requests are exempt from limits.
-        is_free=own_paths.is_watching,
-        measured=lambda scope: metrics.request(own_paths.kind_of(scope)),
+        is_free=paths.is_watching,
+        measured=lambda scope: metrics.request(paths.kind_of(scope)),
         on_held=metrics.bodies.inc,
     )
     return Guard(
@@ -237,9 +291,9 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         naming="--allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS names it",
         foreign="pages of other sites may not send requests",
         origins=settings.allow_origins,
-        readable=f"{own_paths.PAGES}/",
+        readable=f"{paths.PAGES}/",
         # Health checks may use any host name.
-        is_open=own_paths.is_probe,
+        is_open=paths.is_probe,
     )
 
 

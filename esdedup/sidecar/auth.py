@@ -19,7 +19,7 @@ from esdedup.elastic.client import CREDENTIALS
 from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Answer, Problem
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar.own_paths import METRICS, is_probe
+from esdedup.sidecar.paths import METRICS, is_probe
 from esdedup.sidecar.upstream import Header, Headers, WholeAnswer, end_to_end
 
 TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name

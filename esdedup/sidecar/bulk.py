@@ -23,7 +23,7 @@ from esdedup.errors import ServerError
 from esdedup.sidecar import bulk_request
 from esdedup.sidecar.bodies import JSON, NDJSON, in_thread_if_large, json_content_type, unpacked
 from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.own_paths import error_body
+from esdedup.sidecar.paths import ArticlePath, article_path_of, error_body, routed, values_of, without
 from esdedup.sidecar.proxy import Proxy, target_of
 from esdedup.sidecar.upstream import WholeAnswer
 
@@ -61,14 +61,14 @@ class BulkRoute(Proxy):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        path = bulk_request.article_path(scope["method"], scope["raw_path"])
-        return (Match.NONE, {}) if path is None else (Match.FULL, {"article_path": path})
+        return (Match.NONE if article_path_of(scope) is None else Match.FULL), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         self.enrichment.ownership().require()
         raw_body, came_s = await Request(scope, receive).body(), time.perf_counter()
-        path: bulk_request.ArticlePath = scope["article_path"]
+        path = article_path_of(scope)
+        assert path is not None
         is_bulk = path.operation == "bulk"
         content_type = json_content_type(_header(scope, "content-type"), usual=NDJSON if is_bulk else JSON)
         body = await unpacked(raw_body, scope=scope, most_bytes=self.max_body_bytes)
@@ -77,7 +77,7 @@ class BulkRoute(Proxy):
                 len(body), lambda: bulk_request.read_bulk(body, index=path.index)
             )
         else:
-            items = [bulk_request.read_document(path, scope["query_string"], body)]
+            items = [read_document(path, scope["query_string"], body)]
         await self.enrichment.enrich(items, scope)
         await self._log_rejected(items)
         if all(each.added is None and each.rejection is None for each in items):
@@ -143,8 +143,28 @@ class BulkRoute(Proxy):
                 item.rejection.status, bulk_request.ARTICLE_REJECTED, item.rejection.reason
             )
         if item.added is not None and item.added.routing is not None:
-            scope = {**scope, "query_string": bulk_request.routed(scope["query_string"], item.added.routing)}
+            scope = {**scope, "query_string": routed(scope["query_string"], item.added.routing)}
         await self.send_on(scope, receive, send, body=item.body())
+
+
+def read_document(path: ArticlePath, query: bytes, body: bytes) -> bulk_request.BulkItem:
+    """Return a request for one document as an item of a bulk request; raises `RequestRefused`."""
+    if not body and path.operation == "update":
+        reason = "Validation Failed: 1: script or doc is missing;"
+        raise bulk_request.RequestRefused(400, "action_request_validation_exception", reason)
+    if not body:
+        raise bulk_request.RequestRefused(400, "parse_exception", "request body is required")
+    given = values_of(query)
+    meta = {"_index": path.index, "_id": path.id, "routing": given.get("routing") or None}
+    meta["doc_as_upsert"] = given.get("doc_as_upsert")
+    is_create = path.operation == "index" and given.get("op_type", "").lower() == "create"
+    return bulk_request.BulkItem(
+        operation="create" if is_create else path.operation,
+        index=path.index,
+        meta={key: value for key, value in meta.items() if value is not None},
+        header=b"",
+        source=body,
+    )
 
 
 def _header(scope: Scope, name: str) -> str | None:
@@ -200,7 +220,7 @@ def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) 
 
 def whole_answer(query: bytes) -> bytes:
     """Return a query for Elasticsearch to answer whole: its other parts stay as they came."""
-    return b"&".join(bulk_request.without(query, _FORMS))
+    return b"&".join(without(query, _FORMS))
 
 
 def json_type(accept: str | None) -> str:
@@ -215,7 +235,7 @@ def require_json(accept: str | None, query: bytes) -> None:
     """Raise `RequestRefused` unless a caller can read JSON, as an answer with items of ours is."""
     readable = ("json", "*/*", "application/*", "text/plain")
     is_json = accept is None or any(each in accept.lower() for each in readable)
-    if not is_json or bulk_request.values_of(query).get("format", "json") != "json":
+    if not is_json or values_of(query).get("format", "json") != "json":
         raise bulk_request.RequestRefused(
             406,
             "media_type_header_exception",

@@ -16,7 +16,7 @@ from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, Rejection, RequestRefused, read_bulk
 from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.own_paths import answer
+from esdedup.sidecar.paths import answer
 from esdedup.sites import RawPage
 
 _ARTICLE, _DEDUP = examples()["ArticleToEnrich"], examples()["DedupObject"]

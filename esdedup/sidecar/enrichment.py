@@ -156,11 +156,12 @@ class Enrichment:
         self.metrics.undated.inc(sum(each.dated_ms is None for each in articles))
         async with self.assigning(articles, caller):
             for item in possible:
-                added = None if item.article is None else item.article.added
-                if isinstance(added, ArticleRejected):
-                    item.rejection = Rejection(str(added))
-                elif added is not None:
-                    item.added = added
+                if (article := item.article) is None:
+                    continue
+                if article.rejection is not None:
+                    item.rejection = Rejection(str(article.rejection))
+                else:
+                    item.added = article.added
         letters = [each.boilerplate_letters for each in articles]
         self.metrics.with_boilerplate.inc(sum(map(bool, letters)))
         self.metrics.boilerplate_letters.inc(sum(letters))

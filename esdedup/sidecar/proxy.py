@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
@@ -19,9 +19,10 @@ from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bodies import in_thread_if_large
-from esdedup.sidecar.bulk_request import BULK, BULK_METHODS, parts_of, read_bulk
+from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Target
-from esdedup.sidecar.own_paths import answer as answer_of
+from esdedup.sidecar.paths import BULK, BULK_METHODS, parts_of
+from esdedup.sidecar.paths import answer as answer_of
 from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
@@ -172,6 +173,9 @@ _HARMLESS = frozenset(
 )
 
 
+_PARTS = "esdedup.parts"
+
+
 def _not_read(reason: str) -> Refused:
     return Refused(reason, kind="not_understood")
 
@@ -185,11 +189,12 @@ class UnreadWrites(Proxy):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        return (Match.FULL if _may_write(scope["method"], scope["raw_path"]) else Match.NONE), {}
+        parts = parts_of(scope["raw_path"])
+        return (Match.FULL if _may_write(scope["method"], parts) else Match.NONE), {_PARTS: parts}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        first, *rest = parts_of(scope["raw_path"])
+        first, *rest = scope[_PARTS]
         if first == _REINDEX or rest[-1:] == [BULK]:
             request = Request(scope, receive)
             body, encoding = await request.body(), request.headers.get("content-encoding")
@@ -216,8 +221,7 @@ class UnreadWrites(Proxy):
             )
 
 
-def _may_write(method: str, raw_path: bytes) -> bool:
-    parts = parts_of(raw_path)
+def _may_write(method: str, parts: Sequence[bytes]) -> bool:
     if method in _READING or not parts:
         return False
     if len(parts) > 1 and parts[-1] == BULK:

@@ -20,7 +20,7 @@ from esdedup.errors import ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.serving.problems import Problem, described
 from esdedup.sidecar.auth import RAW_CREDENTIALS
-from esdedup.sidecar.own_paths import API, PAGES, is_under
+from esdedup.sidecar.paths import API, PAGES, is_under
 from esdedup.times import zone_named
 from esdedup.web.api_app import create_api
 from esdedup.web.context import Context, FreshMarking

@@ -18,7 +18,7 @@ from esdedup.errors import SettingError
 from esdedup.ingest.settings import names_of
 from esdedup.serving.connections import BoundedConnection, address_of, listen
 from esdedup.sidecar.app import assemble
-from esdedup.sidecar.own_paths import HEALTH, METRICS, READY
+from esdedup.sidecar.paths import HEALTH, METRICS, READY
 from esdedup.sidecar.settings import Settings
 
 log = logging.getLogger("esdedup")

@@ -23,17 +23,9 @@ from esdedup.ingest.actions import Addition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.bulk import merged, refused_item, whole_answer
-from esdedup.sidecar.bulk_request import (
-    ArticlePath,
-    Rejection,
-    RequestRefused,
-    article_path,
-    read_bulk,
-    read_document,
-    routed,
-)
-from esdedup.sidecar.own_paths import error_body
+from esdedup.sidecar.bulk import merged, read_document, refused_item, whole_answer
+from esdedup.sidecar.bulk_request import Rejection, RequestRefused, read_bulk
+from esdedup.sidecar.paths import ArticlePath, article_path, error_body, routed
 from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
 from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed

@@ -17,7 +17,7 @@ from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import counting
+from esdedup.sidecar.paths import counting
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web.app import create_app as create_pages

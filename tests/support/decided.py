@@ -8,7 +8,7 @@ from esdedup.forest.model import Assignment, Kind
 def decide(article: ArticleAction, at: int) -> None:
     """Make an article a root of its own, by its place among others."""
     article.assignment = Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b"")
-    article.added = addition_to(
+    article.parts, article.routing = addition_to(
         article,
         article.assignment,
         {"fingerprint": f"n{at}"},

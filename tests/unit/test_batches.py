@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction
+from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import MAX_BATCH_SIZE, async_batches, batches
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.enricher import Enricher
@@ -236,7 +236,7 @@ class Assigning:
         if self.given[-1] == "fails":
             raise ForestError("fails", forest="f")
         for each in articles:
-            each.added = Addition({"source": {"root": each.text}})
+            each.parts = {"source": {"root": each.text}}
 
     def await_given(self, count: int) -> None:
         with self.changed:

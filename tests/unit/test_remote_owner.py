@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import Addition, ArticleAction, read_action
 from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
 
-from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, SettingError, SidecarError, SidecarUnavailable
+from esdedup import VERIFIED, Dedup, Fields, SettingError, SidecarError, SidecarUnavailable
 from esdedup.elastic.kept import WritableIndex
 from esdedup.fields import fields_given
 from esdedup.forest import NO_TIME, Assignment, Kind
@@ -189,8 +189,8 @@ def test_a_rejection_names_its_article_and_spares_others() -> None:
     remote(connection).assign(articles)
     one, other, nameless, odd = articles
     for each, name in ((one, "1"), (nameless, "action 1"), (odd, "a: b")):
-        assert isinstance(each.added, ArticleRejected)
-        assert (each.added.article, each.added.reason) == (name, "has no text")
+        assert each.rejection is not None
+        assert (each.rejection.article, each.rejection.reason) == (name, "has no text")
     assert other.assignment == JOINED
 
 

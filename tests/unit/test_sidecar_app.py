@@ -29,11 +29,11 @@ from esdedup.errors import (
 from esdedup.forest.model import Kind
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar import own_paths as health
-from esdedup.sidecar.app import OPENAPI_PATH, create_app
+from esdedup.sidecar import app as module
+from esdedup.sidecar.app import OPENAPI_PATH, create_app, health_routes
 from esdedup.sidecar.metrics import ArticleKind, Metrics
-from esdedup.sidecar.own_paths import answer, health_routes
 from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.paths import answer
 from esdedup.sidecar.upstream import Upstream
 from tests.support.asgi import Request, Response, send
 from tests.support.wire import OK, Connection, ScriptedServer
@@ -189,7 +189,7 @@ def test_it_lives_and_is_ready() -> None:
 def test_what_is_missing_is_said(
     monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, missing: list[str]
 ) -> None:
-    monkeypatch.setattr(health, "_ASK_S", 0.05)
+    monkeypatch.setattr(module, "_ASK_S", 0.05)
     readiness = readiness_of(ownership, ask=ask)
     response = get("/readyz", readiness=readiness)
     assert (response.status, response.headers["content-type"]) == (503, "application/problem+json")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable, Sequence
 
 import pytest
-from esdedup.ingest.actions import Addition, ArticleAction
+from esdedup.ingest.actions import ArticleAction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +33,7 @@ class Decider:
             error, self.error = self.error, None
             raise error
         for each in articles:
-            each.added = Addition({}, each.text.upper())
+            each.routing = each.text.upper()
         return self._written()
 
     async def _written(self) -> None:
@@ -57,7 +57,7 @@ async def assign(intake: Batcher, articles: Sequence[ArticleAction], caller: Has
 
 
 def said(articles: Sequence[ArticleAction]) -> list[str]:
-    return [str(each.added[1]) for each in articles if isinstance(each.added, Addition)]
+    return [each.routing for each in articles if each.routing is not None]
 
 
 def article(text: str) -> ArticleAction:

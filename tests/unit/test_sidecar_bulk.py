@@ -13,21 +13,25 @@ from hypothesis import strategies as st
 from esdedup.errors import ForestBusy, ForestOwner, ServerError
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.bodies import json_content_type
-from esdedup.sidecar.bulk import BulkRoute, ItemStatuses, json_type, merged, refused_item, whole_answer
+from esdedup.sidecar.bulk import (
+    BulkRoute,
+    ItemStatuses,
+    json_type,
+    merged,
+    read_document,
+    refused_item,
+    whole_answer,
+)
 from esdedup.sidecar.bulk_request import (
     ARTICLE_REJECTED,
-    ArticlePath,
     BulkItem,
     Rejection,
     RequestRefused,
-    article_path,
-    read_document,
-    routed,
 )
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import counting, error_body
 from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.paths import ArticlePath, article_path, counting, error_body, routed
 from esdedup.sidecar.upstream import Upstream
 
 

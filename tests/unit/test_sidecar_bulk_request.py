@@ -33,15 +33,12 @@ from esdedup.sidecar.bodies import unpacked
 from esdedup.sidecar.bulk_request import (
     BulkItem,
     RequestRefused,
-    article_path,
     members,
-    parts_of,
     read_bulk,
-    values_of,
     with_member,
     without_objects,
 )
-from esdedup.sidecar.own_paths import error_body
+from esdedup.sidecar.paths import article_path, error_body, parts_of, values_of
 from tests.support.bulk_bodies import BODIES
 
 _values = st.recursive(

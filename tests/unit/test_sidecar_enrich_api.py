@@ -21,8 +21,8 @@ from esdedup.sidecar.auth import CallerRefused
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.paths import counting
 from esdedup.sidecar.upstream import Headers, Upstream, WholeAnswer
 from esdedup.sites import RawPage
 from tests.support import asgi

@@ -16,7 +16,7 @@ from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import guarded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import counting, kind_of
+from esdedup.sidecar.paths import counting, kind_of
 from esdedup.sidecar.settings import Settings
 
 TOKEN = "0123456789abcdef"

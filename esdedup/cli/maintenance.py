@@ -34,7 +34,7 @@ def stats(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Show the statistics of a forest: nodes, clusters, the largest clusters, the fullest keys, growth.
+    """Show the statistics of a forest: nodes, clusters, the largest clusters, growth.
 
     Also shows clusters that are larger than one story can plausibly be, and what their texts share. With
     --boilerplate, lists the passages that are left out of the pages of each site; a forest keeps no text, so
@@ -196,11 +196,10 @@ def _print_stats(forest: str, stats: Stats) -> None:
         )
     show(_learned(stats.learned))
     days = [(each.day, each.made, each.last_needed) for each in stats.days]
-    show(f"a key has {stats.nodes_a_key:,} nodes on average\n")
+    show("")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
-        ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
         ("nodes by day", ("day", "made", "last needed"), days),
     ):
         output.print_table(title, names, rows, numbers=range(1, len(names)))

@@ -10,7 +10,6 @@ from esdedup.maintenance.stats import Cluster as Cluster
 from esdedup.maintenance.stats import Day as Day
 from esdedup.maintenance.stats import ForestNode as ForestNode
 from esdedup.maintenance.stats import ImplausibleCluster as ImplausibleCluster
-from esdedup.maintenance.stats import Key as Key
 from esdedup.maintenance.stats import LearnedStats as LearnedStats
 from esdedup.maintenance.stats import Placeholder as Placeholder
 from esdedup.maintenance.stats import Stats as Stats

@@ -4,15 +4,11 @@ import collections
 
 import pydantic
 
-from esdedup.elastic.forest.candidates import count_by_key
-from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.expiry import count_expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
-from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import ForestDamaged
-from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.forest.model import NO_TIME
 from esdedup.maintenance.shared_representatives import SharedRepresentative, SharedRepresentatives
@@ -22,9 +18,7 @@ from esdedup.times import DAY_MS, iso
 
 _DAYS_SHOWN = 14
 _LARGEST_SHOWN = 10
-_KEYS_SHOWN = 5
-# Random nodes whose keys are examined, and how many of those have all their keys counted.
-_RANDOM_NODES, _NODES_COUNTED = MAX_HITS, 50
+_SHARED_SHOWN = 5
 # Fewer trees than this may share a representative by accident, even if all texts are of one kind.
 _MANY_TREES = 10
 
@@ -58,13 +52,6 @@ class Day(pydantic.BaseModel, frozen=True):
     made: int
     # Nodes last needed on that day.
     last_needed: int
-
-
-class Key(pydantic.BaseModel, frozen=True):
-    """A key, and the number of nodes that have it."""
-
-    key: str
-    nodes: int
 
 
 class ForestNode(pydantic.BaseModel, frozen=True):
@@ -122,9 +109,6 @@ class Stats(pydantic.BaseModel, frozen=True):
     most_plausible_leaves: int
     implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
-    # With the lookup `search`: the fullest keys of random nodes, and the mean number of nodes of a key.
-    fullest_keys: tuple[Key, ...]
-    nodes_a_key: float
     # Representatives that random nodes of many trees share, such as a template's. They fill keys.
     shared_by_trees: tuple[SharedRepresentative, ...]
     # The latest days of the forest's time.
@@ -195,9 +179,8 @@ def stats(
         live_leaves = index.run(index.nodes.leaves_by_root(live_since_ms))
         implausible = [each for each in live_leaves.items() if each[1] > most_plausible_leaves]
         implausible.sort(key=lambda each: (-each[1], each[0]))
-    random_nodes = index.run(index.nodes.random_nodes(_RANDOM_NODES))
-    fullest_keys, nodes_a_key = _keys(index, random_nodes)
-    shared_by_trees = shared_representatives.find(random_nodes, most=_KEYS_SHOWN, by_tree=True)
+    random_nodes = index.run(index.nodes.random_nodes(MAX_HITS))
+    shared_by_trees = shared_representatives.find(random_nodes, most=_SHARED_SHOWN, by_tree=True)
 
     def most_shared(root: str) -> SharedRepresentative | None:
         leaves = index.run(index.nodes.some_leaves(root, live_since_ms))
@@ -225,8 +208,6 @@ def stats(
             for root, leaves in implausible[:_LARGEST_SHOWN]
         ),
         implausible_trees=len(implausible),
-        fullest_keys=fullest_keys,
-        nodes_a_key=nodes_a_key,
         shared_by_trees=tuple(shared for shared in shared_by_trees if shared.trees >= _MANY_TREES),
         days=tuple(
             Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
@@ -250,18 +231,6 @@ def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
         low, high = 1 << power, (2 << power) - 1
         counts[str(low) if low == high else f"{low}-{high}"] = powers[power]
     return counts
-
-
-def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key, ...], float]:
-    if index.log is not None:
-        return (), 0.0
-    terms = keys_of(random_nodes, index.relation, NODES)
-    shared = collections.Counter(term for own in terms for term in set(own))
-    ordinary = {term for own in terms[:_NODES_COUNTED] for term in own}
-    fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]
-    counts = index.run(count_by_key(index.name, ordinary.union(fullest)))
-    keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
-    return tuple(keys), round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
 
 
 def _moment(time_ms: int) -> str | None:

@@ -42,7 +42,7 @@ def start(
 
     Options:
         nodes: How many processes form the cluster.
-        version: Version of Elasticsearch: 8.19, 9, or a full version.
+        version: Version of Elasticsearch: 8.19 or 9.
         heap: Java heap of each node, such as 512m or 2g.
         hours: Stop after this many hours.
     """

@@ -1,13 +1,10 @@
 """Downloads the server's jars once, by their Maven coordinates, into a directory that never changes.
 
-Every jar is checked. The default versions have SHA-256 sums in this package (`jars/VERSION.sha256`), and no
-other jar is accepted. Jars of other versions are checked against the SHA-1 that the repository publishes,
-which detects damaged files, not forged ones.
+Every jar is checked against its SHA-256 sum in this package (`jars/VERSION.sha256`); no other is accepted.
 """
 
 import contextlib
 import hashlib
-import re
 import shutil
 import tempfile
 import zipfile
@@ -26,11 +23,9 @@ from jgo.maven import MavenContext, PythonResolver
 from esdedup.errors import NodeError, SettingError
 
 DEFAULT_VERSION = "9.5.3"
-# The full versions of `--version 8.19` and `--version 9`.
-_NEWEST = {"8": "8.19.21", "8.19": "8.19.21", "9": DEFAULT_VERSION, "9.5": DEFAULT_VERSION}
-
+# Those in this package, by what `--version` may name.
+_VERSIONS = {"8.19": "8.19.21", "8.19.21": "8.19.21", "9": DEFAULT_VERSION, DEFAULT_VERSION: DEFAULT_VERSION}
 _NETTY = "transport-netty4"
-_TIMEOUT_S = 30
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Called with a file's name and its size in bytes; yields a function to report bytes to."""
@@ -45,12 +40,9 @@ def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
 
 def full_version(version: str) -> str:
     """Return the full version of one such as ``8.19``; refuse versions that cannot be embedded."""
-    version = _NEWEST.get(version, version)
-    if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
-        raise SettingError(
-            f"cannot embed Elasticsearch {version!r}: give 8.19, 9, or a full version of these"
-        )
-    return version
+    if version not in _VERSIONS:
+        raise SettingError(f"cannot embed Elasticsearch {version!r}: give 8.19 or 9")
+    return _VERSIONS[version]
 
 
 def install(
@@ -90,8 +82,7 @@ def _download(
     except (OSError, RuntimeError, ValueError, requests.RequestException) as error:
         raise NodeError(f"cannot download Elasticsearch {version}: {error}") from error
     jars = sorted(environment.path.rglob("*.jar"))
-    missing = (sums or {f"elasticsearch-{version}.jar": ""}).keys() - {jar.name for jar in jars}
-    if missing:
+    if missing := sums.keys() - {jar.name for jar in jars}:
         raise NodeError(f"cannot download Elasticsearch {version}: {min(missing)} is not among its jars")
     return jars
 
@@ -111,49 +102,29 @@ def _lay_out(jars: list[Path], home: Path) -> None:
     (module / "plugin-descriptor.properties").write_text("\n".join(lines) + "\n")
 
 
-def known_sums(version: str) -> dict[str, str] | None:
-    """Return the SHA-256 sum of each jar by its name; None if this package has none for the version."""
-    file = resources.files("esdedup.node") / "jars" / f"{version}.sha256"
-    if not file.is_file():
-        return None
-    return {name: digest for digest, name in map(str.split, file.read_text().splitlines())}
+def known_sums(version: str) -> dict[str, str]:
+    """Return the SHA-256 sum of each jar of a version, by its name."""
+    lines = (resources.files("esdedup.node") / "jars" / f"{version}.sha256").read_text().splitlines()
+    return {name: digest for digest, name in map(str.split, lines)}
 
 
 class _CheckedResolver(PythonResolver):
     """Downloads artifacts, and refuses jars whose sum differs from that of `known_sums`."""
 
-    def __init__(self, sums: dict[str, str] | None, progress: Progress) -> None:
+    def __init__(self, sums: dict[str, str], progress: Progress) -> None:
         super().__init__(progress_callback=progress)
         self._sums = sums
 
     def download(self, artifact: Any) -> Path | None:
         path: Path | None = super().download(artifact)
         # Other files only name jars, which are checked.
-        if path is not None and path.suffix == ".jar":
-            self._check(path, artifact)
-        return path
-
-    def _check(self, path: Path, artifact: Any) -> None:
-        content = path.read_bytes()
-        if self._sums is None:
-            expected = _published_sha1(artifact)
-            found = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-        else:
-            expected, found = self._sums.get(path.name), hashlib.sha256(content).hexdigest()
-        if expected is None:
+        if path is None or path.suffix != ".jar":
+            return path
+        if path.name not in self._sums:
             raise NodeError(f"the download ended: there is no sum to check {path.name} with")
-        if found != expected:
+        if (found := hashlib.sha256(path.read_bytes()).hexdigest()) != self._sums[path.name]:
             raise NodeError(
                 f"the download ended: {path.name} is not the file that was published: "
-                f"its sum is {found} instead of {expected}"
+                f"its sum is {found} instead of {self._sums[path.name]}"
             )
-
-
-def _published_sha1(artifact: Any) -> str | None:
-    """Return the SHA-1 that a repository publishes for an artifact; None if there is none."""
-    for repository in artifact.context.remote_repos.values():
-        place = f"{repository}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}.sha1"
-        answer = requests.get(place, timeout=_TIMEOUT_S)
-        if answer.status_code == requests.codes.ok and answer.text.split():
-            return str(answer.text.split()[0])
-    return None
+        return path

@@ -21,9 +21,8 @@ import platformdirs
 import requests
 import tenacity
 from jgo.env import EnvironmentBuilder
-from jgo.maven import MavenContext
+from jgo.maven import MavenContext, PythonResolver
 
-from esdedup.node.distribution import _CheckedResolver, no_progress
 from tests.support import server
 
 VERSION = "3.9.0"
@@ -74,9 +73,7 @@ def _installed() -> Path:
     with filelock.FileLock(home.parent / "install.lock"):
         if not home.is_dir():
             with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
-                context = MavenContext(
-                    resolver=_CheckedResolver(None, no_progress), repo_cache=Path(scratch) / "maven"
-                )
+                context = MavenContext(resolver=PythonResolver(), repo_cache=Path(scratch) / "maven")
                 coordinates = (
                     f"org.opensearch:opensearch:{VERSION}",
                     f"org.opensearch.plugin:{_NETTY}-client:{VERSION}",

@@ -14,6 +14,7 @@ from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.plan.costs import SHIPPED, shipped
+from esdedup.plan.figures import figures
 from esdedup.plan.model import CapacityPlan, Workload, plan
 
 _ARTICLES_A_DAY = (1e6, 1e7, 1e8)
@@ -60,13 +61,14 @@ def capacity() -> Iterator[str]:
     )
     yield "|---|---|---|---|---|---|---|"
     for each in plans:
+        shown = {figure.name: figure.value for figure in figures(each)}
         yield _capacity_row(
             each,
-            _short(each.forest_bytes / _GB),
-            _short(each.articles_bytes / _GB),
-            f"{each.article_shards:,}",
+            _short(shown["forest_gb"]),
+            _short(shown["articles_gb"]),
+            f"{shown['article_shards']:,}",
             _short(each.peak_a_second),
-            _short(each.requests_a_second),
+            _short(shown["requests_a_second"]),
         )
 
 
@@ -74,12 +76,13 @@ def _plan_in_short() -> Iterator[str]:
     """Yield what one usual workload needs, as `esdedup plan` calculates it."""
     held = shipped()
     found = plan(Workload(), VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
+    shown = {figure.name: figure.value for figure in figures(found)}
     needs = {
         "processes that decide which story an article belongs to": (found.forests,),
         "memory of that process, GB": (found.memory_each.held / _GB,),
         "disk of the forest, with deleted documents, and what the articles gain, GB": (
-            found.forest_bytes_unmerged / _GB,
-            found.articles_bytes / _GB,
+            shown["forest_deleted_gb"],
+            shown["articles_gb"],
         ),
         "articles a second at the peak, and what that process can take": (
             found.peak_a_second,

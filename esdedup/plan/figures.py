@@ -71,7 +71,7 @@ def _owners(plan: CapacityPlan) -> Iterator[Figure]:
 
 
 def _disk(plan: CapacityPlan) -> Iterator[Figure]:
-    server, forests = plan.costs.server, plan.forests
+    server, forests, articles = plan.costs.server, plan.forests, _articles(plan)
     shard_bytes = plan.forest_bytes_unmerged / forests
     advice = f"Elastic advises up to {SHARD_BYTES / _GB:,.0f}"
     if shard_bytes > SHARD_BYTES:
@@ -82,22 +82,30 @@ def _disk(plan: CapacityPlan) -> Iterator[Figure]:
     yield Figure("forest_deleted_gb", title, plan.forest_bytes_unmerged / _GB, "GB", basis)
     basis = f"one each, of {shard_bytes / _GB:,.1f} GB with deleted documents ({advice})"
     yield Figure("forest_shards", "shards of forests", forests, "", basis)
-    basis = f"{server.article_bytes:,.0f} bytes an article, {plan.articles:,.0f} articles of a retention"
-    yield Figure("articles_gb", "disk that dedup adds to articles", plan.articles_bytes / _GB, "GB", basis)
+    basis = f"{server.article_bytes:,.0f} bytes an article, {articles:,.0f} articles of a retention"
+    added_bytes = articles * server.article_bytes
+    yield Figure("articles_gb", "disk that dedup adds to articles", added_bytes / _GB, "GB", basis)
     basis = f"{SHARD_BYTES / _GB:,.0f} GB each; what the articles themselves take comes on top"
-    yield Figure("article_shards", "shards that this adds to the articles", plan.article_shards, "", basis)
+    shards = max(1, math.ceil(added_bytes / SHARD_BYTES))
+    yield Figure("article_shards", "shards that this adds to the articles", shards, "", basis)
     basis = f"batches of {BATCH:,}: {server.requests_a_batch:.1f} of a forest, 1 of articles"
     title = "requests to Elasticsearch, at the peak"
-    yield Figure("requests_a_second", title, plan.requests_a_second, "/s", basis)
+    requests = plan.peak_a_second / BATCH * (server.requests_a_batch + 1)
+    yield Figure("requests_a_second", title, requests, "/s", basis)
 
 
 def _server(plan: CapacityPlan, work: ServerWork) -> Iterator[Figure]:
-    us = work.us_an_arrival + work.us_an_article
+    us, roots = work.us_an_arrival + work.us_an_article, _articles(plan) * (1 - plan.workload.reprints)
     basis = f"{work.us_an_arrival:,.0f} µs for the forest and {work.us_an_article:,.0f} for the dedup object"
     title = "cores of Elasticsearch that this adds, at the peak"
     yield Figure("server_cores_peak", title, plan.peak_a_second * us / 1e6, "cores", basis)
-    basis = f"{plan.roots:,.0f} roots in one shard; with daily indices, only those of the day"
+    basis = f"{roots:,.0f} roots in one shard; with daily indices, only those of the day"
     title = "what a refresh of the articles takes longer"
-    yield Figure("refresh_s", title, plan.roots * work.refresh_us_a_root / 1e6, "s", basis)
+    yield Figure("refresh_s", title, roots * work.refresh_us_a_root / 1e6, "s", basis)
     title, basis = "heap of Elasticsearch for roots", "their numbers, as long as they are searched"
-    yield Figure("heap_mb", title, plan.roots * work.heap_bytes_a_root / _MB, "MB", basis)
+    yield Figure("heap_mb", title, roots * work.heap_bytes_a_root / _MB, "MB", basis)
+
+
+def _articles(plan: CapacityPlan) -> float:
+    """Return the articles that come within a retention."""
+    return plan.workload.articles_a_day * plan.workload.retention_days

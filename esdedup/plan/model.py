@@ -182,31 +182,6 @@ class CapacityPlan:
         return self.forest_bytes / (1 - _MOST_DELETED)
 
     @property
-    def articles(self) -> float:
-        """Articles that come within a retention."""
-        return self.workload.articles_a_day * self.workload.retention_days
-
-    @property
-    def articles_bytes(self) -> float:
-        """Disk space that dedup adds to these articles, without replicas."""
-        return self.articles * self.costs.server.article_bytes
-
-    @property
-    def article_shards(self) -> int:
-        """Shards needed for what dedup adds to the articles, at the size that Elastic advises."""
-        return max(1, math.ceil(self.articles_bytes / SHARD_BYTES))
-
-    @property
-    def roots(self) -> float:
-        """The roots of the articles that come within a retention."""
-        return self.articles * (1 - self.workload.reprints)
-
-    @property
-    def requests_a_second(self) -> float:
-        """Requests to Elasticsearch at the peak: of full batches, and of their articles."""
-        return self.peak_a_second / BATCH * (self.costs.server.requests_a_batch + 1)
-
-    @property
     def _length(self) -> float:
         return min(self.workload.mean_length, self.profile.max_text_length)
 

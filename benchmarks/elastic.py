@@ -14,9 +14,8 @@ from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rat
 from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held, Signatures
 from benchmarks.unit_costs import bytes_a_document, bytes_of
-from esdedup.elastic.forest.documents import Document, documents
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.forest.stored import Document, StoredNode, documents
 from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Store

@@ -16,7 +16,7 @@ from esdedup.ingest.assigner import arrive
 
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.signatures import NOW_MS, Held, random_ones
-from esdedup.elastic.forest.stored import Codec, StoredNode
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -194,14 +194,14 @@ def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
 def _opening_bytes(profile: Profile, count: int) -> float:
     """Load nodes as from Elasticsearch; return the memory needed meanwhile, beyond that of the nodes."""
     relation, random = relation_of(profile), np.random.default_rng(6)
-    packing, nodes = Codec(relation), Nodes(relation, AGING)
+    pack, nodes = relation.core.pack, Nodes(relation, AGING)
     before = peak_bytes()
     for start in range(0, count, MAX_HITS):
         signatures = random_ones(profile, min(MAX_HITS, count - start), random)
         ids, pages = relation.ids(signatures), random.integers(1, 2**64, len(signatures), np.uint64)
         each = zip(ids, signatures, pages.tolist(), strict=True)
         loaded = [
-            packing.pack(StoredNode(node_id, node_id, signature.tobytes(), at, 0, 0, f"{page:016x}", 0))
+            pack(StoredNode(node_id, node_id, signature.tobytes(), at, 0, 0, f"{page:016x}", 0))
             for at, (node_id, signature, page) in enumerate(each, start)
         ]
         nodes.load(loaded, live_since_ms=NO_TIME)

@@ -20,7 +20,7 @@ from benchmarks.unit_costs import bytes_of, measure
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Codec, StoredNode, page_name
+from esdedup.elastic.forest.stored import StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import begin
@@ -103,10 +103,10 @@ def _row(table: str, case: str, predicted: float, measured: float, unit: str) ->
 
 def _fill(url: str, count: int) -> None:
     """Write so many nodes as the owner writes them, without deciding about them: all are roots."""
-    packing = Codec(relation_of(VERIFIED))
+    pack = relation_of(VERIFIED).core.pack
     with connect(url) as client, ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING) as store:
         for nodes in _nodes(count):
-            store.writer.begin([packing.pack(each) for each in nodes])
+            store.writer.begin([pack(each) for each in nodes])
         store.writer.flush()
 
 

@@ -27,7 +27,7 @@ from benchmarks.signatures import NOW_MS, Held
 from esdedup.elastic.client import connect
 from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Codec, Stored, StoredPage
+from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile
 from esdedup.neighbours.relation import relation_of
@@ -165,10 +165,10 @@ def _write_pages(client: Elasticsearch, name: str, profile: Profile, count: int)
         StoredPage(page=f"{page:016x}", node=node, seen_ms=at * 1_000)
         for at, (page, node) in enumerate(zip(pages, relation.ids(held.signatures), strict=True))
     ]
-    packing = Codec(relation)
+    pack = relation.core.pack
     with ElasticStore(client, forest=name, profile=profile, aging=AGING) as store:
         for at in range(0, count, BATCH):
-            store.writer.write([packing.pack(each) for each in stored[at : at + BATCH]])
+            store.writer.write([pack(each) for each in stored[at : at + BATCH]])
 
 
 def _article_costs(

@@ -10,6 +10,8 @@ from typing import Self, final
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import Layout
 
+_Node = tuple[str, str, bytes, int, int, int, str, int, str, str]
+_Page = tuple[str, str | None, int]
 _Answer = tuple[int, str | None, str | None, int, bytes, str | None, str | None]
 
 @final
@@ -227,11 +229,27 @@ class Relation:
     """Which signatures are near each other; see `neighbours.relation.Relation`."""
 
     def __new__(cls, max_distance_bits: int, agreement: Agreement | None) -> Relation: ...
-    def ids(self, signatures: bytes) -> bytes:
+    def ids(self, signatures: bytes) -> list[str]:
         """Return the node id of each signature."""
 
     def terms(self, signatures: bytes, layout: Layout, is_indexed: bool) -> list[list[str]]:
         """Return the keys of each signature; see `neighbours.relation.Relation.terms`."""
+
+    def pack(self, stored: _Node | _Page) -> bytes:
+        """Return a `StoredNode` or `StoredPage` in packed form; raises `ValueError` for odd values."""
+
+    def unpack(self, packed: bytes) -> _Node | _Page | None:
+        """Return the fields of what was packed; None if it is of another length than nodes and pages have."""
+
+    def log(self, packed: Sequence[bytes]) -> tuple[bytes, int]:
+        """Return nodes and pages as a log has them, and the latest `seen_ms`; `ValueError` as `documents`."""
+
+    def entries(self, log: bytes) -> tuple[list[bytes | tuple[str, int, int]], bool]:
+        """Return the entries of a log up to the first unreadable one, and whether there is none.
+
+        Nodes and pages are packed; of an earlier node with new times there are its id, `seen_ms` and
+        `page_seen_ms`.
+        """
 
     def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
         """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
@@ -286,8 +304,8 @@ class Nodes:
             is to be written, and the same as a log has it; the state.
         """
 
-    def contested_column(self) -> bytes:
-        """Return the ids of the roots whose leaves have decided something in the last step."""
+    def contested(self) -> set[str]:
+        """Return the ids of the roots that the last step compared by their numbers of leaves."""
 
     def keep(self) -> None:
         """Keep the first step."""
@@ -302,7 +320,7 @@ class Nodes:
         node is a root.
         """
 
-    def missing_columns(self) -> tuple[bytes, bytes]:
+    def missing(self) -> tuple[list[str], list[str]]:
         """Return the ids of roots and of nodes of pages that were not loaded."""
 
     def load_logs(self, logs: Sequence[bytes]) -> None:

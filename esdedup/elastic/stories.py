@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
 from esdedup.elastic import limits
-from esdedup.elastic.forest.documents import EDITS_SUFFIX, Document, unchanged
+from esdedup.elastic.forest.stored import EDITS_SUFFIX, Document, unchanged
 from esdedup.elastic.pages import Hits, first_page, next_page
 from esdedup.elastic.requests import (
     Query,

@@ -20,12 +20,11 @@ class Nodes(_core.Nodes):
 
     # The plans of the steps that are committed and not kept, the first one first.
     committed: collections.deque[Plan]
-    _relation: Relation
 
     def __new__(cls, relation: Relation, aging: Aging) -> Self:
         """Hold no node so far."""
         nodes = super().__new__(cls, relation.core, **dataclasses.asdict(aging))
-        nodes._relation, nodes.committed = relation, collections.deque()
+        nodes.committed = collections.deque()
         return nodes
 
     def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
@@ -48,10 +47,6 @@ class Nodes(_core.Nodes):
         after = State(seq=seq, time_ms=time_ms, origin_ms=origin_ms)
         return Plan(assignments=assignments, written=written, log=log, state=after)
 
-    def contested(self) -> set[str]:
-        """Return the ids of the roots that the last step compared by their numbers of leaves."""
-        return set(self._relation.written_ids(self.contested_column()))
-
     def commit(self, plan: Plan) -> None:
         """Commit the last step, whose plan this is: `undo` then leaves it alone."""
         self.committed.append(plan)
@@ -73,8 +68,3 @@ class Nodes(_core.Nodes):
         plans, self.committed = list(self.committed), collections.deque()
         self.undo()
         return plans
-
-    def missing(self) -> tuple[list[str], list[str]]:
-        """Return the ids of roots, and of the nodes of pages, that were not loaded."""
-        roots, nodes = self.missing_columns()
-        return self._relation.written_ids(roots), self._relation.written_ids(nodes)

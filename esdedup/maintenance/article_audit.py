@@ -5,15 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from esdedup.elastic.forest.documents import interleaved, keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.stored import (
     Stored,
     StoredNode,
     StoredPage,
     genuine,
+    interleaved,
     is_node_id,
     is_page_id,
+    keys_of,
     recreate_root,
 )
 from esdedup.elastic.stories import read_edits, story_values

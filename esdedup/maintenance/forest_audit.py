@@ -5,12 +5,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
-from esdedup.elastic.forest.documents import Hit
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
 from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.status import read_ordered_since
-from esdedup.elastic.forest.stored import StoredNode, genuine, recreate_root, signatures_of
+from esdedup.elastic.forest.stored import Hit, StoredNode, genuine, recreate_root, signatures_of
 from esdedup.elastic.requests import chunks
 from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging

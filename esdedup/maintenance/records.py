@@ -11,10 +11,10 @@ from esdedup.elastic import limits
 from esdedup.elastic.bulk import Operation, send_bulk
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.forest.status import state_aggregations, state_of
+from esdedup.elastic.forest.stored import columns_of
 from esdedup.elastic.requests import Query, refresh
 from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import EditorialFields, Fields, partition_of, signature_of, terms_of

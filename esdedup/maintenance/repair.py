@@ -18,7 +18,7 @@ from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, doc
 from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_since_document
-from esdedup.elastic.forest.stored import Codec, Stored
+from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.kept import forest_of, kept_forest, kept_retention_ms, next_object
 from esdedup.elastic.requests import Query, chunks
@@ -68,9 +68,9 @@ def _mark_order(writer: ForestWriter) -> None:
 
 
 def _write(writer: ForestWriter, stored: Iterable[Stored]) -> None:
-    packing = Codec(writer.index.relation)
+    pack = writer.index.relation.core.pack
     for chunk in chunks(list(stored), WRITE_BATCH):
-        writer.write([packing.pack(each) for each in chunk])
+        writer.write([pack(each) for each in chunk])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.log import FIELD
-from esdedup.elastic.forest.log_nodes import LogNodes
+from esdedup.elastic.forest.log import FIELD, LogNodes
 from esdedup.elastic.forest.status import aging_document
 from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter

@@ -45,8 +45,6 @@ class Relation:
         """Of a signature, whose bytes are the same on every machine."""
         self.counts_leaves = agreement is None
         """Whether a text near several roots joins the one with most leaves, not the one it resembles most."""
-        self.id_bytes = 8 if agreement is None else 16
-        """The length of a node id, which has two hex digits for each byte."""
         self.core = _core.Relation(max_distance_bits, agreement)
         """The same in the crate."""
 
@@ -55,7 +53,7 @@ class Relation:
 
         The simhash in hex; of `verified` a 128-bit MurmurHash3 of everything but `indexed`.
         """
-        return self.written_ids(self.core.ids(signatures.tobytes()))
+        return self.core.ids(signatures.tobytes())
 
     def are_equal(self, one: Signatures, other: Signatures) -> bool:
         """Return whether all that is compared is equal."""
@@ -63,11 +61,6 @@ class Relation:
             return bool((one == other).all())
         names = [name for name in SIGNATURE.names or () if name not in {"indexed", "origin"}]
         return all(bool((one[name] == other[name]).all()) for name in names)
-
-    def written_ids(self, ids: bytes) -> list[str]:
-        """Return the node ids of a column of the crate in hex."""
-        digits, size = ids.hex(), 2 * self.id_bytes
-        return [digits[at : at + size] for at in range(0, len(digits), size)]
 
     def signature_of(self, node_id: str) -> bytes | None:
         """Return the signature with that node id, None if it cannot be computed from the id."""

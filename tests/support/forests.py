@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -14,13 +14,12 @@ from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.owner import Owner
 
 from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, Maintenance, Profile
-from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.log import EVERY_LOG, LogDocument, read_last_number
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_PAGE
-from esdedup.elastic.forest.stored import Codec, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, documents, stored_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
@@ -132,8 +131,7 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
     """Write nodes or content hashes directly, without an owner or regard for the laws."""
     index = ForestIndex.find(es, forest)
     if index.log is not None:
-        packing = Codec(index.relation)
-        _write_log(es, index, packing.log(map(packing.pack, changed)), State())
+        _write_log(es, index, changed, State())
         return
     for each in changed:
         es.index(index=forest, id=each.document_id, document=document(es, forest, each), refresh=True)
@@ -147,16 +145,17 @@ def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
             es.delete(index=forest, id=each, refresh=True)
         return
     index.run(index.log.update())
-    packing = Codec(index.relation)
-    left = [packing.pack(each) for each in index.log.all() if each.document_id not in document_ids]
+    left = [each for each in index.log.all() if each.document_id not in document_ids]
     state = index.status().state
     for hit in es.search(index=forest, query=EVERY_LOG, size=10_000, source=False)["hits"]["hits"]:
         es.delete(index=forest, id=hit["_id"])
     es.indices.refresh(index=forest)
-    _write_log(es, index, packing.log(left), state)
+    _write_log(es, index, left, state)
 
 
-def _write_log(es: Elasticsearch, index: ForestIndex, log: bytes, state: State) -> None:
+def _write_log(es: Elasticsearch, index: ForestIndex, stored: Iterable[Stored], state: State) -> None:
+    core = index.relation.core
+    log, _ = core.log([*map(core.pack, stored)])
     number = index.run(read_last_number(index.name)) + 1
     document_id, source = LogDocument(number, log, NO_TIME, state).json()
     es.index(index=index.name, id=document_id, document=json.loads(source), refresh=True)

@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 from esdedup import Dedup, Fields, Reader
 from esdedup.cli.app import app
-from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
+from esdedup.elastic.forest.stored import documents, stored_of
 from tests import sample
 from tests.support import server
 from tests.support.pages import ENOUGH, HARBOUR, VALLEY, page

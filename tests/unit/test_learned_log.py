@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, LearnedRecord
+from esdedup.elastic.forest.stored import Document
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.maintenance import LearnedPassage

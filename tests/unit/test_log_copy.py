@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from esdedup.elastic.forest.following import LogCopy
 from esdedup.elastic.forest.log import LogDocument, LogDocuments
-from esdedup.elastic.forest.stored import Codec
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import NO_TIME, Nodes, State
 from esdedup.neighbours.relation import relation_of
@@ -28,7 +27,6 @@ from tests.support.arrivals import (
 )
 
 RELATION = relation_of(CLASSIC)
-PACKING = Codec(RELATION)
 PLENTY = 2**30
 
 
@@ -37,7 +35,7 @@ class Owner:
 
     def __init__(self) -> None:
         self.nodes, self.state = Nodes(RELATION, AGING), State()
-        self.log = LogDocuments(PACKING, last=0)
+        self.log = LogDocuments(RELATION, last=0)
         self.documents: dict[int, LogDocument] = {}
         self.writes: dict[int, int] = {}
 

@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.elastic.forest.documents import agrees, documents, search_body, stored_of
-from esdedup.elastic.forest.log import LogDocuments
-from esdedup.elastic.forest.stored import Codec, Entry, Stored, StoredNode, StoredPage
+from esdedup.elastic.forest.log import LogDocuments, stored_in_log
+from esdedup.elastic.forest.stored import (
+    Stored,
+    StoredNode,
+    StoredPage,
+    agrees,
+    documents,
+    search_body,
+    stored_of,
+    unpack,
+)
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
@@ -207,7 +215,7 @@ def store() -> Watched:
 def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
     """Return the pages that a batch writes, and nothing else."""
     assign(watched, arrivals, now_ms=NOW_MS)
-    stored = [Codec(watched.relation).unpack(packed) for packed in watched.plan.written]
+    stored = [unpack(packed, watched.relation) for packed in watched.plan.written]
     assert all(isinstance(each, StoredPage) for each in stored)
     return [each for each in stored if isinstance(each, StoredPage)]
 
@@ -272,7 +280,7 @@ def test_slow_clusters_are_forgotten() -> None:
     assert counted.add(joined("large", 1)) == [("large", MOST_PLAUSIBLE_LEAVES)]
 
 
-PACKING = Codec(RELATION)
+CORE = RELATION.core
 
 
 class Logged(MemoryStore):
@@ -290,7 +298,7 @@ class Logged(MemoryStore):
         live_since_ms = plan.state.live_since_ms(AGING)
         if next(self._is_shortened, False):
             first = self._logs.pop(0)
-            self._logs.append(PACKING.log(self._nodes.living(first, live_since_ms=live_since_ms)))
+            self._logs.append(CORE.log(self._nodes.living(first, live_since_ms=live_since_ms))[0])
         self._nodes = Nodes(RELATION, AGING)
         # In pieces, as documents come.
         self._nodes.load_logs(self._logs[:2])
@@ -310,7 +318,7 @@ def test_a_forest_read_from_its_log_follows_laws(
 
 def a_node(profile: Profile) -> StoredNode:
     relation = relation_of(profile)
-    size = relation.id_bytes
+    size = 8 if profile == CLASSIC else 16
     return StoredNode(
         "ab" * size, "cd" * size, bytes(relation.dtype.itemsize), 7, 100, 120, f"{5:016x}", page_seen_ms=110
     )
@@ -318,42 +326,40 @@ def a_node(profile: Profile) -> StoredNode:
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_entries_are_read_as_they_were_written(profile: Profile) -> None:
-    packing, node = Codec(relation_of(profile)), a_node(profile)
+    relation, node = relation_of(profile), a_node(profile)
     stored: list[Stored] = [
         node,
         StoredPage(node.page, node.id, 3),
         StoredPage(node.page, None, NO_TIME),
         node._replace(has_part=node.root),
     ]
-    packed = [packing.pack(each) for each in stored]
-    log = packing.log(packed)
-    assert [entry for _, entry in packing.entries(log)] == packed == packing.whole(log)
-    assert [packing.seen_ms(*each) for each in packing.entries(log)] == [120, 3, NO_TIME, 120]
-    refreshed = bytes([Entry.REFRESHED]) + bytes.fromhex(node.id) + (150).to_bytes(8, "little") * 2
-    ((kind, entry),) = packing.entries(refreshed)
-    assert (kind, packing.seen_ms(kind, entry)) == (Entry.REFRESHED, 150)
-    assert packing.unpack(packing.refreshed(packed[0], entry)) == node._replace(seen_ms=150, page_seen_ms=150)
-    assert packing.whole(log + refreshed) == packed
+    packed = [relation.core.pack(each) for each in stored]
+    log, seen_ms = relation.core.log(packed)
+    assert (relation.core.entries(log), seen_ms) == ((packed, True), 120)
+    refreshed = b"\3" + bytes.fromhex(node.id) + (150).to_bytes(8, "little") + (140).to_bytes(8, "little")
+    assert relation.core.entries(log + refreshed) == ([*packed, (node.id, 150, 140)], True)
+    assert relation.core.entries(log + refreshed[:-1]) == (packed, False)
+    assert list(stored_in_log(log + refreshed, relation)) == stored
 
 
 @given(st.binary(max_size=300), st.integers(0, 200))
 def test_unreadable_bytes_end_only_their_own_log(rest: bytes, length: int) -> None:
-    """The crate and Python read equally far."""
-    log = (PACKING.log([PACKING.pack(a_node(CLASSIC)._replace(root=a_node(CLASSIC).id))]) + rest)[:length]
+    node = a_node(CLASSIC)
+    log = (CORE.log([CORE.pack(node._replace(root=node.id))])[0] + rest)[:length]
     nodes = Nodes(RELATION, AGING)
     nodes.load_logs([log])
     nodes.settle()
-    whole = {each.id for each in map(PACKING.unpack, PACKING.whole(log)) if isinstance(each, StoredNode)}
-    assert len(nodes) >= len(whole)
+    found = {each.id for each in stored_in_log(log, RELATION) if isinstance(each, StoredNode)}
+    assert len(nodes) >= len(found)
     if len(log) < 1 + 64:
-        assert len(nodes) == len(whole) == 0
+        assert len(nodes) == len(found) == 0
 
 
 def test_a_document_says_what_state_and_time_it_has() -> None:
-    documents = LogDocuments(PACKING, last=4)
-    node = PACKING.pack(a_node(CLASSIC))
+    documents = LogDocuments(RELATION, last=4)
+    node = CORE.pack(a_node(CLASSIC))
     first = documents.add([node], None, State(seq=9, time_ms=115, origin_ms=50))
-    assert (first.number, first.log, first.seen_ms) == (5, PACKING.log([node]), 120)
+    assert (first.number, first.log, first.seen_ms) == (5, CORE.log([node])[0], 120)
     assert first.json() == (
         "log-5",
         '{"log": 5, "packed": "' + first.json()[1].split('"packed": "')[1].split('"')[0] + '", "seq": 9, '
@@ -378,7 +384,8 @@ PROFILES = (CLASSIC, VERIFIED)
 def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
     profile = draw(st.sampled_from(PROFILES))
     relation = relation_of(profile)
-    node_ids = st.binary(min_size=relation.id_bytes, max_size=relation.id_bytes).map(bytes.hex)
+    id_bytes = 8 if profile == CLASSIC else 16
+    node_ids = st.binary(min_size=id_bytes, max_size=id_bytes).map(bytes.hex)
     pages = st.integers(1, 2**64 - 1).map("{:016x}".format)
     times = st.just(NO_TIME) | st.integers(-(2**62), 2**62)
     size = relation.dtype.itemsize
@@ -402,11 +409,11 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
 @given(profiles_and_stored())
 def test_what_is_packed_is_read_again(drawn: tuple[Profile, Stored]) -> None:
     profile, stored = drawn
-    packing = Codec(relation_of(profile))
-    packed = packing.pack(stored)
-    assert packing.unpack(packed) == stored
+    relation = relation_of(profile)
+    packed = relation.core.pack(stored)
+    assert unpack(packed, relation) == stored
     # In base 64; cut short, it is nothing.
-    assert packing.unpack(packed[:-4]) != stored
+    assert unpack(packed[:-4], relation) != stored
 
 
 @given(profiles_and_stored())

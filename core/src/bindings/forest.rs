@@ -1,5 +1,7 @@
 //! A forest in memory for Python: one call for each batch of arrivals.
 
+use std::collections::HashSet;
+
 use bytemuck::bytes_of;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,15 +10,16 @@ use pyo3::types::PyBytes;
 use super::shared::Shared;
 use crate::columns::{Column, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
-use crate::forest::documents::{Layout, document, hex};
+use crate::forest::documents::{Layout, document};
 use crate::forest::index::{Index, Matches};
 use crate::forest::laws::Arrival;
 use crate::forest::loading::Loader;
-use crate::forest::nodes::Nodes as Core;
-use crate::forest::records::{Entry, written_ids};
-use crate::forest::relation::{ByDistance, Relation as Rules};
+use crate::forest::nodes::{Node, Nodes as Core};
+use crate::forest::pages::NO_PAGE;
+use crate::forest::records::{Entry, Record, entries, hex};
+use crate::forest::relation::{ByDistance, Id, Relation as Rules};
 use crate::forest::table::NONE;
-use crate::forest::times::{Aging, State};
+use crate::forest::times::{Aging, NO_TIME, State};
 
 type Numbers = (i64, i64, i64);
 // Of an arrival: its kind; its node and that one's root; the time; its signature; and with which roots its root is linked.
@@ -33,6 +36,56 @@ pub struct Relation(Either<ByDistance, ByAgreement>);
 enum Either<D, A> {
     Distance(D),
     Agreement(A),
+}
+
+/// A node or a page, as the fields of `StoredNode` or `StoredPage`.
+#[derive(FromPyObject, IntoPyObject)]
+enum Stored {
+    Node((String, String, Column, i64, i64, i64, String, i64, String, String)),
+    Page((String, Option<String>, i64)),
+}
+
+impl Stored {
+    fn of<R: Rules>(record: Record<R::Signature>) -> Stored {
+        match record {
+            Record::Node { id, root, signature, node, links } => {
+                let Node { seq, made_ms, seen_ms, page, page_seen_ms, .. } = node;
+                let page = if page == NO_PAGE { String::new() } else { format!("{page:016x}") };
+                let [id, root] = [id, root].map(hex::<R>);
+                let [whole, part] = links.map(|id| if id == 0 { String::new() } else { hex::<R>(id) });
+                let signature = bytes_of(&signature).to_vec();
+                Stored::Node((id, root, signature, seq, made_ms, seen_ms, page, page_seen_ms, whole, part))
+            }
+            Record::Page { page, node, seen_ms } => {
+                Stored::Page((format!("{page:016x}"), node.map(hex::<R>), seen_ms))
+            }
+        }
+    }
+
+    /// Returns it as a record; None if an id or the signature is not one of the profile's.
+    fn record<R: Rules>(self) -> Option<Record<R::Signature>> {
+        let number = |hex: String| if hex.is_empty() { Some(0) } else { Id::from_str_radix(&hex, 16).ok() };
+        let page_of = |hex: String| number(hex)?.try_into().ok();
+        Some(match self {
+            Stored::Node((id, root, signature, seq, made_ms, seen_ms, page, page_seen_ms, whole, part)) => {
+                let node = Node { root: NONE, seq, made_ms, seen_ms, page: page_of(page)?, page_seen_ms };
+                let signature = (signature.len() == R::SIZE).then(|| R::read(&signature))?;
+                let links = [number(whole)?, number(part)?];
+                Record::Node { id: number(id)?, root: number(root)?, signature, node, links }
+            }
+            Stored::Page((page, node, seen_ms)) => {
+                let node = if let Some(id) = node { Some(number(id)?) } else { None };
+                Record::Page { page: page_of(page)?, node, seen_ms }
+            }
+        })
+    }
+}
+
+/// An entry of a log: a node or page in packed form, or the id and the times of one that was refreshed.
+#[derive(IntoPyObject)]
+enum LogEntry {
+    Stored(Column),
+    Refreshed((String, i64, i64)),
 }
 
 /// Does the same for each relation, with `R` as its type.
@@ -64,17 +117,52 @@ impl Relation {
         })
     }
 
-    fn ids(&self, signatures: &[u8]) -> Column {
+    fn ids(&self, signatures: &[u8]) -> Vec<String> {
         whichever!(self.0, _ => {
-            written_ids::<R>(signatures.chunks_exact(R::SIZE).map(|each| R::id(&R::read(each))))
+            signatures.chunks_exact(R::SIZE).map(|each| hex::<R>(R::id(&R::read(each)))).collect()
         })
+    }
+
+    fn pack(&self, stored: Stored) -> PyResult<Column> {
+        whichever!(self.0, _ => stored.record::<R>().map(|record| record.pack::<R>())).ok_or_else(unreadable)
+    }
+
+    fn unpack(&self, packed: &[u8]) -> Option<Stored> {
+        whichever!(self.0, _ => Record::unpack::<R>(packed).map(Stored::of::<R>))
+    }
+
+    fn log(&self, packed: Vec<Bound<'_, PyBytes>>) -> PyResult<(Column, i64)> {
+        let (mut log, mut latest_ms) = (Vec::new(), NO_TIME);
+        whichever!(self.0, _ => {
+            for each in &packed {
+                let record = Record::unpack::<R>(each.as_bytes()).ok_or_else(unreadable)?;
+                Entry::write::<R>(&record, false, &mut log);
+                latest_ms = latest_ms.max(record.seen_ms());
+            }
+        });
+        Ok((log, latest_ms))
+    }
+
+    fn entries(&self, log: &[u8]) -> (Vec<LogEntry>, bool) {
+        let mut read = 0;
+        let found = whichever!(self.0, _ => {
+            let raw = entries::<R>(log).inspect(|(_, entry)| read += 1 + entry.len());
+            let found = raw.filter_map(|each| match Entry::read::<R>(each)? {
+                Entry::Record(_) => Some(LogEntry::Stored(each.1.to_vec())),
+                Entry::Refreshed { id, seen_ms, page_seen_ms } => {
+                    Some(LogEntry::Refreshed((hex::<R>(id), seen_ms, page_seen_ms)))
+                }
+            });
+            found.collect()
+        });
+        (found, read == log.len())
     }
 
     fn documents(&self, packed: Vec<Bound<'_, PyBytes>>, layout: Layout) -> PyResult<Vec<(String, String)>> {
         let packed = packed.iter().map(|each| each.as_bytes());
         let documents: Option<_> =
             whichever!(self.0, _ => packed.map(|each| document::<R>(each, &layout)).collect());
-        documents.ok_or_else(|| PyValueError::new_err("what is packed is neither a node nor a page"))
+        documents.ok_or_else(unreadable)
     }
 
     fn terms(&self, signatures: &[u8], layout: Layout, is_indexed: bool) -> Vec<Vec<String>> {
@@ -85,15 +173,13 @@ impl Relation {
     }
 
     fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 12]> {
-        let no_pairs = || PyValueError::new_err("there are no pairs of texts to compare");
-        let Either::Agreement(ByAgreement { agreement, .. }) = &self.0 else { return Err(no_pairs()) };
-        if one.len() != other.len() {
-            return Err(no_pairs());
-        }
+        let (Either::Agreement(rules), true) = (&self.0, one.len() == other.len()) else {
+            return Err(PyValueError::new_err("there are no pairs of texts to compare"));
+        };
         let texts = |bytes: &[u8]| bytes.chunks_exact(ByAgreement::SIZE).map(ByAgreement::read).collect();
         let (ones, others): (Vec<Text>, Vec<Text>) = (texts(one), texts(other));
-        let pairs = ones.iter().zip(&others);
-        let compared: Vec<Comparison> = pairs.map(|(one, other)| agreement.compare(one, other)).collect();
+        let compared: Vec<Comparison> =
+            ones.iter().zip(&others).map(|(one, other)| rules.agreement.compare(one, other)).collect();
         let shares = |of: fn(&Comparison) -> f64| column(compared.iter().map(of));
         let flags = |of: fn(&Comparison) -> bool| column(compared.iter().map(of));
         Ok([
@@ -111,6 +197,10 @@ impl Relation {
             compared.iter().map(|each| each.to_root).collect(),
         ])
     }
+}
+
+fn unreadable() -> PyErr {
+    PyValueError::new_err("what is packed is neither a node nor a page")
 }
 
 /// Begins a step, and assigns arrivals; None if the columns differ in length.
@@ -184,7 +274,7 @@ impl Nodes {
         })
     }
 
-    fn missing_columns(&self, py: Python<'_>) -> PyResult<(Column, Column)> {
+    fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         self.0.with(py, |Held { forest, loader }| whichever!(forest, _ => loader.missing::<R>()))
     }
 
@@ -225,11 +315,10 @@ impl Nodes {
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
-    fn contested_column(&self, py: Python<'_>) -> PyResult<Column> {
-        self.0.with(
-            py,
-            |Held { forest, .. }| whichever!(forest, forest => written_ids::<R>(forest.contested())),
-        )
+    fn contested(&self, py: Python<'_>) -> PyResult<HashSet<String>> {
+        self.0.with(py, |Held { forest, .. }| {
+            whichever!(forest, forest => forest.contested().into_iter().map(hex::<R>).collect())
+        })
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {

@@ -5,8 +5,8 @@
 use base64::prelude::{BASE64_STANDARD, Engine};
 
 use super::pages::NO_PAGE;
-use super::records::Record;
-use super::relation::{Id, Relation};
+use super::records::{Record, hex};
+use super::relation::Relation;
 use super::times::NO_TIME;
 
 /// Returns the id and the JSON of a packed node or page; None if the bytes are neither.
@@ -34,11 +34,6 @@ pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, 
     };
     json.push('}');
     Some((id, json))
-}
-
-/// Returns an id as documents have it.
-pub fn hex<R: Relation>(id: Id) -> String {
-    format!("{id:0digits$x}", digits = 2 * R::ID_BYTES)
 }
 
 /// Adds a time that is known.

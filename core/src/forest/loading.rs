@@ -9,11 +9,10 @@ use bytemuck::bytes_of;
 
 use super::nodes::{Node, Nodes};
 use super::pages::{NO_PAGE, PageState};
-use super::records::{Entry, Record, written_ids};
+use super::records::{Entry, Record, entries, hex};
 use super::relation::{Id, Relation};
 use super::table::NONE;
 use super::times::NO_TIME;
-use crate::columns::Column;
 
 /// The rows that were loaded since the last step, and the roots and pages that `settle` has to resolve.
 #[derive(Default)]
@@ -39,7 +38,7 @@ impl Loader {
     /// Adds the entries of logs, in order; skips the rest of a log from an entry that cannot be read.
     pub fn load_logs<R: Relation>(&mut self, forest: &mut Nodes<R>, logs: &[&[u8]]) {
         self.is_new.get_or_insert(forest.index.is_empty());
-        for entry in logs.iter().flat_map(|log| Entry::read_all::<R>(log)) {
+        for entry in logs.iter().flat_map(|log| entries::<R>(log)).filter_map(Entry::read::<R>) {
             match entry {
                 Entry::Record(record) => self.load_record(forest, record, NO_TIME),
                 Entry::Refreshed { id, seen_ms, page_seen_ms } => {
@@ -54,12 +53,12 @@ impl Loader {
     }
 
     /// Returns the ids of roots, and of nodes of pages, that were not loaded.
-    pub fn missing<R: Relation>(&self) -> (Column, Column) {
+    pub fn missing<R: Relation>(&self) -> (Vec<String>, Vec<String>) {
         let missing = |mut ids: Vec<Id>| {
             ids.retain(|id| !self.rows.contains_key(id));
             ids.sort_unstable();
             ids.dedup();
-            written_ids::<R>(ids)
+            ids.into_iter().map(hex::<R>).collect()
         };
         let roots = self.leaves.iter().map(|(_, root)| *root).collect();
         (missing(roots), missing(self.pages.iter().filter_map(|(_, node, _)| *node).collect()))

@@ -9,7 +9,6 @@ use super::nodes::{Change, Links, Node, Nodes};
 use super::pages::{NO_PAGE, PageState};
 use super::relation::{Id, Relation};
 use super::table::NONE;
-use crate::columns::Column;
 use crate::hashing::word;
 
 /// A node or a page.
@@ -53,23 +52,28 @@ const REFRESHED: u8 = 3;
 const LINKED: u8 = 4;
 const NO_LINKS: Links = [0; 2];
 
+/// Returns the entries of a log, up to the first invalid one: their kinds and their contents.
+pub fn entries<R: Relation>(log: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = log;
+    std::iter::from_fn(move || {
+        let kind = *rest.first()?;
+        let node = 2 * R::ID_BYTES + 40 + R::SIZE;
+        let sizes = [node, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES, node + 2 * R::ID_BYTES];
+        let entry = rest.get(1..1 + sizes.get(usize::from(kind))?)?;
+        rest = &rest[1 + entry.len()..];
+        Some((kind, entry))
+    })
+}
+
 impl<S: Pod> Entry<S> {
-    /// Reads the entries of a log, up to the first invalid one.
-    pub fn read_all<R: Relation<Signature = S>>(log: &[u8]) -> impl Iterator<Item = Entry<S>> + '_ {
-        let mut rest = log;
-        std::iter::from_fn(move || {
-            let kind = *rest.first()?;
-            let node = 2 * R::ID_BYTES + 40 + R::SIZE;
-            let sizes = [node, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES, node + 2 * R::ID_BYTES];
-            let entry = rest.get(1..1 + sizes.get(usize::from(kind))?)?;
-            rest = &rest[1 + entry.len()..];
-            if kind != REFRESHED {
-                return Record::unpack::<R>(entry).map(Entry::Record);
-            }
-            let number = |at: usize| word(&entry[at..at + 8]) as i64;
-            let (seen_ms, page_seen_ms) = (number(R::ID_BYTES), number(R::ID_BYTES + 8));
-            Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, page_seen_ms })
-        })
+    /// Reads what `entries` has returned.
+    pub fn read<R: Relation<Signature = S>>((kind, entry): (u8, &[u8])) -> Option<Entry<S>> {
+        if kind != REFRESHED {
+            return Record::unpack::<R>(entry).map(Entry::Record);
+        }
+        let number = |at: usize| word(&entry[at..at + 8]) as i64;
+        let (seen_ms, page_seen_ms) = (number(R::ID_BYTES), number(R::ID_BYTES + 8));
+        Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, page_seen_ms })
     }
 
     /// Adds a record to a log; for a node that was only refreshed, just its times.
@@ -95,6 +99,14 @@ impl<S: Pod> Entry<S> {
 }
 
 impl<S: Pod> Record<S> {
+    /// Returns when it was last needed, rounded up.
+    pub fn seen_ms(&self) -> i64 {
+        match self {
+            Record::Node { node, .. } => node.seen_ms,
+            Record::Page { seen_ms, .. } => *seen_ms,
+        }
+    }
+
     /// Writes it.
     pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * R::ID_BYTES + 40 + R::SIZE);
@@ -139,15 +151,12 @@ impl<S: Pod> Record<S> {
     }
 }
 
-/// Returns ids as a column.
-pub fn written_ids<R: Relation>(ids: impl IntoIterator<Item = Id>) -> Column {
-    let mut bytes = Vec::new();
-    ids.into_iter().for_each(|id| write_id::<R>(id, &mut bytes));
-    bytes
+/// Returns an id as documents have it.
+pub fn hex<R: Relation>(id: Id) -> String {
+    format!("{id:0digits$x}", digits = 2 * R::ID_BYTES)
 }
 
-/// Writes an id.
-pub fn write_id<R: Relation>(id: Id, bytes: &mut Vec<u8>) {
+fn write_id<R: Relation>(id: Id, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&id.to_be_bytes()[size_of::<Id>() - R::ID_BYTES..]);
 }
 
@@ -200,7 +209,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Returns the present state of the live nodes and pages that a log has records of.
     pub fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>> {
-        let records = Entry::read_all::<R>(log).filter_map(|entry| match entry {
+        let records = entries::<R>(log).filter_map(|entry| match Entry::read::<R>(entry)? {
             Entry::Record(record) => self.current(&record, live_since_ms),
             Entry::Refreshed { .. } => None,
         });

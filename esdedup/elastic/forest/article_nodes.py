@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import Hit
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.forest.stored import Hit, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
 from esdedup.fields import Fields, signature_of
 from esdedup.fingerprint.bands import ARTICLES

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import keys_of, live_filter, search_body, stored_of
-from esdedup.elastic.forest.stored import Stored, StoredNode
+from esdedup.elastic.forest.stored import Stored, StoredNode, keys_of, live_filter, search_body, stored_of
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search

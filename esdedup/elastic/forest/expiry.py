@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pydantic
 
-from esdedup.elastic.forest.documents import packed_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.log import EVERY_LOG
+from esdedup.elastic.forest.log import EVERY_LOG, stored_in_log
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
-from esdedup.elastic.forest.stored import Codec, StoredNode
+from esdedup.elastic.forest.stored import Stored, StoredNode, packed_of, unpack
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query, chunks
@@ -136,20 +135,20 @@ def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
     """Yield expired documents of a log, their nodes that were needed since, and counts of the rest."""
-    packing = Codec(index.relation)
+    relation = index.relation
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):
             # One by one: a damaged document must not hide those after it.
             logs = packed_of(hits)
             kept = [each for log in logs for each in living(log, live_since_ms)]
-            had = _count([each for log in logs for each in packing.whole(log)], packing)
-            has = _count(kept, packing)
+            had = _count(each for log in logs for each in stored_in_log(log, relation))
+            has = _count(each for packed in kept if (each := unpack(packed, relation)))
             gone = {name: getattr(had, name) - getattr(has, name) for name in _IN_ORDER}
             yield list(hits), kept, Expired(**gone, kept=len(kept))
 
 
-def _count(packed: Iterable[bytes], packing: Codec) -> Expired:
-    stored = [each for some in packed if (each := packing.unpack(some)) is not None]
+def _count(found: Iterable[Stored]) -> Expired:
+    stored = list(found)
     roots = sum(isinstance(each, StoredNode) and each.is_root for each in stored)
     pages = sum(each.is_page for each in stored)
     return Expired(leaves=len(stored) - roots - pages, roots=roots, pages=pages)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from elasticsearch import AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.documents import EDITS_SUFFIX
+from esdedup.elastic.forest.stored import EDITS_SUFFIX
 from esdedup.errors import ServerUnavailable
 
 # How long the previous owner's writes are waited for when the task API is unavailable.

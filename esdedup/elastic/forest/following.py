@@ -8,10 +8,10 @@ from typing import NamedTuple
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.execute import hit_pages
-from esdedup.elastic.forest.documents import Hit, live_filter, packed_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
 from esdedup.elastic.forest.log import FIELD, log_body
+from esdedup.elastic.forest.stored import Hit, live_filter, packed_of
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query, search
 from esdedup.forest import NO_TIME, Aging, Nodes, State

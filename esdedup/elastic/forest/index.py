@@ -11,12 +11,11 @@ from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.forest.documents import search_body
-from esdedup.elastic.forest.log import EVERY_LOG, log_body
-from esdedup.elastic.forest.log_nodes import LogNodes
+from esdedup.elastic.forest.log import EVERY_LOG, LogNodes, log_body
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
+from esdedup.elastic.forest.stored import search_body
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index, template_of
 from esdedup.elastic.pages import Hits

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
-from esdedup.elastic.forest.documents import Document
+from esdedup.elastic.forest.stored import Document
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged

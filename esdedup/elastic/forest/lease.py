@@ -23,9 +23,9 @@ from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.documents import unchanged
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.meta import noticing_deletion
+from esdedup.elastic.forest.stored import unchanged
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestMissing, ForestOwner, ServerUnavailable
 from esdedup.origins import is_loopback
 

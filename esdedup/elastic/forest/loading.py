@@ -5,10 +5,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 
-from esdedup.elastic.forest.documents import live_filter, packed_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lookup import load_missing
 from esdedup.elastic.forest.search import EVERY_NODE
+from esdedup.elastic.forest.stored import live_filter, packed_of
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestFull
 from esdedup.forest import NO_TIME, Aging, Nodes

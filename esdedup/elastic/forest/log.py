@@ -7,15 +7,33 @@ that are still needed are appended to the log.
 """
 
 import base64
+import collections
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from esdedup.elastic.forest.documents import JsonDocument, packed_of, search_body
-from esdedup.elastic.forest.stored import Codec
-from esdedup.elastic.pages import all_hits
+import numpy.typing as npt
+
+from esdedup.elastic.forest.search import NodeCounts
+from esdedup.elastic.forest.stored import (
+    Hit,
+    JsonDocument,
+    Stored,
+    StoredNode,
+    StoredPage,
+    is_node_id,
+    packed_of,
+    search_body,
+    unpack,
+)
+from esdedup.elastic.limits import MAX_HITS
+from esdedup.elastic.pages import Hits, all_hits, each_page
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.forest.model import NO_TIME, State
+from esdedup.neighbours.relation import NeighbourIndex, Relation
+from esdedup.times import DAY_MS
 
 FIELD = "log"
 """The field with the number of a document."""
@@ -56,8 +74,8 @@ class LogDocument(NamedTuple):
 class LogDocuments:
     """Makes the documents of a log, for the forest's owner."""
 
-    def __init__(self, packing: Codec, *, last: int) -> None:
-        self._packing = packing
+    def __init__(self, relation: Relation, *, last: int) -> None:
+        self._relation = relation
         self._last = LogDocument(last + 1)
 
     @property
@@ -74,13 +92,11 @@ class LogDocuments:
 
         `log` has the same as entries of a log; without it, all of `packed` is written whole.
         """
-        added = self._packing.log(packed) if log is None else log
+        written, seen_ms = self._relation.core.log(packed)
+        added = written if log is None else log
         if self._last.log and len(self._last.log) + len(added) > _ENOUGH_BYTES:
             self.begin_another()
         last = self._last
-        seen_ms = max(
-            (self._packing.seen_ms(*each) for each in self._packing.entries(added)), default=NO_TIME
-        )
         self._last = LogDocument(
             last.number, last.log + added, max(last.seen_ms, seen_ms), last.state if state is None else state
         )
@@ -102,3 +118,200 @@ def read_logs(forest: str, *, first: int) -> Requests[Iterator[bytes]]:
     """Read the refreshed documents from a number on (inclusive)."""
     hits = yield from all_hits(forest, log_body({"range": {FIELD: {"gte": first}}}))
     return iter(packed_of(hits))
+
+
+def stored_in_log(log: bytes, relation: Relation) -> Iterator[Stored]:
+    """Yield the nodes and pages that a log has in full, up to its first unreadable entry."""
+    entries, _ = relation.core.entries(log)
+    found = (unpack(entry, relation) for entry in entries if isinstance(entry, bytes))
+    return (each for each in found if each is not None)
+
+
+class LogNodes:
+    """The nodes and pages in the refreshed documents of one log.
+
+    Has the methods of `NodeSearch` that maintenance uses. Each reads what was written since the last one,
+    so that they answer like searches. The first reads the whole log: some 500 bytes of memory for each node.
+    """
+
+    def __init__(self, *, forest: str, relation: Relation) -> None:
+        self.relation = relation
+        self._forest = forest
+        # The number and content of the last document, which may grow until it is read again.
+        self._number, self._read = 0, 0
+        self._nodes: dict[str, bytes] = {}
+        self._pages: dict[str, StoredPage] = {}
+        # The nodes that a page has made, the latest one last.
+        self._own: dict[str, str] = {}
+        self._damaged: dict[str, Hit] = {}
+        # The nodes whose signatures are in the index, by their places there.
+        self._indexed: list[str] = []
+        self._neighbours = NeighbourIndex(relation)
+
+    def update(self) -> Requests[None]:
+        """Read what was added to the log since the last time."""
+        # The last document may have grown.
+        body = log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
+        yield from each_page(self._forest, body, self._add)
+
+    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[Stored]]:
+        """Find the live nodes near one of `signatures`, or with its id. Nodes may be repeated."""
+        yield from self.update()
+        added = list(self._nodes)[len(self._indexed) :]
+        self._neighbours.add(b"".join(self._node(each).signature for each in added))
+        self._indexed += added
+        _, places = self._neighbours.find_pairs(signatures)
+        ids = {self._indexed[place] for place in places.tolist()} | set(self.relation.ids(signatures))
+        found = (self._node(each) for each in sorted(ids & self._nodes.keys()))
+        return [node for node in found if node.seen_ms >= live_since_ms]
+
+    def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
+        """Return the existing nodes with these ids."""
+        yield from self.update()
+        return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
+
+    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+        """Return existing pages by their ids, as last seen."""
+        yield from self.update()
+        found: dict[str, StoredPage] = {}
+        for page in pages:
+            own = None if page not in self._own else self._node(self._own[page]).own_page
+            lone = self._pages.get(page)
+            # In a damaged forest its node may be missing.
+            if lone is not None and lone.node is not None and lone.node not in self._nodes:
+                lone = None
+            # A repair may have given a node another page.
+            both = [each for each in (lone, own) if each is not None and each.page == page]
+            if both:
+                found[page] = max(both, key=lambda each: each.seen_ms)
+        return found
+
+    def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:  # noqa: ARG002
+        """Return no nodes: none is searched for."""
+        yield from ()
+        return []
+
+    def random_nodes(self, size: int) -> Requests[list[StoredNode]]:
+        """Return nodes chosen at random."""
+        yield from self.update()
+        ids = sorted(self._nodes)
+        return [self._node(each) for each in random.Random(0).sample(ids, min(size, len(ids)))]  # noqa: S311
+
+    def tree(self, root: str) -> Requests[list[StoredNode]]:
+        """Return the nodes of a root, live or not."""
+        yield from self.update()
+        return [node for node in map(self._node, self._nodes) if node.root == root]
+
+    def some_leaves(self, root: str, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Return the live leaves of a root, at most 10,000 of them."""
+        found = yield from self.tree(root)
+        live = (node for node in found if not node.is_root and node.seen_ms >= live_since_ms)
+        return list(itertools.islice(live, MAX_HITS))
+
+    def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
+        """Count the live leaves of a root."""
+        return (yield from self.leaves_by_root(live_since_ms)).get(root, 0)
+
+    def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
+        """Count the leaves of each root that has any; those that live at a `seen` (inclusive)."""
+        yield from self.update()
+        leaves = (node for node in map(self._node, self._nodes) if not node.is_root)
+        return collections.Counter(node.root for node in leaves if node.seen_ms >= live_since_ms)
+
+    def count_nodes(self) -> Requests[int]:
+        """Count all nodes, live or not."""
+        yield from self.update()
+        return len(self._nodes)
+
+    def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
+        """Count the nodes of several kinds; arguments as of `NodeSearch.counts`."""
+        yield from self.update()
+        trees = live = new = 0
+        made: collections.Counter[int] = collections.Counter()
+        seen: collections.Counter[int] = collections.Counter()
+        for node in map(self._node, self._nodes):
+            trees += node.is_root
+            live += node.seen_ms >= live_since_ms
+            new += node.made_ms >= new_since_ms
+            for counter, time_ms in ((made, node.made_ms), (seen, node.seen_ms)):
+                if time_ms != NO_TIME:
+                    counter[time_ms // DAY_MS * DAY_MS] += 1
+        return NodeCounts(
+            nodes=len(self._nodes), trees=trees, live=live, new=new, made_by_day=made, seen_by_day=seen
+        )
+
+    def by_tree(
+        self,
+        *,
+        damaged: list[Hit],
+        misplaced: list[StoredNode],  # noqa: ARG002
+    ) -> Iterator[StoredNode]:
+        """Yield all nodes by root, then by seq; arguments as of `NodeSearch.by_tree`."""
+        damaged += self._damaged.values()
+        places = sorted((node.root, node.seq, node.id) for node in map(self._node, self._nodes))
+        yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
+
+    def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
+        """Yield no pages: one whose node is missing is not loaded, and is deleted with its document."""
+        yield from ()
+
+    def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
+        """Yield nodes and pages that were made or seen later than these times."""
+        yield [
+            each
+            for each in self.all()
+            if each.seen_ms > seen_ms or (isinstance(each, StoredNode) and each.made_ms > made_ms)
+        ]
+
+    def all(self) -> Iterator[Stored]:
+        """Yield all nodes and pages."""
+        yield from map(self._node, self._nodes)
+        yield from self._pages.values()
+
+    def living(self, log: bytes, live_since_ms: int) -> list[bytes]:
+        """Return the present state of the nodes and pages that a log has in full, without expired ones."""
+        found: list[Stored] = []
+        for each in stored_in_log(log, self.relation):
+            if isinstance(each, StoredNode) and each.id in self._nodes:
+                found.append(self._node(each.id))
+            elif isinstance(each, StoredPage) and each.page in self._pages:
+                found.append(self._pages[each.page])
+        return [self.relation.core.pack(each) for each in found if each.seen_ms >= live_since_ms]
+
+    def _node(self, node_id: str) -> StoredNode:
+        node = unpack(self._nodes[node_id], self.relation)
+        assert isinstance(node, StoredNode)
+        return node
+
+    def _add(self, hits: Hits) -> None:
+        for hit in hits:
+            number = hit["sort"][0]
+            read = self._read if number == self._number else 0
+            self._number, self._read = number, 0
+            logs = packed_of([hit])  # none in a damaged document
+            log = b"".join(logs)
+            self._read = len(log)
+            entries, is_whole = self.relation.core.entries(log[read:])
+            for entry in entries:
+                self._add_entry(entry)
+            if not (logs and is_whole):
+                self._damaged[hit["_id"]] = hit
+
+    def _add_entry(self, entry: bytes | tuple[str, int, int]) -> None:
+        if isinstance(entry, tuple):
+            node_id, seen_ms, page_seen_ms = entry
+            # In a damaged forest it may be missing.
+            if node_id in self._nodes:
+                node = self._node(node_id)._replace(seen_ms=seen_ms, page_seen_ms=page_seen_ms)
+                self._nodes[node_id] = self.relation.core.pack(node)
+            return
+        stored = unpack(entry, self.relation)
+        if isinstance(stored, StoredNode):
+            before = self._nodes.get(stored.id)
+            if before is not None and self._node(stored.id).signature != stored.signature:
+                self._indexed, self._neighbours = [], NeighbourIndex(self.relation)
+            self._nodes[stored.id] = entry
+            if stored.page:
+                self._own[stored.page] = stored.id
+        elif stored is not None:
+            self._pages[stored.page] = stored

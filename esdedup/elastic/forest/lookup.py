@@ -10,7 +10,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
-from esdedup.elastic.forest.stored import Codec, Stored, page_name
+from esdedup.elastic.forest.stored import Stored, page_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import AskOwner, Requests, clock_ms, refresh
 from esdedup.errors import ForestMissing
@@ -39,7 +39,7 @@ def gather(
     If leaves are counted, find also those of the roots among which the arrivals, after `state`, choose.
     `recent` may be newer than what a search shows.
     """
-    packing, live_since_ms = Codec(search.relation), state.live_since_ms(aging)
+    pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)
     names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
     found = yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)
@@ -49,7 +49,7 @@ def gather(
     while True:
         nodes = Nodes(search.relation, aging)
         # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
-        nodes.load([packing.pack(each) for each in (*found, *newer)], live_since_ms=live_since_ms)
+        nodes.load([pack(each) for each in (*found, *newer)], live_since_ms=live_since_ms)
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:
             return nodes
@@ -65,13 +65,13 @@ def gather(
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
     """Load missing roots of leaves and nodes of pages, and settle."""
-    packing = Codec(search.relation)
+    pack = search.relation.core.pack
     for _ in range(_ROUNDS):
         roots, of_pages = nodes.missing()
         # In a damaged forest a root may have expired before its leaf.
         for ids, since_ms in ((set(roots), NO_TIME), (set(of_pages) - set(roots), live_since_ms)):
             found = yield from search.by_id(ids)
-            nodes.load([packing.pack(each) for each in found], live_since_ms=since_ms)
+            nodes.load([pack(each) for each in found], live_since_ms=since_ms)
     nodes.settle()
 
 

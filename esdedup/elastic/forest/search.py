@@ -8,11 +8,15 @@ from typing import Any
 import numpy.typing as npt
 
 from esdedup.elastic.forest.candidates import CandidateSearch
-from esdedup.elastic.forest.documents import (
+from esdedup.elastic.forest.stored import (
     Hit,
+    Stored,
+    StoredNode,
+    StoredPage,
     agrees,
     columns_of,
     interleaved,
+    is_node_id,
     keys_of,
     live_filter,
     live_leaves,
@@ -22,7 +26,6 @@ from esdedup.elastic.forest.documents import (
     stored_in,
     stored_of,
 )
-from esdedup.elastic.forest.stored import Codec, Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
@@ -77,7 +80,6 @@ class NodeSearch:
         self.relation = relation
         self._limits = limits
         self._scan = scan
-        self._packing = Codec(relation)
         self._candidates = CandidateSearch(forest=forest, relation=relation, limits=limits)
 
     def candidates(
@@ -226,7 +228,7 @@ class NodeSearch:
         for query in (ROOTLESS, EVERY_NODE):
             pages = self._all(query, sort=["root", "seq"], versions=True, repeated=True)
             for hit in itertools.chain.from_iterable(pages):
-                node = stored_in(hit, self._packing)
+                node = stored_in(hit, self.relation)
                 if not isinstance(node, StoredNode):
                     damaged.append(hit)
                 elif agrees(hit, node):
@@ -237,7 +239,7 @@ class NodeSearch:
     def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
         """Yield the pages that have documents of their own, some at a time; None for one that is damaged."""
         for hits in self._all(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
-            pages = (stored_in(hit, self._packing) for hit in hits)
+            pages = (stored_in(hit, self.relation) for hit in hits)
             yield [
                 (hit, page if isinstance(page, StoredPage) and agrees(hit, page) else None)
                 for hit, page in zip(hits, pages, strict=True)

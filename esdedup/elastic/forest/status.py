@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from esdedup.elastic.forest.documents import Document
+from esdedup.elastic.forest.stored import Document
 from esdedup.elastic.requests import Query, Requests, aggregate, stored_document
 from esdedup.forest.model import DEFAULT_RETENTION, NO_TIME, Aging, State
 

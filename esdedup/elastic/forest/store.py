@@ -23,7 +23,7 @@ from esdedup.elastic.forest.lookup import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus, aging_document
-from esdedup.elastic.forest.stored import Codec, Stored
+from esdedup.elastic.forest.stored import Stored, unpack
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.errors import ForestFull, ServerError
@@ -100,7 +100,6 @@ class ElasticStore(Closing):
         self._memory_bytes = memory_bytes
         # The memory that nodes may take before a warning.
         self._plenty_bytes = memory_bytes * 4 // 5
-        self._packing = Codec(self.relation)
         self._recent: dict[str, Stored] = {}
         # How many documents no refresh has shown.
         self._unshown = 0
@@ -282,7 +281,7 @@ class ElasticStore(Closing):
         self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
 
     def _unpacked(self, written: Sequence[bytes]) -> list[Stored]:
-        return [each for packed in written if (each := self._packing.unpack(packed)) is not None]
+        return [each for packed in written if (each := unpack(packed, self.relation)) is not None]
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
         """Begin to load all nodes into memory, if they may be there; load those of a log."""

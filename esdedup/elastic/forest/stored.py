@@ -1,18 +1,40 @@
-"""The stored documents of a forest as values: nodes and content hashes."""
+"""What a forest's index stores: nodes and pages, as values and as documents; and queries for them. Pure.
 
-import contextlib
-import enum
+A document holds its node or page in packed form, which only the crate knows. Its other fields repeat parts of
+that, and only serve to find it. A node's document has the page of the arrival that made it, which for most
+nodes is the only one. Each other page that is remembered, with a node or none, has a document of its own.
+"""
+
+import base64
+import json
 import re
-import struct
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.fingerprint.bands import NODES, Layout
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.neighbours.relation import Relation
 
+_Item = TypeVar("_Item")
+
+Hit = dict[str, Any]
+Document = tuple[str, dict[str, Any]]
+"""A document's id and its source."""
+JsonDocument = tuple[str, str]
+"""The same, with the source as JSON."""
+
+EDITS_SUFFIX = "-w-edits"
+"""Suffix of the alias through which editors write, even while another process owns the forest."""
+
+_LEAST_GROUPS = 10
+# What `stored_of` reads.
+_PACKED = ["packed"]
+# The fields that repeat parts of it, by which documents are found and sorted.
+_VALUES, _TIMES = ("root", "seq", "page"), ("made", "seen")
+_REPEATED: list[Any] = [*_VALUES, *({"field": name, "format": "epoch_millis"} for name in _TIMES)]
 # A simhash, or a hash of all that is compared.
 _NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 _PAGE = re.compile("[0-9a-f]{16}")
@@ -122,6 +144,14 @@ def is_page_id(name: object) -> bool:
     return isinstance(name, str) and _PAGE.fullmatch(name) is not None
 
 
+def unpack(packed: bytes, relation: Relation) -> Stored | None:
+    """Return the node or page that `Relation.core` has packed; None if it is of another length than these."""
+    fields = relation.core.unpack(packed)
+    if fields is None:
+        return None
+    return StoredPage(*fields) if len(fields) == len(StoredPage._fields) else StoredNode(*fields)
+
+
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
     """Return the signatures as an array in the relation's dtype."""
     return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
@@ -143,118 +173,106 @@ def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredN
     return leaf._replace(id=root_id, root=root_id, signature=signature, page="", page_seen_ms=NO_TIME)
 
 
-class Codec:
-    """Packs and unpacks the nodes of one relation, and pages. Ids are packed as bytes, pages as numbers."""
+def stored_in(hit: Hit, relation: Relation) -> Stored | None:
+    """Read a node or page from a hit of `search_body`; None if it is neither, or damaged."""
+    found = next((unpack(packed, relation) for packed in packed_of([hit])), None)
+    # Hits have an id only if the search asked for it.
+    return None if found is None or hit.get("_id", found.document_id) != found.document_id else found
 
-    def __init__(self, relation: Relation) -> None:
-        size = self.id_bytes = relation.id_bytes
-        # Fields in the order of `StoredNode`, but for the signature and the two links of few roots: the last.
-        self._node = struct.Struct(f"<{size}s{size}sqqqQq{relation.dtype.itemsize}s")
-        self._linked = struct.Struct(f"{self._node.format}{2 * size}s")
-        # A page, when it was seen, and the node that it got, if any.
-        self._bare_page = struct.Struct("<Qq")
-        self._page = struct.Struct(f"<Qq{size}s")
-        self._refreshed = struct.Struct(f"<{size}sqq")
 
-    def pack(self, stored: Stored) -> bytes:
-        """Return a node or page in packed form."""
-        if isinstance(stored, StoredPage):
-            bare = self._bare_page.pack(int(stored.page, 16), stored.seen_ms)
-            return bare + bytes.fromhex(stored.node or "")
-        links = [bytes.fromhex(each.zfill(2 * self.id_bytes)) for each in (stored.part_of, stored.has_part)]
-        return self._node.pack(
-            bytes.fromhex(stored.id),
-            bytes.fromhex(stored.root),
-            stored.seq,
-            stored.made_ms,
-            stored.seen_ms,
-            int(stored.page, 16) if stored.page else NO_PAGE,
-            stored.page_seen_ms,
-            stored.signature,
-        ) + (b"".join(links) if stored.part_of or stored.has_part else b"")
+def packed_of(hits: Iterable[Hit]) -> list[bytes]:
+    """Read nodes and pages from hits of `search_body` as they were packed."""
+    fields = (hit.get("fields", {}).get("packed", []) for hit in hits)
+    # OpenSearch leaves the padding out, and more than is needed does no harm.
+    return [base64.b64decode(f"{values[0]}==") for values in fields if len(values) == 1]
 
-    def unpack(self, packed: bytes) -> Stored | None:
-        """Return the node or page that `pack` packed; None if it is of another length than these have."""
-        if len(packed) in {self._node.size, self._linked.size}:
-            size = self._node.size
-            ids = packed[size : size + self.id_bytes], packed[size + self.id_bytes :]
-            node, root, seq, made_ms, seen_ms, page, page_seen_ms, signature = self._node.unpack(
-                packed[:size]
-            )
-            return StoredNode(
-                node.hex(),
-                root.hex(),
-                signature,
-                seq,
-                made_ms,
-                seen_ms,
-                page_name(page),
-                page_seen_ms,
-                *(each.hex() if any(each) else "" for each in ids),
-            )
-        if len(packed) == self._page.size:
-            page, seen_ms, node = self._page.unpack(packed)
-            return StoredPage(f"{page:016x}", node.hex(), seen_ms)
-        if len(packed) == self._bare_page.size:
-            page, seen_ms = self._bare_page.unpack(packed)
-            return StoredPage(f"{page:016x}", None, seen_ms)
-        return None
 
-    def log(self, packed: Iterable[bytes]) -> bytes:
-        """Return nodes and pages in packed form, one after the other, as a log has them."""
-        kinds = {
-            self._node.size: Entry.NODE,
-            self._page.size: Entry.PAGE,
-            self._bare_page.size: Entry.BARE_PAGE,
-            self._linked.size: Entry.LINKED,
+def stored_of(hits: Iterable[Hit], relation: Relation) -> list[Stored]:
+    """Read nodes and pages from hits of `search_body`, leaving out damaged ones."""
+    return [found for hit in hits if (found := stored_in(hit, relation)) is not None]
+
+
+def nodes_of(hits: Iterable[Hit], relation: Relation) -> list[StoredNode]:
+    """Read nodes from hits of `search_body`, without pages and damaged documents."""
+    return [each for each in stored_of(hits, relation) if isinstance(each, StoredNode)]
+
+
+def agrees(hit: Hit, stored: Stored) -> bool:
+    """Return whether the fields of a hit that was read with `repeated` are those of the node or page."""
+    expected: dict[str, Any] = {"page": stored.page, "seen": stored.seen_ms}
+    if isinstance(stored, StoredNode):
+        expected |= {"root": stored.root, "seq": stored.seq, "made": stored.made_ms}
+    # Unknown values have no field.
+    known = {name: [str(value)] for name, value in expected.items() if value not in ("", NO_TIME)}
+    fields = hit.get("fields", {})
+    return known == {name: list(map(str, fields[name])) for name in (*_VALUES, *_TIMES) if name in fields}
+
+
+def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
+    """Return the keys of each: those of all representatives under which it is indexed."""
+    return relation.terms(b"".join([each.signature for each in signed]), layout, are_indexed=True)
+
+
+def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
+    """Return columns of keys, each with one key of every node; nodes with fewer keys repeat theirs."""
+    most = max(map(len, keys))
+    return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
+
+
+def json_documents(packed: Iterable[bytes], relation: Relation) -> list[JsonDocument]:
+    """Convert nodes and pages in packed form to documents, leaving out unknown times."""
+    return relation.core.documents([*packed], NODES)
+
+
+def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
+    """Convert nodes and pages to documents."""
+    written = json_documents(map(relation.core.pack, stored), relation)
+    return [(document_id, json.loads(source)) for document_id, source in written]
+
+
+def unchanged(document: Mapping[str, Any]) -> dict[str, int]:
+    """Return the parameters that make a request fail if a document was written after this reading."""
+    return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
+
+
+def search_body(
+    query: dict[str, Any],
+    *,
+    size: int,
+    sort: Sequence[Any] = ("_doc",),
+    versions: bool = False,
+    repeated: bool = False,
+) -> dict[str, Any]:
+    """Return the body of a search for nodes and pages.
+
+    With `versions`, hits have ``_id``, ``_seq_no`` and ``_primary_term`` too, which takes longer; with
+    `repeated`, the fields that `agrees` checks, which takes much longer.
+    """
+    return {
+        "query": query,
+        "sort": list(sort),
+        "size": size,
+        "docvalue_fields": [*_PACKED, *(_REPEATED if repeated else [])],
+        "track_total_hits": False,
+        **({"_source": False, "seq_no_primary_term": True} if versions else {"stored_fields": "_none_"}),
+    }
+
+
+def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
+    """Return filters for documents with at least this `seen`; none for NO_TIME, when everything lives."""
+    return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
+
+
+def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
+    """Return a query for the live leaves of `roots`; `live_since_ms` as for `live_filter`."""
+    return {
+        "bool": {
+            "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
         }
-        return b"".join(bytes([kinds[len(each)]]) + each for each in packed)
-
-    def entries(self, log: bytes) -> Iterator[tuple["Entry", bytes]]:
-        """Yield the entries of a log: their kind, and their packed form.
-
-        Raises:
-            ValueError: The rest of it cannot be read.
-        """
-        kinds = (self._node, self._page, self._bare_page, self._refreshed, self._linked)
-        sizes = [each.size for each in kinds]
-        at = 0
-        while at < len(log):
-            kind = Entry(log[at])
-            entry = log[at + 1 : at + 1 + sizes[kind]]
-            if len(entry) < sizes[kind]:
-                raise ValueError(f"{len(log) - at} bytes are left")
-            yield kind, entry
-            at += 1 + len(entry)
-
-    def whole(self, log: bytes) -> list[bytes]:
-        """Return the nodes and pages of a log, up to the first unreadable entry."""
-        found: list[bytes] = []
-        with contextlib.suppress(ValueError):
-            found += (entry for kind, entry in self.entries(log) if kind is not Entry.REFRESHED)
-        return found
-
-    def refreshed(self, node: bytes, entry: bytes) -> bytes:
-        """Return a packed node, with the times of an entry that refreshes it."""
-        stored, (_, seen_ms, page_seen_ms) = self.unpack(node), self._refreshed.unpack(entry)
-        assert isinstance(stored, StoredNode)
-        return self.pack(stored._replace(seen_ms=seen_ms, page_seen_ms=page_seen_ms))
-
-    def seen_ms(self, kind: "Entry", entry: bytes) -> int:
-        """Return when a node or page was last seen, rounded up."""
-        of_node = 2 * self.id_bytes + 16
-        at = {Entry.NODE: of_node, Entry.LINKED: of_node, Entry.REFRESHED: self.id_bytes}.get(kind, 8)
-        return int.from_bytes(entry[at : at + 8], "little", signed=True)
+    }
 
 
-class Entry(enum.IntEnum):
-    """The kind of an entry of a log: the byte before it."""
-
-    NODE = 0
-    # With a node, and without one.
-    PAGE = 1
-    BARE_PAGE = 2
-    # New times of an earlier node: until when it is needed, and when its page was seen.
-    REFRESHED = 3
-    # A root that is a part of another, or of which another is one.
-    LINKED = 4
+def interleaved(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Deal items into at least ten groups of at most `size`; adjacent items go to different groups."""
+    groups = max(_LEAST_GROUPS, -(-len(items) // size))
+    return (items[first::groups] for first in range(min(groups, len(items))))

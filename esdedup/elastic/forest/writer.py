@@ -10,12 +10,11 @@ from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.documents import Document, JsonDocument, json_documents, unchanged
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import state_document
-from esdedup.elastic.forest.stored import Codec
+from esdedup.elastic.forest.stored import Document, JsonDocument, json_documents, unchanged
 from esdedup.elastic.requests import chunks
 from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
@@ -36,7 +35,6 @@ class ForestWriter(Closing):
         self.index = index
         self.lease = Lease(index.client, forest=index.name, terms=terms)
         self._thread = SerialThread("esdedup-writer")
-        self._packing = Codec(index.relation)
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
         # Why the last write failed: then nothing more is written before `forget_failure`.
@@ -45,7 +43,7 @@ class ForestWriter(Closing):
         with self.released_on_error():
             index.refresh()
             if index.meta.is_log:
-                self._log = LogDocuments(self._packing, last=index.run(read_last_number(index.name)))
+                self._log = LogDocuments(index.relation, last=index.run(read_last_number(index.name)))
 
     @contextlib.contextmanager
     def released_on_error(self) -> Iterator[None]:

@@ -33,8 +33,8 @@ LONG_FILES = (
 )
 
 # Parameters for ways in which the same holds: a profile, how a forest finds its nodes, whether a server goes
-# silent, the shards of many articles, and the window and language of a browser.
-_WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "window"}, {"contract", "unit"}
+# silent, the shards of many articles, a time zone, and the window and language of a browser.
+_WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "zone", "window"}, {"contract", "unit"}
 
 # What the process that others are started from holds until all of them have ended.
 _held = pytest.StashKey[contextlib.ExitStack]()

@@ -64,7 +64,7 @@ def articles(index: str, restart: Restart, *, at: int) -> Iterator[dict[str, Any
 def test_files_are_indexed_to_their_end(
     server: Server, es: Elasticsearch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    index, forest, restart = "files", "files-forest", Restart(server, away_s=15.0)
+    index, forest, restart = "files", "files-forest", Restart(server, away_s=5.0)
     rejected: list[str] = []
     load = Load(on_rejected=lambda each: rejected.append(str(each)))
     read = (
@@ -127,12 +127,12 @@ def test_what_is_enriched_in_place_goes_on(server: Server, es: Elasticsearch) ->
         dedup.enrich = enriched  # type: ignore[method-assign]
         return dedup
 
-    adoption, restart = Adoption(es, index), Restart(server, away_s=15.0)
+    adoption, restart = Adoption(es, index), Restart(server, away_s=5.0)
     with away(Dedup(es, forest=forest, batch_size=20), restart) as dedup:
         adoption.run(dedup)
     restart.end()
     assert (adoption.summary.written, adoption.summary.failed) == (ARTICLES, 0)
-    migration, again = Migration(es, index, forest=forest, to=f"{forest}-2"), Restart(server, away_s=15.0)
+    migration, again = Migration(es, index, forest=forest, to=f"{forest}-2"), Restart(server, away_s=5.0)
     with Dedup(es, forest=f"{forest}-2", fields=migration.fields, batch_size=20) as dedup:
         migration.run(away(dedup, again) if exploring.EFFORT > 1 else dedup)
         if exploring.EFFORT > 1:

@@ -29,6 +29,7 @@ from tests.support import stream
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.assign import assign
 from tests.support.between import Answer, Send, Sent, client_with
+from tests.support.exploring import PROFILES
 from tests.support.forests import LOOKUPS, feed, kinds, nodes
 from tests.support.names import Names
 
@@ -53,11 +54,11 @@ class FrequentKeyForest:
     signatures: np.ndarray
 
 
-@pytest.fixture(params=[(CLASSIC, 12_000), (VERIFIED, 12_000)], ids=lambda param: param[0].name)
+@pytest.fixture(params=PROFILES, ids=lambda profile: profile.name)
 def frequent_key_forest(
     request: pytest.FixtureRequest, es: Elasticsearch, index_name: Callable[[str], str]
 ) -> FrequentKeyForest:
-    profile, count = request.param
+    profile, count = request.param, 12_000
     forest = index_name("forest")
     ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
     random = np.random.default_rng(3)

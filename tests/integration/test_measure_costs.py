@@ -12,7 +12,7 @@ from esdedup.elastic.client import connect
 from esdedup.fingerprint.profile import Profile
 from tests.support import exploring
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node, pytest.mark.night]
 
 FEW = Sizes(
     texts=20,

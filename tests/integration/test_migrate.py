@@ -40,6 +40,7 @@ ARTICLES = [
     {"_id": each["id"], **{name: value for name, value in each.items() if name != "id"}}
     for each in sample.articles(400)
 ]
+SOME = ARTICLES[:240]
 NEXT = Fields(dedup="dedup_2")
 FORGED = "f" * 32
 RETENTION = timedelta(days=20)
@@ -115,12 +116,12 @@ def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
 
 
 def test_migrated_articles_get_roots_in_order_of_arrival(es: Elasticsearch, old: Old) -> None:
-    old.feed(es, ARTICLES)
+    old.feed(es, SOME)
     before, listed = sources(es, old.alias), Reader(es).list(old.alias, sort="similar-desc")
     overview = Reader(es).overview(old.alias)
     migration = old.migrate(es)
     assert (migration.fields, migration.retention) == (NEXT, RETENTION)
-    assert (migration.summary.read, migration.summary.written) == (len(ARTICLES),) * 2
+    assert (migration.summary.read, migration.summary.written) == (len(SOME),) * 2
     check(es, old)
     for name, each in sources(es, old.alias).items():
         assert {key: value for key, value in each.items() if key != "dedup_2"} == before[name]
@@ -132,7 +133,7 @@ def test_migrated_articles_get_roots_in_order_of_arrival(es: Elasticsearch, old:
     again = old.migrate(es, swap=True)
     assert again.summary.read == 0
     after = Reader(es).list(old.alias, sort="similar-desc", size=100)
-    assert (after.total_articles, after.not_enriched) == (len(ARTICLES), 0)
+    assert (after.total_articles, after.not_enriched) == (len(SOME), 0)
     assert after == Reader(es, fields=NEXT).list(old.alias, sort="similar-desc", size=100)
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
 
@@ -182,7 +183,7 @@ def test_no_caller_writes_the_object_that_a_migration_fills(
 
 def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: Old) -> None:
     """Whoever reads while all indices change over, each time anew or with mappings that he holds."""
-    old.feed(es, ARTICLES)
+    old.feed(es, SOME)
     holding, former = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)
     es.indices.refresh(index=old.alias)
@@ -211,7 +212,7 @@ def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: 
 
 
 def test_the_former_root_of_a_story_still_finds_it(es: Elasticsearch, old: Old) -> None:
-    old.feed(es, ARTICLES)
+    old.feed(es, SOME)
     old.migrate(es, swap=True)
     reader, found = Reader(es), sources(es, old.alias)
     changed = {each["dedup"]["root"] for each in found.values()} - {
@@ -293,7 +294,7 @@ def test_the_present_forest_is_fed_meanwhile(es: Elasticsearch, elasticsearch_ur
 
 
 def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
-    old.feed(es, ARTICLES)
+    old.feed(es, SOME)
     command = [sys.executable, "-m", "esdedup", "migrate", old.alias, "--to", old.to, "--forest", old.forest]
     command += ["--url", elasticsearch_url, "--wait", "60", "--json"]
     with_root = {"exists": {"field": "dedup_2.root"}}

@@ -134,7 +134,8 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
         _write_log(es, index, changed, State())
         return
     for each in changed:
-        es.index(index=forest, id=each.document_id, document=document(es, forest, each), refresh=True)
+        es.index(index=forest, id=each.document_id, document=document(es, forest, each))
+    es.indices.refresh(index=forest)
 
 
 def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
@@ -142,7 +143,8 @@ def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
     index = ForestIndex.find(es, forest)
     if index.log is None:
         for each in document_ids:
-            es.delete(index=forest, id=each, refresh=True)
+            es.delete(index=forest, id=each)
+        es.indices.refresh(index=forest)
         return
     index.run(index.log.update())
     left = [each for each in index.log.all() if each.document_id not in document_ids]

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-writers soak-sidecars soak-editors fuzz check static format clean
+.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-sidecars soak-editors fuzz check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -35,7 +35,7 @@ help:
 	@echo "make nightly           all of both with a new seed, 80 times as many random examples, every moment of a crash"
 	@echo "                       and every profile, look-up and window; then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
-	@echo "                       (three parts: soak-writers, soak-sidecars, soak-editors)"
+	@echo "                       (two parts: soak-sidecars, soak-editors)"
 	@echo "make fuzz MINUTES=60   odd requests to a sidecar and to the pages, of which none may fail, hang or forge"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
@@ -148,13 +148,9 @@ nightly: env
 	$(BIN)/python -m tests.nightly.large elastic 1_000_000
 	$(BIN)/python -m tests.nightly.day
 	$(BIN)/python -m tests.nightly.extras
-	$(BIN)/python -m tests.nightly.adopting
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
-soak: soak-writers soak-sidecars soak-editors
-
-soak-writers: env
-	$(BIN)/python -m tests.nightly.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
+soak: soak-sidecars soak-editors
 
 soak-sidecars: env
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)') $(if $(ARTICLES),--articles '$(ARTICLES)')

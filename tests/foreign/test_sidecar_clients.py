@@ -2,8 +2,7 @@
 
 Their programs are in `tests/clients/`. The lock files there name no registry: packages come from the one
 that npm and go are configured to use. The client for Go is of version 8.3, the last without the typed API,
-which takes minutes to compile; it speaks to servers of version 8 and 9. `javascript/feed.mjs` is a feeder of
-`make soak-sidecars`.
+which takes minutes to compile; it speaks to servers of version 8 and 9.
 """
 
 import importlib.util

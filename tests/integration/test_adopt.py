@@ -34,6 +34,7 @@ from esdedup.fingerprint.profile import DEFAULT
 from esdedup.maintenance import ViolationKind
 from tests import sample
 from tests.acceptance.conftest import run_in
+from tests.support.exploring import EFFORT
 from tests.support.forests import feed, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import ROOT, running
@@ -48,7 +49,7 @@ ARTICLES = [
         "publisher": each["source"],
         "url": each["url"],
     }
-    for each in sample.articles(400)
+    for each in sample.articles(240)
 ]
 DAYS = 3
 
@@ -194,7 +195,8 @@ def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str,
     command = [sys.executable, "-m", "esdedup", "adopt", alias, *fields, "--source-field", "publisher"]
     command += ["--url", elasticsearch_url, "--forest", forest, "--wait", "60", "--json"]
     with_root = {"exists": {"field": "dedup.root"}}
-    for least in (1, 201):
+    # By day twice, by night twenty times.
+    for least in range(1, len(ARTICLES), 200 if EFFORT <= 1 else 20):
         with subprocess.Popen([*command, "--rate", "100"], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
             deadline_s = time.monotonic() + 60
             while es.count(index=alias, query=with_root)["count"] < least:

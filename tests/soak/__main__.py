@@ -4,8 +4,6 @@ Exit status 1 if anything was lost, doubled or different, or a sidecar grew or a
 """
 
 import argparse
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,10 +11,9 @@ from pathlib import Path
 from tests.soak.run import Plan, run
 from tests.soak.stage import Server, Stage, free_port
 
-_CLIENT = Path(__file__).parents[1] / "clients" / "javascript"
-_FEEDERS = ("python", "curl", "javascript", "enrich", "dedup")
-# One means harm, one sends all at once, and some wait for each of their articles.
-_OTHERS = ("hostile", "huge", "small", "small", "small")
+_FEEDERS = ("python", "enrich", "dedup")
+# One sends all at once, and some wait for each of their articles.
+_OTHERS = ("huge", "small", "small", "small")
 _EVENTS = (
     (0.10, Stage.kill_owner),
     (0.20, Stage.stop_standby),
@@ -34,7 +31,6 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        javascript = _installed(folder / "javascript")
         server = Server(folder / "node", free_port())
         server.start()
         try:
@@ -46,7 +42,6 @@ def main() -> None:
                 events=_EVENTS,
                 lease_ttl_s=5.0,
                 seed=options.seed,
-                javascript=str(javascript),
             )
             outcome = run(plan, folder, server.url, server=server)
         finally:
@@ -57,13 +52,6 @@ def main() -> None:
         sys.stdout.write(f"FAULT: {fault}\n")
     sys.stdout.write(f"soak of the sidecars: {'FAILED' if outcome.faults else 'all well'}\n")
     sys.exit(1 if outcome.faults else 0)
-
-
-def _installed(folder: Path) -> Path:
-    """Install the client for JavaScript; return the program that feeds with it."""
-    shutil.copytree(_CLIENT, folder)
-    subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
-    return folder / "feed.mjs"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,6 @@ import urllib3
 from elasticsearch import ApiError, Elasticsearch, TransportError, helpers
 
 from esdedup import Dedup, ServerUnavailable, SidecarUnavailable
-from tests.soak import hostile
-from tests.soak.odd_requests import Asked
-from tests.soak.watched import ask
 from tests.support.stream import words
 
 _SITES = 40
@@ -96,7 +93,6 @@ _CHUNK = 100
 _HUGE = 5_000
 _NDJSON = "application/x-ndjson"
 _POOL = urllib3.PoolManager(retries=False, timeout=_HUGE_ANSWER_S)
-_JAVASCRIPT = Path(__file__).parents[1] / "clients" / "javascript" / "feed.mjs"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,13 +108,9 @@ class Job:
     file: str
     # Of articles in a second.
     pace: float
-    # The client for JavaScript, installed.
-    javascript: str = ""
 
     def command(self) -> list[str]:
         """Return the command that does it."""
-        if self.kind == "javascript":
-            return ["node", self.javascript, *self.sidecars, self.index, self.file, str(self.pace)]
         return [sys.executable, "-m", "tests.soak.feeders", json.dumps(dataclasses.asdict(self))]
 
     def articles(self) -> Iterator[dict[str, Any]]:
@@ -140,36 +132,6 @@ def _python(job: Job) -> None:
     """The official client with its helper, which knows both sidecars."""
     with Elasticsearch(job.sidecars, request_timeout=_ANSWER_S, retry_on_timeout=True) as client:
         _write(client, _actions(job, job.articles()))
-
-
-def _curl(job: Job) -> None:
-    """A process of curl for each request, to the sidecars in turn, while it is not taken."""
-    turns = itertools.cycle(job.sidecars)
-    for chunk in _chunks(job.articles()):
-        body = _lines(chunk)
-        _repeat(lambda body=body: _curled(f"{next(turns)}/{job.index}/_bulk", body))  # type: ignore[misc]
-        say(fed=len(chunk))
-
-
-def _curled(url: str, body: bytes) -> tuple[int, str | None]:
-    command = ["curl", "--silent", "--max-time", str(_ANSWER_S), "--header", f"Content-Type: {_NDJSON}"]
-    form = '\n{"status":"%{http_code}","retry_after":"%header{retry-after}"}'
-    done = subprocess.run(
-        [*command, "--data-binary", "@-", "--write-out", form, url],
-        input=body,
-        capture_output=True,
-        check=False,
-    )
-    content, _, said = done.stdout.rpartition(b"\n")
-    # 000 if there was no answer.
-    status, retry_after = int(json.loads(said)["status"]), json.loads(said)["retry_after"]
-    if status == 200:
-        statuses = {each["index"]["status"] for each in json.loads(content)["items"]}
-        if statuses & set(_BUSY_ITEM):
-            # Elasticsearch itself has not taken some.
-            return 429, None
-        _require(statuses <= {200, 201}, f"items have the statuses {statuses}")
-    return _told(status, retry_after or None)
 
 
 def _enrich(job: Job) -> None:
@@ -252,20 +214,8 @@ def _small(job: Job) -> None:
         say(fed=1, waited_s=time.monotonic() - began_s)
 
 
-def _hostile(job: Job) -> None:
-    """Bodies that try all that is known; the articles in them are to be found like any other."""
-    turns, addresses = itertools.cycle(job.sidecars), deque(job.sidecars)
-    for number, chunk in enumerate(_chunks(job.articles())):
-        for content in hostile.requests(job.index, number):
-            status = ask(next(turns), Asked("hostile", content, is_ended=True)).status
-            _require(status in (-1, 0, *_BUSY, *range(400, 500)), f"answered {status} to {content!r:.900}")
-        body, refused = hostile.mixed(chunk, number)
-        _posted(job, addresses, f"/{job.index}/_bulk", body, refused=refused)
-        say(fed=len(chunk))
-
-
-def _posted(job: Job, addresses: deque[str], path: str, body: bytes, *, refused: int = 0) -> None:
-    """Send until all is taken but so many items, which nobody can take; first to who took something last."""
+def _posted(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
+    """Send until all is taken, first to who took something last."""
     # Credentials that nobody else has: a caller by himself.
     headers = {"Content-Type": _NDJSON, **urllib3.make_headers(basic_auth=f"{job.file}:x")}
 
@@ -278,11 +228,10 @@ def _posted(job: Job, addresses: deque[str], path: str, body: bytes, *, refused:
         if answer.status >= 500:
             addresses.rotate()
         if answer.status == 200 and path.endswith("_bulk"):
-            statuses = Counter(each["index"]["status"] for each in answer.json()["items"])
-            if statuses.keys() & set(_BUSY_ITEM):
+            statuses = {each["index"]["status"] for each in answer.json()["items"]}
+            if statuses & set(_BUSY_ITEM):
                 return 429, None
-            is_right = statuses.keys() <= {200, 201, 400} and statuses[400] == refused
-            _require(is_right, f"items have the statuses {statuses}")
+            _require(statuses <= {200, 201}, f"items have the statuses {statuses}")
         return _told(200 if answer.status == 201 else answer.status, answer.headers.get("retry-after"))
 
     _repeat(send)
@@ -291,9 +240,7 @@ def _posted(job: Job, addresses: deque[str], path: str, body: bytes, *, refused:
 KINDS: dict[str, Callable[[Job], None]] = {
     "huge": _huge,
     "small": _small,
-    "hostile": _hostile,
     "python": _python,
-    "curl": _curl,
     "enrich": _enrich,
     "dedup": _dedup,
 }

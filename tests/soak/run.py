@@ -43,8 +43,6 @@ class Plan:
     lease_ttl_s: float
     seed: int = 1
     indices: Indices = dataclasses.field(default_factory=Indices)
-    # The client for JavaScript, installed.
-    javascript: str = ""
     # By when a process must have come to the memory that it has at the end.
     flat_from: float = 1 / 3
 
@@ -121,7 +119,6 @@ def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: 
             forest=plan.indices.forest,
             file=str(file),
             pace=len(mine) / plan.seconds,
-            javascript=plan.javascript,
         )
 
 

@@ -148,16 +148,6 @@ class Feeder:
         with _starting:
             self._process.join(0)
 
-    def listen(self, duration_s: float) -> bool:
-        """Take note of what the process says for so long; return whether it goes on."""
-        end = time.monotonic() + duration_s
-        with contextlib.suppress(EOFError, ConnectionResetError):
-            while self._heard.poll(max(0.0, end - time.monotonic())):
-                self._note(*self._heard.recv())
-            return True
-        self.wait()
-        return False
-
     def _events(self) -> Iterator[str]:
         """Take note of all that the process says, until it ends."""
         with contextlib.suppress(EOFError, ConnectionResetError):

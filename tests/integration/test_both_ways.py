@@ -12,7 +12,6 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, EsdedupError, IndexNotReady, Maintenance, Reader, SettingError
-from esdedup.fingerprint.profile import DEFAULT
 from esdedup.reading.list_request import Sort
 from tests.support.asgi import request
 from tests.support.forests import ARTICLES, Read
@@ -35,18 +34,6 @@ def with_value(stored: dict[str, dict[str, Any]], name: str, value: str) -> set[
 def most_frequent(stored: dict[str, dict[str, Any]], name: str) -> str:
     values = [str(dedup[name]) for dedup in stored.values() if name in dedup]
     return max(sorted(set(values)), key=values.count)
-
-
-def test_an_article_names_its_fingerprint(
-    read: Read, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
-) -> None:
-    for article_id, dedup in list(stored.items())[:20]:
-        article = read("article", unchanged[0], article_id)
-        assert article.fingerprint == dedup["fingerprint"]
-        assert article.root == dedup["root"]
-        assert list(article.bands) == dedup["bands"]
-        assert article.profile == DEFAULT.label
-        assert article.seq == dedup["seq"]
 
 
 def test_a_fingerprint_leads_to_all_its_articles(

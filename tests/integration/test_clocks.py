@@ -131,25 +131,6 @@ def test_an_accepted_date_keeps_no_other_process_out(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_one_wrong_date_in_a_backfill_is_named(
-    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
-) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    archive = [
-        {**article, "published_at": iso((1_450_000_000 + 3_600 * hour) * 1000)}
-        for hour, article in enumerate(ARTICLES[:20])
-    ]
-    archive[7]["published_at"] = "2026-01-01"
-    with Dedup(es, forest=forest, batch_size=5) as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, archive, backfill=True)
-    (warning,) = caplog.messages
-    assert warning.startswith(
-        f"{archive[7]['_id']}: moved the forest's time from 2015-12-13T15:46:40+00:00 to "
-        "2026-01-01T00:00:00+00:00, by more than the retention"
-    )
-
-
 def test_a_forest_ahead_is_neither_fed_nor_expired(
     es: Elasticsearch,
     fed: tuple[str, str],
@@ -282,14 +263,6 @@ def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
     return index, aging
 
 
-def test_only_expired_nodes_are_deleted(es: Elasticsearch, ageing: tuple[ForestIndex, Aging]) -> None:
-    index, aging = ageing
-    assert expiry.count_expired(index, aging) == expiry.Expired(leaves=2, roots=2)
-    with ForestWriter(index) as owned:
-        assert expire(owned, aging) == expiry.Expired(leaves=2, roots=2)
-    assert {node[0] for node in nodes(es, index.name)} == {"c"}
-
-
 @pytest.mark.parametrize("expire_every_s", [None, 1e-6])
 def test_a_process_that_feeds_deletes_them_by_itself(
     es: Elasticsearch, ageing: tuple[ForestIndex, Aging], expire_every_s: float | None
@@ -363,34 +336,6 @@ def test_no_root_goes_before_its_leaves(
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1)
 
 
-def test_expired_nodes_are_no_violation(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest, lookup="search", retention=timedelta(days=2)) as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, ARTICLES, backfill=True)
-        assert dedup.expire().leaves
-        assert dedup.expire() == expiry.Expired()
-    assert list(Maintenance(es, forest=forest).verify([index])) == []
-    assert Maintenance(es, forest=forest).stats().expired == 0
-
-
-def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_name: Names) -> None:
-    """Its old leaves still exist, and are older than the root that it has become."""
-    index, forest = index_name("articles"), index_name("forest")
-    one, near = next((each[0], each[1]) for each in stories(1))
-    with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
-        dedup.setup(index)
-        days = [(one, 1), (near, 1), (one, 20)]
-        articles = [
-            {"_id": str(number), "text": text, "published_at": f"2026-01-{day:02}"}
-            for number, (text, day) in enumerate(days)
-        ]
-        feed(es, dedup, index, articles, backfill=True)
-    maintenance = Maintenance(es, forest=forest)
-    assert list(maintenance.verify([index])) == []
-    assert maintenance.repair([index]).total() == 0
-
-
 def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     one, near, other = stories(1)[0]
@@ -416,23 +361,3 @@ def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name:
     assert maintenance.stats().retention_days == 30
     assert maintenance.rebuild([index], replace=True)
     assert maintenance.stats().retention_days == 30
-
-
-def test_a_rebuild_with_longer_retention_revives_no_expired_node(
-    es: Elasticsearch, index_name: Names
-) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    one, near, _ = stories(1)[0]
-    with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
-        dedup.setup(index)
-        articles = [
-            {"_id": str(day), "text": text, "published_at": f"2026-01-{day:02}"}
-            for text, day in ((one, 1), (near, 5))
-        ]
-        feed(es, dedup, index, articles, backfill=True)
-    before = roots(es, index)
-    maintenance = Maintenance(es, forest=forest)
-    assert maintenance.rebuild([index], replace=True, retention=timedelta(days=30)) == 1
-    assert list(maintenance.verify([index])) == []
-    assert maintenance.repair([index]).total() == maintenance.repair().total() == 0
-    assert roots(es, index) == before

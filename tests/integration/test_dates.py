@@ -5,14 +5,12 @@ import urllib.request
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.adopt import Adoption
 
 from esdedup import BulkAction, Dedup, Reader
 from esdedup.cli import output
-from esdedup.elastic.kept import kept_forest
 from esdedup.reading.list_request import Head, Sort
 from esdedup.times import DAY_MS, iso
 from tests.support.asgi import request
@@ -91,39 +89,6 @@ def test_the_pages_mark_dates_that_are_not_believed(elasticsearch_url: str, inde
     assert "unlikely is found by the time of its arrival" in nothing
     listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]
     assert [row["id"] for row in listed if row["arrived_at"]] == ["undated", "unset", "future"]
-
-
-def test_a_backfill_may_bring_old_articles(es: Elasticsearch, index_name: Names) -> None:
-    name = index_name("archive")
-    dates = {"old": "1934-05-06", "middle": "1987-02-26", "new": "2020-01-01"}
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        dedup.setup(name)
-        actions = [
-            {"_index": name, "_id": each, "text": f"{each} {TEXT}", "published_at": date}
-            for each, date in reversed(dates.items())
-        ]
-        helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
-        page = dedup.reader.list(name, sort="oldest", dedup=False)
-    assert [(row.id, row.arrived_at) for row in page.rows] == [(each, None) for each in dates]
-
-
-def test_an_update_keeps_or_moves_the_date(es: Elasticsearch, index: str) -> None:
-    def published(article_id: str) -> int:
-        return int(es.get(index=index, id=article_id)["_source"]["dedup"]["published"])
-
-    before = published("original")
-    kept = kept_forest(es.indices.get_mapping(index=index)[index]["mappings"])
-    with Dedup(es, forest=kept or "") as dedup:
-
-        def update(article_id: str, **doc: object) -> None:
-            action = {"_op_type": "update", "_index": index, "_id": article_id, "doc": doc}
-            helpers.bulk(es, dedup.enrich([action]))
-
-        update("original", published_at=iso(NOW_MS - 3 * DAY_MS))
-        moved = published("original")
-        assert before - moved == 2 * DAY_MS
-        update("original", published_at="2099-01-01")
-        assert published("original") == moved
 
 
 # Formats of mappings, and how Python writes such dates.
@@ -266,32 +231,3 @@ def test_adoption_takes_the_times_that_elasticsearch_sorts_by(es: Elasticsearch,
     (first, *_) = Reader(es).overview(alias).timeline.steps
     assert first.start > "2000"
     es.options(ignore_status=404).indices.delete_alias(index="*", name=alias)
-
-
-@pytest.mark.parametrize(
-    ("value", "is_read"),
-    [
-        (["2026-11-20T08:00:00Z"], True),
-        (np.datetime64("2026-11-20T08:00:00"), True),
-        (datetime(2026, 11, 20, 8).date(), True),
-        ("some day", False),
-        (1_795_248_000, False),
-        ("0001-01-01T00:00:00Z", False),
-    ],
-)
-def test_values_are_read_as_a_client_writes_them(
-    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture, value: object, is_read: bool
-) -> None:
-    index = index_name("values")
-    action = {"_index": index, "_id": "1", "text": TEXT, "published_at": value}
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        dedup.setup(index)
-        helpers.bulk(es, dedup.enrich([action], backfill=True), refresh=True)
-    assert any("its date in 'published_at', of the form" in each for each in caplog.messages) is not is_read
-    if is_read:
-        (hit,) = es.search(
-            index=index, docvalue_fields=[{"field": "published_at", "format": "epoch_millis"}]
-        )["hits"]["hits"]
-        assert hit["_source"]["dedup"]["published"] == int(hit["fields"]["published_at"][0])
-    else:
-        assert "published" not in es.get(index=index, id="1")["_source"]["dedup"]

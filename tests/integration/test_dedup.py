@@ -1,6 +1,5 @@
 """Feeding an index on a real server with `Dedup`."""
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,13 +11,11 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import (
     ArticleRejected,
     Dedup,
-    IndexNotReady,
     Maintenance,
     ServerUnavailable,
     SettingError,
 )
 from esdedup.elastic.client import connect
-from esdedup.forest import Assignment
 from tests import sample
 from tests.support.forests import TEXT
 from tests.support.names import Names
@@ -36,50 +33,6 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
     es.indices.refresh(index=index)
     hits = es.search(index=index, size=10_000, source_includes="dedup")["hits"]["hits"]
     return {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits}
-
-
-def test_the_lines_of_the_readme(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("news"), index_name("forest")
-    ((title, _),) = Counter(article["title"] for article in ARTICLES).most_common(1)
-    with Dedup(es, forest=forest) as dedup:
-        assert dedup.setup(index)
-        indexed, _ = helpers.bulk(es, dedup.enrich(actions(index)))
-        es.indices.refresh(index=index)
-        page = dedup.reader.list(index, query={"match_phrase": {"title": title}}, sort="newest", size=20)
-        similar = dedup.reader.similar(index, page.rows[0].id)
-    assert indexed == len(ARTICLES)
-    assert page.rows[0].similar == similar.total > 0
-    assert len(set(roots(es, index).values())) < 100
-
-
-def test_indexed_again_nothing_changes(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("news"), index_name("forest")
-    found = []
-    for batch_size in (1_000, 60):
-        kinds: Counter[str] = Counter()
-
-        def count(_: object, said: Assignment, kinds: Counter[str] = kinds) -> None:
-            kinds.update([said.kind.value])
-
-        with Dedup(es, forest=forest, batch_size=batch_size) as dedup:
-            dedup.setup(index)
-            helpers.bulk(es, dedup.enrich(actions(index), on_assigned=count))
-        found.append((roots(es, index), kinds))
-    assert found[0][0] == found[1][0]
-    assert found[0][1]["new_root"] > 0
-    assert set(found[1][1]) == {"known"}
-
-
-def test_batches_do_not_matter(es: Elasticsearch, index_name: Names) -> None:
-    found = []
-    for batch_size in (1, 50, 5_000):
-        index, forest = index_name("news"), index_name("forest")
-        with Dedup(es, forest=forest, batch_size=batch_size) as dedup:
-            dedup.setup(index)
-            helpers.bulk(es, dedup.enrich(itertools.islice(actions(index), 40)))
-        found.append(roots(es, index))
-    assert found[0] == found[1] == found[2]
-    assert len(set(found[0].values())) < 40
 
 
 def test_every_kind_of_action(es: Elasticsearch, index_name: Names) -> None:
@@ -121,31 +74,6 @@ def test_rejections_are_logged_without_text(
     dedup = Dedup(es, forest=index_name("forest"))
     assert list(dedup.enrich([{"_id": "a", "text": ["a secret", 5]}])) == []
     assert caplog.messages == ["article left out: a: the text in the field 'text' is a list, not a string"]
-
-
-def test_enriching_is_lazy(es: Elasticsearch, index_name: Names) -> None:
-    index, taken = index_name("news"), 0
-
-    def counted() -> Iterator[dict[str, Any]]:
-        nonlocal taken
-        for action in actions(index):
-            taken += 1
-            yield action
-
-    with Dedup(es, forest=index_name("forest"), batch_size=10) as dedup:
-        dedup.setup(index)
-        next(iter(dedup.enrich(counted())))
-        # The first batch, and the one that is assigned while it is used.
-        assert taken == 20
-
-
-def test_one_forest_for_two_indices(es: Elasticsearch, index_name: Names) -> None:
-    one, other = index_name("one"), index_name("other")
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        for index in (one, other):
-            dedup.setup(index)
-            helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "a", "text": TEXT}]))
-    assert roots(es, one) == roots(es, other)
 
 
 def test_backfill_takes_time_from_the_articles(es: Elasticsearch, index_name: Names) -> None:
@@ -222,60 +150,6 @@ def test_an_id_that_elasticsearch_refuses_costs_its_article_only(
     assert set(roots(es, index)) == {"good", "7"}
 
 
-def test_an_article_cannot_bring_a_root_of_its_own(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("news")
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        dedup.setup(index)
-        helpers.bulk(
-            es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT, "dedup.root": "x", "dedup": 5}])
-        )
-        es.indices.refresh(index=index)
-        assert dedup.reader.list(index).rows[0].root != "x"
-        update = {"doc": {"text": TEXT, "dedup.root": "x"}, "upsert": {"text": TEXT, "dedup.seq": 1}}
-        helpers.bulk(es, dedup.enrich([{"_op_type": "update", "_index": index, "_id": "2", **update}]))
-        es.indices.refresh(index=index)
-        assert dedup.reader.list(index).total_articles == 2
-
-
-def test_an_update_whose_upsert_alone_carries_the_text(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("news")
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        dedup.setup(index)
-        action = {
-            "_op_type": "update",
-            "_index": index,
-            "_id": "1",
-            "doc": {"n": 1},
-            "upsert": {"text": TEXT},
-        }
-        helpers.bulk(es, dedup.enrich([action, action]))
-    assert len(roots(es, index)) == 1
-    assert es.get(index=index, id="1")["_source"]["n"] == 1
-
-
-def test_an_article_made_by_update_is_dated_on_arrival(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("news")
-    update = {"_op_type": "update", "_index": index, "_id": "1", "doc": {"text": TEXT}, "doc_as_upsert": True}
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        dedup.setup(index)
-        stored = []
-        for _ in range(2):
-            helpers.bulk(es, dedup.enrich([update]), refresh=True)
-            stored.append(es.get(index=index, id="1")["_source"])
-    assert [each["dedup"].get("published") for each in stored] == [stored[0]["dedup"]["seen"]] * 2
-    assert stored[0].keys() == {"text", "dedup"}
-
-
-def test_articles_without_text_stay_alone_in_a_rebuild(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("news"), index_name("forest")
-    for _ in range(2):
-        with Dedup(es, forest=forest) as dedup:
-            dedup.setup(index)
-            helpers.bulk(es, dedup.enrich([{"_index": index, "text": ""} for _ in range(3)]))
-        es.indices.delete(index=forest)
-    assert len(set(roots(es, index).values())) == 6
-
-
 def test_an_update_leaves_no_fingerprint_of_the_former_text(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
@@ -291,18 +165,3 @@ def test_an_update_leaves_no_fingerprint_of_the_former_text(es: Elasticsearch, i
             assert list(Maintenance(es, forest=forest).verify([index])) == []
             assert dedup.reader.list(index).rows[0].root == stored["root"]
             assert dedup.reader.similar(index, "1").total == 0
-
-
-def test_a_deleted_index_is_not_written_to(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("news")
-
-    def actions() -> Iterator[dict[str, Any]]:
-        yield {"_index": index, "_id": "1", "text": TEXT}
-        es.indices.delete(index=index)
-        yield {"_index": index, "_id": "2", "text": TEXT}
-
-    with Dedup(es, forest=index_name("forest"), batch_size=1) as dedup:
-        dedup.setup(index)
-        with pytest.raises(IndexNotReady, match=f"there is no index '{index}'"):
-            helpers.bulk(es, dedup.enrich(actions()))
-    assert not es.indices.exists(index=index)

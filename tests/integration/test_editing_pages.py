@@ -83,25 +83,6 @@ def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
     assert pages.stories()[one].startswith("story-")
 
 
-def test_rows_of_the_list_are_merged(pages: Pages) -> None:
-    one, other = pages.two()
-    before = pages.stories()
-    (shown,) = pages.send(Request(path="/", query="size=100", headers=NAMED))
-    places = [f"{pages.index}/{each}" for each in (one, other)]
-    chosen = re.findall(r'name="chosen" value="([^"]*)" form="desk"', shown.body)
-    assert len(chosen) == len(set(before.values()))
-    assert pages.form(kind="merge", why="", listed="q=the", chosen=places[:1]).status == 400
-    answer = pages.form(kind="merge", why="one fire", listed="q=the", chosen=places)
-    assert (answer.status, answer.headers["location"]) == (303, "/?q=the")
-    stories = pages.stories()
-    assert stories[one] == stories[other] == before[one]
-    (listed,) = pages.send(Request(path="/edits", headers=NAMED))
-    merged = [each["title"] for each in sample.articles(40) if stories[each["id"]] == before[one]]
-    assert any(title in html.unescape(listed.body) for title in merged)
-    (plain,) = pages.send(Request(path="/"))
-    assert 'name="chosen"' not in plain.body
-
-
 def test_programs_edit_as_json(pages: Pages) -> None:
     one, other = pages.two()
     headers = NAMED | JSON

@@ -2,13 +2,12 @@
 
 import logging
 import re
-import signal
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from esdedup.elastic.forest import log as log_module
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.loading import load_log
-from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.maintenance import Maintenance
 from tests.support.arrivals import (
@@ -34,12 +32,11 @@ from tests.support.arrivals import (
 )
 from tests.support.assign import assign
 from tests.support.exploring import examples
-from tests.support.forests import ARTICLES, feed, roots
+from tests.support.forests import feed
 from tests.support.learned import Pace, contents, learned
 from tests.support.model import Model
 from tests.support.names import Names
 from tests.support.pages import pages
-from tests.support.sidecar_process import START_S, STOP_S, SidecarProcess, running, until
 
 PLENTY = 2**30
 TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* by ([\d,]+) documents .*: ([\d,]+) had been")
@@ -152,21 +149,6 @@ def deleted(es: Elasticsearch, forest: str) -> None:
     es.delete(index=forest, id="log-2", refresh=True)
 
 
-def written_again(es: Elasticsearch, forest: str) -> None:
-    fields = es.search(
-        index=forest,
-        query={"ids": {"values": ["log-2"]}},
-        docvalue_fields=[{"field": "packed"}, {"field": "seen", "format": "epoch_millis"}],
-    )["hits"]["hits"][0]["fields"]
-    document = {"log": 2, "packed": fields["packed"][0], "seen": int(fields["seen"][0])}
-    es.index(index=forest, id="log-2", document=document, refresh=True)
-
-
-def emptied(es: Elasticsearch, forest: str) -> None:
-    for hit in es.search(index=forest, query=EVERY_LOG, size=100)["hits"]["hits"]:
-        es.delete(index=forest, id=hit["_id"], refresh=True)
-
-
 def made_anew(es: Elasticsearch, forest: str) -> None:
     es.indices.delete(index=forest)
     with opened(es, forest) as store:
@@ -195,8 +177,6 @@ def as_loaded(es: Elasticsearch, forest: str) -> int:
 
 CHANGES = {
     "deleted": deleted,
-    "written again": written_again,
-    "emptied": emptied,
     "made anew": made_anew,
     "another retention": of_another_retention,
 }
@@ -292,34 +272,3 @@ def test_learned_boilerplate_is_followed(es: Elasticsearch, index_name: Names) -
                 follow(standby)
                 feed(es, dedup, index, articles[at + 23 : at + 30])
     assert list(Maintenance(es, forest=forest).verify([index])) == []
-
-
-def test_a_sidecar_takes_over_the_forest_it_followed(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
-) -> None:
-    """Its owner is killed; articles get the roots that one process gives them."""
-    index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-
-    def send(sidecar: SidecarProcess, articles: list[dict[str, Any]]) -> None:
-        with Elasticsearch(sidecar.url) as client:
-            helpers.bulk(client, [{"_index": index, **each} for each in articles], chunk_size=10)
-
-    options = ("--forest", forest, "--lease-ttl-s", "2")
-    with running(elasticsearch_url, *options[2:], forest=forest) as owner:
-        send(owner, ARTICLES[:200])
-        standby = SidecarProcess(elasticsearch_url, *options)
-        try:
-            until(lambda: "follows the forest" in standby.log, START_S, standby)
-            # At most the rest of the last document, and another one.
-            send(owner, ARTICLES[200:225])
-            owner.process.send_signal(signal.SIGKILL)
-            until(standby.owns, START_S, standby)
-            ((_, read, followed),) = until(lambda: TOOK_OVER.findall(standby.log), STOP_S, standby)
-            assert 0 <= int(read) <= 2
-            assert int(followed) > 5
-            send(standby, ARTICLES[225:])
-        finally:
-            standby.end()
-    assert roots(es, index) == roots(es, unchanged[0])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import KEYWORDS, VERIFIED, Dedup, ForestMismatch, Maintenance, ServerError
+from esdedup import VERIFIED, Dedup, ForestMismatch, Maintenance, ServerError
 from esdedup.elastic.forest.meta import Lookup, Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
@@ -19,17 +19,6 @@ from tests.support.between import Answer, Send, Sent, client_with, failure
 from tests.support.forests import ARTICLES, TEXT, in_both_lookups, in_each_way
 from tests.support.names import Names
 from tests.support.secured import secured
-
-
-def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("news"), index_name("forest")
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"verified-5.*keywords-4") as refused:
-        list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    assert refused.value.forest == forest
-    assert (refused.value.found, refused.value.supported) == ("verified-5", "keywords-4")
 
 
 @pytest.mark.parametrize(

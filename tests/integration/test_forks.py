@@ -103,15 +103,6 @@ def test_a_child_neither_feeds_nor_disturbs_its_parent(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_a_grandchild_is_refused_too(elasticsearch_url: str, index_name: Names) -> None:
-    forest = index_name("forest")
-
-    with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
-        list(dedup.enrich(ARTICLES[:1]))
-        attempt = lambda: list(dedup.enrich(actions("none", ARTICLES[:1])))  # noqa: E731
-        assert in_child(lambda: refused_in_child(attempt)) == ["done"]
-
-
 def test_a_child_is_refused_while_its_parent_holds_locks(elasticsearch_url: str, index_name: Names) -> None:
     forest = index_name("forest")
     with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:

@@ -39,15 +39,6 @@ def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> Non
         dedup.reader.similar(index_name("none"), "1")
 
 
-def test_an_index_that_exists_gets_the_fields(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("old")
-    es.indices.create(index=index, mappings={"properties": {"headline": {"type": "text"}}})
-    dedup = Dedup(es, forest=index_name("forest"))
-    assert not dedup.setup(index)
-    assert not dedup.setup(index)
-    dedup.require_ready(index)
-
-
 _UNUSABLE: dict[str, dict[str, Any]] = {
     "`enabled: false`": {"enabled": False},
     "`enabled: false`, so": {"properties": {"dedup": {"enabled": False}}},
@@ -88,16 +79,6 @@ def test_a_template_that_cannot_be_mended_is_refused(es: Elasticsearch, index_na
         assert not es.indices.exists(index=index)
     finally:
         es.indices.delete_index_template(name=name)
-
-
-def test_what_an_index_is_made_with_cannot_be_changed(es: Elasticsearch, index_name: Names) -> None:
-    index, dedup = index_name("made"), Dedup(es, forest=index_name("forest"))
-    dedup.setup(index, shards=2)
-    assert not dedup.setup(index, shards=2)
-    with pytest.raises(IndexNotReady, match="its number of shards is 2"):
-        dedup.setup(index, shards=3)
-    with pytest.raises(IndexNotReady, match="is not routed by root"):
-        dedup.setup(index, route_by_root=True)
 
 
 def test_a_closed_index_behind_another_name_is_named(es: Elasticsearch, index_name: Names) -> None:
@@ -274,27 +255,6 @@ def test_a_forest_behind_an_alias_is_left_out(es: Elasticsearch, index_name: Nam
         assert [*dedup.enrich([{"_index": index, "_id": "x", "text": ARTICLES[0]["text"]}])]
 
 
-def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> None:
-    import json
-    from pathlib import Path
-
-    index, name = index_name("daily"), "esdedup-test-articles"
-    body = json.loads((Path(__file__).parents[2] / "mappings" / "articles.json").read_text())
-    es.cluster.put_component_template(name=name, **{key.lstrip("_"): value for key, value in body.items()})
-    es.indices.put_index_template(
-        name=name, index_patterns=["test-daily-*"], composed_of=[name], priority=900
-    )
-    try:
-        with Dedup(es, forest=index_name("forest")) as dedup:
-            dedup.require_ready(index)
-            helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-            es.indices.refresh(index=index)
-            assert dedup.reader.list(index).total_rows == 1
-    finally:
-        es.indices.delete_index_template(name=name)
-        es.cluster.delete_component_template(name=name)
-
-
 FOREIGN = Fields(text="body", title="headline", time="at", source="by", link="href", dedup="near")
 
 
@@ -410,19 +370,6 @@ def test_a_search_by_an_unmapped_field_is_refused(
     assert "does not map the field" in page.body
 
 
-def test_the_pages_read_the_names_of_fields(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
-    index = index_name("foreign")
-    with Dedup(es, forest=index_name("forest"), fields=FOREIGN) as dedup:
-        dedup.setup(index)
-        helpers.bulk(es, dedup.enrich([article(index, "a")]), refresh=True)
-    page = request(elasticsearch_url, index, "/")
-    assert (page.status, "Fox" in page.body) == (200, True)
-    found = request(elasticsearch_url, index, "/api/v1/list", q="fox", since="2025-12-31")
-    assert [row["title"] for row in found.json["rows"]] == ["Fox"]
-
-
 def test_indices_that_name_their_fields_differently(es: Elasticsearch, index_name: Names) -> None:
     usual, foreign, forest = index_name("usual"), index_name("foreign"), index_name("forest")
     Dedup(es).setup(usual)
@@ -437,30 +384,6 @@ def test_indices_that_name_their_fields_differently(es: Elasticsearch, index_nam
             read(f"{usual},{foreign}")
     with pytest.raises(IndexNotReady, match="name their fields differently"):
         list(Maintenance(es, forest=forest).verify([usual, foreign]))
-
-
-def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:
-    one, other = index_name("several-a"), index_name("several-b")
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        for index in (one, other):
-            dedup.setup(index)
-            run = [{"_index": index, "_id": str(number), "text": TEXT} for number in range(3)]
-            helpers.bulk(es, dedup.enrich(run))
-            es.indices.refresh(index=index)
-        both = f"{one},{other}"
-        (row,) = dedup.reader.list(both).rows
-        assert row.similar == dedup.reader.similar(both, "0").total == 5
-        assert {article.index for article in dedup.reader.similar(both, "0", size=10).rows} == {one, other}
-        plain = index_name("several-plain")
-        es.indices.create(index=plain)
-        for sort in ("newest", "similar-desc"):
-            assert dedup.reader.list(f"{one},{plain}", sort=sort).not_set_up == (plain,)
-        with pytest.raises(IndexNotReady, match="there is no index"):
-            dedup.reader.list("test-no-such-*")
-        with pytest.raises(SettingError, match="empty"):
-            dedup.reader.list("")
-        with pytest.raises(SettingError, match="one index"):
-            dedup.require_ready("test-several-*")
 
 
 def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
@@ -600,15 +523,3 @@ def test_all_take_the_forest_that_an_index_keeps(es: Elasticsearch, index_name: 
         Dedup(es, forest=other).setup(index, editorial=True)
     Dedup(es, forest=forest).setup(index, editorial=True)
     assert Maintenance(es).forest_of([index]) == forest
-
-
-def test_an_index_that_a_template_makes_keeps_its_forest(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("daily"), index_name("forest")
-    es.indices.put_index_template(name=f"{index}-of", index_patterns=[f"{index}*"], template={"mappings": {}})
-    try:
-        with Dedup(es, forest=forest) as dedup:
-            dedup.setup_template(f"{index}-of")
-            feed(es, dedup, index, ARTICLES[:3])
-        assert Maintenance(es).forest_of([index]) == forest
-    finally:
-        es.indices.delete_index_template(name=f"{index}-of")

@@ -55,14 +55,6 @@ def missing(es: Elasticsearch, forest: str) -> None:
     es.delete(index=forest, id="learned-2", refresh=True)
 
 
-def first_missing(es: Elasticsearch, forest: str) -> None:
-    es.delete(index=forest, id="learned-1", refresh=True)
-
-
-def last_missing(es: Elasticsearch, forest: str) -> None:
-    es.delete(index=forest, id=documents(es, forest)[-1], refresh=True)
-
-
 def all_missing(es: Elasticsearch, forest: str) -> None:
     for each in documents(es, forest):
         es.delete(index=forest, id=each, refresh=True)
@@ -89,13 +81,10 @@ def twice(es: Elasticsearch, forest: str) -> None:
 
 DAMAGES = {
     "missing": missing,
-    "first missing": first_missing,
-    "last missing": last_missing,
     "all missing": all_missing,
     "without state": without_state,
     "twice": twice,
     "no base64": changed("changes", "no base64"),
-    "too short": changed("changes", "AAAA"),
     "no string": changed("changes", 7),
     "another log": changed("log", "another"),
 }

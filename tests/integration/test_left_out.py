@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, Dedup, Fields, ForestMissing, LeftOut, Override, Overrides, Reader, SettingError
+from esdedup import CLASSIC, Dedup, Fields, LeftOut, Override, Overrides, Reader, SettingError
 from tests.support.asgi import request
 from tests.support.between import Sent, recording
 from tests.support.forests import Read, feed, roots
@@ -59,21 +59,6 @@ def assert_one_short_search(
     sent.clear()
     reader.left_out(text)
     assert len(sent) > 1
-
-
-def test_a_forest_that_was_deleted_meanwhile_is_missing(es: Elasticsearch, index_name: Names) -> None:
-    """The error is not that of an unnamed index, though the mapping is still cached."""
-    index, forest = index_name("pages"), index_name("forest")
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, [stored_page(1, HARBOUR)])
-    reader = Reader(es, forest=forest)
-    reader.left_out("")
-    es.indices.delete(index=forest)
-    with pytest.raises(ForestMissing, match=f"there is no forest '{forest}'"):
-        reader.left_out("")
-    with pytest.raises(ForestMissing, match=f"there is no forest '{forest}'"):
-        reader.similar_to_text(index, page(article(1), HARBOUR))
 
 
 def test_a_copy_follows_a_forest_of_the_same_name(es: Elasticsearch, index_name: Names) -> None:

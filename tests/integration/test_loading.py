@@ -69,23 +69,6 @@ def before_each_write(
     monkeypatch.setattr(dedup, "enrich", enriched)
 
 
-def test_a_large_article_does_not_make_its_neighbours_fail(
-    es: Elasticsearch,
-    index: str,
-    dedup: Dedup,
-    load: Load,
-    rejected: list[ArticleRejected],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A server with little memory refuses 14 MB, another one takes them."""
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    load.run(es, dedup, articles(n7="many words " * 1_300_000), index=index)
-    es.indices.refresh(index=index)
-    assert es.count(index=index)["count"] == load.summary.written >= COUNT - 1
-    assert load.summary.read == COUNT
-    assert [each.article for each in rejected] == ["f:7 (id '7')"] * load.summary.failed
-
-
 def test_deleting_an_index_during_a_write_is_an_error(
     es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,21 +162,6 @@ def test_a_run_counts_dates_that_only_a_backfill_believes(
     assert {row.id for row in rows} == {"0", "6"}
 
 
-def test_a_closed_index_ends_a_run_before_anything(
-    es: Elasticsearch,
-    index: str,
-    dedup: Dedup,
-    load: Load,
-    rejected: list[ArticleRejected],
-    forest: str,
-) -> None:
-    es.indices.close(index=index)
-    with pytest.raises(IndexNotReady, match=f"the index '{index}' is closed: open it first"):
-        load.run(es, dedup, articles(), index=index, batch_size=10)
-    assert (load.summary.read, load.summary.failed, rejected) == (10, 10, [])
-    assert not es.indices.exists(index=forest)
-
-
 def test_closing_an_index_during_a_write_ends_the_run(
     es: Elasticsearch,
     index: str,
@@ -217,19 +185,3 @@ def test_texts_compared_only_in_part_are_counted(
     assert (load.summary.written, load.summary.cut, cut) == (4, 1, ["f:2 (id '2')"])
     list(dedup.enrich([{"_index": index, "_id": "x", "text": "many words " * 20_000}]))
     assert caplog.messages == ["x: only the first 200,000 characters of its text are fingerprinted"]
-
-
-def test_the_size_of_articles_ends_a_batch(
-    es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("esdedup.ingest.batches.MAX_BATCH_SIZE", 9_000)
-    enrich, sizes = dedup.enrich, []
-
-    def counted(actions: Iterator[dict[str, Any]], **how: Any) -> Iterator[dict[str, Any]]:
-        batch = list(actions)
-        sizes.append(len(batch))
-        return enrich(batch, **how)
-
-    monkeypatch.setattr(dedup, "enrich", counted)
-    load.run(es, dedup, articles(9, **{f"n{n}": "a word " * 500 for n in range(9)}), index=index)
-    assert sizes == [3, 3, 3]

@@ -19,19 +19,15 @@ from esdedup import (
     ServerError,
     SettingError,
 )
-from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.log import EVERY_LOG
-from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from esdedup.forest import Assignment, Kind
+from esdedup.forest import Assignment
 from esdedup.reading.reader import asking_owner
 from esdedup.sites import site_of
 from tests.support.between import Answer, Send, Sent, answer, client_with
-from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, owner_of, roots
+from tests.support.forests import ARTICLES, Read, feed, nodes, owner_of, roots
 from tests.support.learned import Pace, contents, learned
 from tests.support.names import Names
 from tests.support.pages import pages
@@ -84,32 +80,6 @@ def test_lookup_takes_whole_texts_where_boilerplate_is_kept(
         read("similar_to_text", index, text, of={"forest": forest})
 
 
-def test_limits_and_common_keys_do_not_change_the_answer(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = feed_sample(es, index_name, VERIFIED, lookup="search")
-    low = Limits(max_terms=300, max_hits=3, max_clauses=2, frequent_nodes=3, finer_keys_per_node=10**9)
-    kinds = set()
-    for article in ARTICLES[::50]:
-        text = f"{article['text']} And something more was said about it at the end."
-        plain, limited = (
-            execute(
-                es,
-                look_up(
-                    text,
-                    index=index,
-                    fields=Fields(),
-                    forest=forest,
-                    profile=VERIFIED,
-                    learned=LearnedCopy(),
-                    limits=limits,
-                ),
-            )[0]
-            for limits in (DEFAULT_LIMITS, low)
-        )
-        assert (limited.kind, limited.root) == (plain.kind, plain.root)
-        kinds.add(plain.kind)
-    assert kinds & {Kind.JOINED, Kind.KNOWN}
-
-
 def test_it_changes_nothing(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
     index, forest = unchanged
     before = nodes(es, forest)
@@ -123,20 +93,6 @@ def test_it_changes_nothing(es: Elasticsearch, unchanged: tuple[str, str], read:
     )
     assert read("similar_to_text", index, "?!", of={"forest": forest}).root is None
     assert nodes(es, forest) == before
-
-
-def test_pages_of_it_end(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
-    index, forest = unchanged
-    largest = read("list", index, sort="similar-desc", size=1).rows[0]
-    text = read("article", index, largest.id).text
-    found, after = [], None
-    while True:
-        page = read("similar_to_text", index, text, size=2, after=after, of={"forest": forest})
-        found += [article.id for article in page.rows]
-        after = page.next
-        if after is None:
-            break
-    assert len(found) == len(set(found)) == page.total > 2
 
 
 def test_what_is_refused(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:

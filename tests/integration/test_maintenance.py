@@ -36,20 +36,16 @@ from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import Limits
 from esdedup.maintenance import ViolationKind
-from tests import sample
 from tests.support import stream
 from tests.support.forests import (
     ARTICLES,
     a_leaf,
     all_nodes,
-    assert_rearrivals_are_known,
     feed,
     in_both_lookups,
     nodes,
-    pages,
     remove,
     renewing_threads,
-    roots,
     stories,
     without_pages,
 )
@@ -235,20 +231,6 @@ def test_indices_without_a_forest(es: Elasticsearch, index_name: Names) -> None:
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
-def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], profile: Profile) -> None:
-    index, forest = fed
-    before, nodes_before, pages_before = roots(es, index), nodes(es, forest), pages(es, forest)
-    es.indices.delete(index=forest)
-    maintenance = Maintenance(es, forest=forest)
-    assert maintenance.rebuild([index]) == len(nodes_before)
-    assert without_pages(nodes(es, forest)) == without_pages(nodes_before)
-    assert pages(es, forest) == pages_before
-    assert list(maintenance.verify([index])) == []
-    assert roots(es, index) == before
-    assert_rearrivals_are_known(es, index, forest, profile)
-
-
-@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_articles_older_than_the_retention_tell_of_living_nodes(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
@@ -275,36 +257,6 @@ def test_articles_older_than_the_retention_tell_of_living_nodes(
     remove(es, forest, *(each.id for each in old if each.is_root))
     maintenance.repair([index])
     assert [each.signature for each in living()] == [each.signature for each in before]
-
-
-def test_a_rebuilt_forest_keeps_boilerplate_if_its_articles_did(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    profile = VERIFIED.with_changes(keep_boilerplate=True)
-    with Dedup(es, forest=forest, profile=profile) as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, ARTICLES[:40])
-    es.indices.delete(index=forest)
-    Maintenance(es, forest=forest).rebuild([index])
-    with Dedup(es, forest=forest, profile=profile) as dedup:
-        feed(es, dedup, index, ARTICLES[40:60])
-    assert list(Maintenance(es, forest=forest).verify([index])) == []
-
-
-def test_a_rebuild_during_a_stream_changes_no_root(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    # Otherwise the rebuild would lose what was learned.
-    profile = VERIFIED.with_changes(keep_boilerplate=True)
-    with Dedup(es, forest=forest, profile=profile) as dedup:
-        dedup.setup(index)
-    middle = len(ARTICLES) // 2
-    for part in (ARTICLES[:middle], ARTICLES[middle:]):
-        with Dedup(es, forest=forest, profile=profile, batch_size=50) as dedup:
-            feed(es, dedup, index, part)
-        es.indices.delete(index=forest)
-        Maintenance(es, forest=forest).rebuild([index])
-    found = stream.indexed(es, index), stream.nodes(es, forest)
-    assert found == stream.expected(sample.articles(len(ARTICLES)), profile)
-    assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
 def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
@@ -412,34 +364,6 @@ def test_a_cluster_that_is_too_large(
     assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
     with pytest.raises(IndexNotReady):
         Maintenance(es, forest=forest).stats([forest])
-
-
-def test_a_placeholder_is_said_to_be_one(
-    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
-) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    draw = Random(3)
-    wall, flash = (f"{words(draw, 20)}." for _ in range(2))
-    articles = [
-        {"text": text, "title": title, "url": f"https://{at}.example/{kind}"}
-        for at in range(7)
-        for kind, (text, title) in enumerate([(wall, words(draw, 5)), (flash, f"{flash[:40]} {at}")])
-    ]
-    with (
-        caplog.at_level(logging.WARNING, logger="esdedup"),
-        Dedup(es, forest=forest) as dedup,
-    ):
-        dedup.setup(index)
-        actions = ({"_index": index, "_id": str(at), **each} for at, each in enumerate(articles))
-        helpers.bulk(es, dedup.enrich(actions), refresh=True)
-    ((root, count),) = [
-        (each.root, each.articles) for each in Maintenance(es, forest=forest).stats([index]).placeholders
-    ]
-    assert (root, count) == (roots(es, index)["0"], 7)
-    (record,) = caplog.records
-    assert root in record.getMessage()
-    assert "placeholder" in record.getMessage()
-    assert Maintenance(es, forest=forest).stats().placeholders == ()
 
 
 def test_a_plausible_cluster_is_not_reported(

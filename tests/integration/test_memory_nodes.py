@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, IndexBlocked, Maintenance
+from esdedup import CLASSIC, VERIFIED, Dedup, IndexBlocked
 from esdedup.elastic.forest import loading
 from esdedup.elastic.forest import store as store_module
 from esdedup.elastic.forest.index import ForestIndex
@@ -31,7 +31,6 @@ from tests.support.forests import (
     owner_of,
     pages,
     remove,
-    roots,
     without_pages,
     write,
 )
@@ -49,24 +48,6 @@ def test_a_batch_needs_one_request_and_no_search(elasticsearch_url: str, index_n
         sent.clear()
         list(dedup.enrich(ARTICLES[100:300]))
         assert [each.operation for each in sent] == ["_bulk"] * 2
-
-
-@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
-def test_memory_and_search_make_the_same_forest(es: Elasticsearch, index_name: Names, profile: Any) -> None:
-    """Fed in two parts, so that the second one finds what was loaded."""
-    # An index of one name, which signatures have.
-    found, index = [], index_name("articles")
-    for how in LOOKUPS.values():
-        forest = index_name("forest")
-        for part in (ARTICLES[:150], ARTICLES[150:], ARTICLES[100:200]):
-            with Dedup(es, forest=forest, profile=profile, batch_size=70, **how) as dedup:
-                dedup.setup(index)
-                feed(es, dedup, index, [article | {"date": 1_788_849_041_000} for article in part])
-        each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
-        found.append((roots(es, index), [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
-        assert list(Maintenance(es, forest=forest).verify([index])) == []
-        es.indices.delete(index=index)
-    assert found[0] == found[1] == found[2]
 
 
 def test_beyond_the_memory_nodes_are_searched(

@@ -1,15 +1,12 @@
 """Reading unusual indices: aliases, mixed mappings, repeated ids, very many sources or matches."""
 
 import html
-import itertools
 import random
 import re
 from typing import Any, get_args
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
@@ -19,7 +16,6 @@ from esdedup.reading.search_form import narrowed, words
 from esdedup.times import time_ms
 from tests.support.asgi import request
 from tests.support.brute_force import expected_list, list_tuned, random_corpus, random_query
-from tests.support.exploring import examples
 from tests.support.forests import Read
 from tests.support.names import Names
 
@@ -232,18 +228,6 @@ def test_fields_that_indices_map_differently_are_named(
         assert ("Articles cannot be chosen by source, language: the indices" in page) is is_told
 
 
-def test_sources_are_counted_beyond_one_search(es: Elasticsearch, read: Read, index_name: Names) -> None:
-    index = index_name("sources")
-    articles = {
-        f"{root}-{source}": {"root": f"r{root}", "source": f"s{source}"}
-        for root, source in itertools.product(range(200), range(30))
-    }
-    fill(es, index, articles)
-    rows = read("list", index, size=200).rows
-    assert len(rows) == 200
-    assert {(row.similar, row.sources) for row in rows} == {(29, 30)}
-
-
 def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: Names) -> None:
     index = index_name("words")
     titles = {
@@ -275,14 +259,6 @@ def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: N
     ]:
         query = read("search_query", index, text)
         assert set(ids(read, index, query=query)) == found, text
-
-
-@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text('"|-+*()~\\ a北:/[]{}^!&<>=', min_size=1, max_size=12))
-def test_whatever_is_typed_is_a_query(read: Read, unchanged: tuple[str, str], text: str) -> None:
-    if any(map(str.isalnum, text)):
-        query = read("search_query", unchanged[0], text)
-        assert read("list", unchanged[0], query=query, size=1).total_articles >= 0
 
 
 def test_words_and_times_of_a_search_form(es: Elasticsearch, read: Read, index_name: Names) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Article, ArticleNotFound, Dedup, IndexNotReady, Maintenance, Reader, Row, SettingError
+from esdedup import Article, ArticleNotFound, Dedup, IndexNotReady, Maintenance, Reader, Row
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.versions import TimeOrder
 from esdedup.times import time_ms
@@ -115,15 +115,6 @@ def test_readers_explain_as_maintenance_does(es: Elasticsearch, versions_of: lis
     assert alone.forest_missing is not None
     with pytest.raises(ArticleNotFound):
         reader.explain(INDEX, own, own, other_in_index="test-versions-none")
-
-
-def test_what_versions_refuse(es: Elasticsearch, versions_of: list[dict[str, Any]]) -> None:
-    reader, article_id = Reader(es), versions_of[0]["_id"]
-    odd: Any = "similar"
-    with pytest.raises(SettingError, match="oldest or newest"):
-        reader.versions(INDEX, article_id, sort=odd)
-    with pytest.raises(SettingError, match="numbered pages end"):
-        reader.versions(INDEX, article_id, page=1_001, size=10)
 
 
 @pytest.fixture(scope="module")

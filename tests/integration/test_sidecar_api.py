@@ -2,18 +2,15 @@
 
 import asyncio
 import html
-import itertools
 import json
 import re
-import urllib.request
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import pytest
-from elasticsearch import Elasticsearch
 from starlette.routing import Match
 
-from esdedup import AsyncReader, Dedup
+from esdedup import AsyncReader
 from esdedup.elastic.client import connect_async
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.metrics import Metrics
@@ -22,8 +19,7 @@ from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web.app import create_app as create_pages
 from tests.support import asgi
-from tests.support.forests import ARTICLES, roots
-from tests.support.names import Names
+from tests.support.forests import ARTICLES
 from tests.support.wire import Connection, ScriptedServer
 
 JSON = {"content-type": "application/json"}
@@ -67,26 +63,6 @@ async def _asked(
         return await asgi.send(app, sent)
 
 
-def test_the_articles_of_a_cluster_come_page_by_page(
-    fed: Any, es: Elasticsearch, unchanged: tuple[str, str]
-) -> None:
-    by_root: dict[str, set[str]] = {}
-    for id_, root in roots(es, unchanged[0]).items():
-        by_root.setdefault(root, set()).add(id_)
-    root, members = max(by_root.items(), key=lambda each: len(each[1]))
-    assert len(members) > 2
-    found: set[str] = set()
-    after = ""
-    while True:
-        page = fed("GET", f"/api/v1/articles?root={quote(root)}&size=2{after}").json
-        assert (page["root"], page["total"]) == (root, len(members))
-        found |= {each["id"] for each in page["rows"]}
-        if page["next"] is None:
-            break
-        after = f"&after={quote(page['next'])}"
-    assert found == members
-
-
 def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tuple[str, str]) -> None:
     article = ARTICLES[0]
     asked = f"/api/v1/similar?id={article['_id']}&index={unchanged[0]}"
@@ -96,32 +72,6 @@ def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tupl
     assert by_text["total"] == by_id["total"] + 1
     new = fed("POST", "/api/v1/similar", {"text": "Nobody has ever written such a sentence before today."})
     assert (new.status, new.json["root"], new.json["rows"]) == (200, None, [])
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status"),
-    [
-        ("GET", "/api/v1/articles?root=nothing&index=none-there", None, 409),
-        ("GET", "/api/v1/articles?root=nothing&index=a&index=b", None, 400),
-        ("GET", "/api/v1/articles?root=nothing&size=0", None, 400),
-        ("GET", "/api/v1/articles?root=nothing&page=2&after=x", None, 400),
-        ("GET", "/api/v1/articles?root=nothing&fingerprint=x", None, 400),
-        ("GET", "/api/v1/articles?unknown=1", None, 400),
-        ("GET", "/api/v1/nothing", None, 404),
-        ("POST", "/api/v1/list", {}, 405),
-        ("GET", "/api/v1/similar", None, 400),
-        ("GET", "/api/v1/similar?id=nobody", None, 404),
-        ("POST", "/api/v1/similar", None, 400),
-        ("POST", "/api/v1/similar", {}, 400),
-        ("POST", "/api/v1/similar", {"text": "x", "id": "y"}, 400),
-        ("POST", "/api/v1/similar", {"text": "x" * 200_001}, 400),
-        ("POST", "/api/v1/similar", {"text": "x" * 2_000_000}, 413),
-        ("POST", "/api/v1/similar", {"text": "half \ud83d"}, 400),
-    ],
-)
-def test_odd_requests_are_problems(fed: Any, method: str, path: str, body: Any, status: int) -> None:
-    answer = fed(method, path, body)
-    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
 
 
 def test_without_a_default_a_request_names_its_index(fed: Any) -> None:
@@ -213,38 +163,3 @@ def _links(page: str, beginning: str) -> list[asgi.Request]:
     parts = [html.unescape(each).partition("?") for each in found]
     by_form = {(path, *parse_qs(query)): asgi.Request(path=path, query=query) for path, _, query in parts}
     return [*by_form.values()]
-
-
-def test_enriched_articles_have_the_roots_of_written_ones(
-    es: Elasticsearch, sidecar: str, index_name: Names, unchanged: tuple[str, str]
-) -> None:
-    """They are enriched by two requests, and one of them again; then all are written."""
-    index = index_name("enriched")
-    with Dedup(es, forest=index_name("unused")) as dedup:
-        dedup.setup(index)
-
-    def ask(path: str, *lines: Any) -> Any:
-        body = b"".join(b"%b\n" % json.dumps(line).encode() for line in lines) or None
-        request = urllib.request.Request(f"{sidecar}{path}", body, JSON)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-    lines = [({"index": {"_id": each["_id"]}}, _source(each)) for each in ARTICLES]
-    half = len(ARTICLES) // 2
-    items = [
-        item
-        for part in (lines[:half], lines[half:])
-        for item in ask(f"/v1/enrich?index={index}", *itertools.chain(*part))["items"]
-    ]
-    enriched = [article | item for article, item in zip(ARTICLES, items, strict=True)]
-    assert {each["_id"]: each["dedup"]["root"] for each in enriched} == roots(es, unchanged[0])
-    one = ask(f"/v1/enrich/one?index={index}", ARTICLES[7])
-    assert one["dedup"]["root"] == enriched[7]["dedup"]["root"]
-    written = [line for each in enriched for line in ({"index": {"_id": each["_id"]}}, _source(each))]
-    assert not es.bulk(index=index, operations=written, refresh=True)["errors"]
-    cluster = ask(f"/api/v1/articles?root={one['dedup']['root']}&index={index}")
-    assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["rows"]}
-
-
-def _source(article: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in article.items() if key not in {"_id", "outcome"}}

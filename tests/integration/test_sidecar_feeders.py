@@ -1,24 +1,22 @@
 """Programs that write through a sidecar: the same answers as without it, with roots."""
 
-import asyncio
 import gzip
 import http.client
 import json
 import re
-import socket
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
+from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.actions import ArticleAction
 
-from esdedup import VERIFIED, AsyncDedup, Dedup, Fields, Maintenance, RawPage, SidecarError
+from esdedup import VERIFIED, Dedup, Fields, Maintenance, RawPage, SidecarError
 from esdedup.forest import Assignment
 from tests.support.forests import feed, roots
 from tests.support.names import Names, new_names
@@ -139,32 +137,6 @@ def test_threads_learn_together_while_others_send_texts(
         dedup.setup(replayed)
         feed(es, dedup, replayed, order)
     assert roots(es, replayed) == {id_: each["root"] for id_, each in found.items()}
-
-
-def test_an_event_loop_feeds_what_comes_slowly(
-    es: Elasticsearch, elasticsearch_url: str, process: SidecarProcess, forest: str, index_name: Names
-) -> None:
-    """Each article is answered before the next one comes."""
-    index, few = index_name("articles"), PAGES[:5]
-    answered: asyncio.Queue[str] = asyncio.Queue()
-
-    async def trickle() -> AsyncIterator[dict[str, Any]]:
-        for page in few:
-            yield {"_index": index, **page}
-            assert await asyncio.wait_for(answered.get(), 20) == page["_id"]
-
-    async def fed() -> None:
-        async with (
-            AsyncElasticsearch(elasticsearch_url) as client,
-            AsyncDedup(client, forest=forest, sidecar=process.url) as dedup,
-        ):
-            await dedup.setup(index)
-            async for action in dedup.enrich(trickle(), flush_interval_s=0.05):
-                await client.index(index=index, id=action["_id"], document=action["_source"])
-                answered.put_nowait(action["_id"])
-
-    asyncio.run(fed())
-    assert _dedups(es, index).keys() == {page["_id"] for page in few}
 
 
 def _dedups(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
@@ -300,22 +272,6 @@ def test_everything_is_as_without_a_sidecar(
     names = {name.lower() for _, headers, _ in ours for name, _ in headers}
     assert {"content-encoding", "x-opaque-id", "x-elastic-product", "allow"} <= names
     assert {status for status, _, _ in ours} >= {200, 201, 400, 404, 405, 406, 409}
-
-
-def test_elasticsearch_refuses_a_body_that_is_too_large(elasticsearch_url: str, sidecar: str) -> None:
-    """It is not even sent if the caller asks first (`Expect: 100-continue`)."""
-    head = (
-        b"PUT /a/_doc/1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        b"expect: 100-continue\r\ncontent-length: 999999999\r\n\r\n"
-    )
-    got = []
-    for url in (sidecar, elasticsearch_url):
-        parts = urlsplit(url)
-        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as caller:
-            caller.sendall(head)
-            got.append(caller.recv(65_536).split(b"\r\n")[0])
-    assert got[0] == got[1]
-    assert b" 413 " in got[0]
 
 
 def _answers(url: str, sent: list[Request]) -> list[Answer]:

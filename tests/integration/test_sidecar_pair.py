@@ -161,6 +161,8 @@ def test_a_takeover_loses_and_doubles_no_article(
     for feeder in feeders:
         feeder.join(PATIENCE_S)
         assert feeder.outcome == len(feeder.articles)
+    # Standbys had followed the forest, and did not load it again.
+    assert any("took over the " in each.log for each in pair.all)
     found = roots(es, pair.index)
     assert found.keys() == TEXTS.keys()
     assert es.count(index=pair.index)["count"] == len(TEXTS)

@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import gc
-import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -39,22 +38,6 @@ def test_threads_may_share_a_dedup(es: Elasticsearch, index_name: Names) -> None
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     sources = es.search(index=index, size=1_000, source_includes=["dedup.seq"])["hits"]["hits"]
     assert sorted(hit["_source"]["dedup"]["seq"] for hit in sources) == list(range(1, len(ARTICLES) + 1))
-
-
-def test_slow_arrivals_do_not_wait_for_full_batches(es: Elasticsearch, index_name: Names) -> None:
-    """Each article is answered before the next one comes."""
-    answered = queue.Queue[str]()
-
-    def trickle() -> Iterator[dict[str, Any]]:
-        for article in ARTICLES[:5]:
-            yield article
-            assert answered.get(timeout=20) == article["_id"]
-
-    with Dedup(es, forest=index_name("forest")) as dedup:
-        for action in dedup.enrich(trickle(), flush_interval_s=0.05):
-            assert action["_source"]["dedup"]["root"]
-            answered.put(action["_id"])
-    assert answered.empty()
 
 
 def test_a_second_dedup_in_a_process_is_refused(es: Elasticsearch, index_name: Names) -> None:

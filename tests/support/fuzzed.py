@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import http.client
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +20,6 @@ from tests.support.sidecar_process import START_S, SidecarProcess, running, unti
 HANG_S = 20.0
 # Of a request, also in a compressed body.
 MOST_BYTES = 300_000
-# The time limit for a body.
-LATE_S = 1.0
 JSON_TYPE = {"Content-Type": "application/json"}
 ONE = ARTICLES[0]
 
@@ -62,18 +59,6 @@ class Server:
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
             return Answer(answer.status, answer.headers, answer.read())
-
-    def send_raw(self, content: bytes, *, is_ended: bool) -> bytes:
-        """Send bytes, optionally half-close; return everything until the other side closes."""
-        with socket.create_connection((self._host, self._port), timeout=HANG_S) as connection:
-            connection.sendall(content)
-            if is_ended:
-                connection.shutdown(socket.SHUT_WR)
-            answered = b""
-            with contextlib.suppress(ConnectionError):
-                while part := connection.recv(65_536):
-                    answered += part
-            return answered
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -163,14 +148,7 @@ def fuzzed(es: Elasticsearch, url: str, name: Names) -> Iterator[Fuzzed]:
             dedup.setup(each)
     for each in (plain.ours, plain.theirs):
         es.indices.create(index=each, mappings={"dynamic": False})
-    options = (
-        "--index",
-        set_up.ours,
-        "--max-body-bytes",
-        str(MOST_BYTES),
-        "--request-timeout-s",
-        str(LATE_S),
-    )
+    options = ("--index", set_up.ours, "--max-body-bytes", str(MOST_BYTES))
     with running(url, *options, forest=forest) as process:
         root = process.post("/v1/enrich/one", ONE)["dedup"]["root"]
         yield Fuzzed(

@@ -127,21 +127,6 @@ def test_a_forest_deleted_during_feeding_does_not_come_back(es: Elasticsearch, i
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_after_a_deletion_a_process_makes_a_new_forest(es: Elasticsearch, index_name: Names) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        for use in (lambda: feed(es, dedup, index, ARTICLES[5:9]), dedup.expire, dedup.close):
-            feed(es, dedup, index, ARTICLES[:5])
-            es.indices.delete(index=forest)
-            with pytest.raises(ForestMissing, match="was deleted while this process used it"):
-                use()
-            assert not es.indices.exists(index=forest)
-        feed(es, dedup, index, ARTICLES[:5])
-    assert es.indices.get_mapping(index=forest)[forest]["mappings"]["dynamic"] == "strict"
-    assert list(Maintenance(es, forest=forest).verify([index])) == []
-
-
 def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     with Dedup(es, forest=forest) as dedup:

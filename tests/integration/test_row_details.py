@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Article, ArticleNotFound, Dedup, IndexNotReady, Maintenance, Reader, Row
+from esdedup import Article, Dedup, Reader, Row
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.versions import TimeOrder
 from esdedup.times import time_ms
@@ -94,29 +94,6 @@ def test_a_timeline_names_the_first_and_the_largest_source(
     assert (nothing.earliest, nothing.largest_source, nothing.largest_source_articles) == (None, None, 0)
 
 
-def test_readers_explain_as_maintenance_does(es: Elasticsearch, versions_of: list[dict[str, Any]]) -> None:
-    reader, maintenance = Reader(es, forest=FOREST), Maintenance(es, forest=FOREST)
-    own = versions_of[0]["_id"]
-    elsewhere = next(
-        row.id for row in reader.list(INDEX).rows if row.root != versions_of[0]["_source"]["dedup"]["root"]
-    )
-    for other in (own, versions_of[-1]["_id"], elsewhere):
-        found = reader.explain(INDEX, own, other, in_index=INDEX)
-        assert found == maintenance.explain(INDEX, own, other)
-        assert found.same_cluster is (other != elsewhere)
-    with pytest.raises(IndexNotReady, match=f"belongs to the forest '{FOREST}'"):
-        Reader(es, forest="test-versions-none").explain(INDEX, own, versions_of[-1]["_id"])
-    # Without a forest the index alone tells.
-    kept = es.indices.get_mapping(index=INDEX)[INDEX]["mappings"]["_meta"]
-    es.indices.put_mapping(index=INDEX, meta={})
-    alone = Reader(es, forest="test-versions-none").explain(INDEX, own, versions_of[-1]["_id"])
-    es.indices.put_mapping(index=INDEX, meta=kept)
-    assert alone.same_cluster
-    assert alone.forest_missing is not None
-    with pytest.raises(ArticleNotFound):
-        reader.explain(INDEX, own, own, other_in_index="test-versions-none")
-
-
 @pytest.fixture(scope="module")
 def fingerprints(es: Elasticsearch, unchanged: tuple[str, str]) -> dict[str, str]:
     hits = helpers.scan(es, index=unchanged[0], _source=["dedup.fingerprint"])
@@ -132,7 +109,7 @@ def members(read: Read, index: str, row: Row) -> list[Article]:
     return [the_article(each) for each in read("cluster", index, row.root, size=1_000).rows]
 
 
-@pytest.mark.parametrize("options", [{"sort": "similar-desc", "size": 15}, {"dedup": False, "size": 40}])
+@pytest.mark.parametrize("options", [{"sort": "similar-desc", "size": 10}, {"dedup": False, "size": 20}])
 def test_a_row_knows_its_cluster(
     read: Read, unchanged: tuple[str, str], fingerprints: dict[str, str], options: dict[str, Any]
 ) -> None:

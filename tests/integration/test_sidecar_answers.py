@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from esdedup.sidecar.bulk import merged, read_document, refused_item, whole_answer
 from esdedup.sidecar.bulk_request import Rejection, RequestRefused, read_bulk
-from esdedup.sidecar.paths import ArticlePath, article_path, error_body, routed
+from esdedup.sidecar.paths import article_path, error_body, routed
 from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
 from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed
@@ -160,36 +160,6 @@ def test_paths_of_documents_are_those_that_the_server_takes(
         assert status in (200, 201, 409), values
         if status != 409 and read.id is not None:
             assert values["_id"] == read.id
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "expected"),
-    [
-        ("POST", "/_bulk", ("bulk", None, None)),
-        ("PUT", "/_bulk/", ("bulk", None, None)),
-        ("POST", "//_bulk", ("bulk", "", None)),
-        ("POST", "/I/_bulk//", ("bulk", "I", None)),
-        ("POST", "/I//_bulk", None),
-        ("POST", "/I,I/_bulk", ("bulk", "I,I", None)),
-        ("POST", "/_bulk#x", ("bulk", None, None)),
-        ("POST", "/%5Fbulk", None),
-        ("POST", "/_bulk;x", None),
-    ],
-)
-def test_bulk_paths_are_those_that_the_server_takes(
-    server: Server, method: str, path: str, expected: tuple[str, Any, None] | None
-) -> None:
-    path = path.replace("I", server.index)
-    read = article_path(method, path.encode())
-    body = b'{"delete":{"_index":"%b","_id":"none"}}\n' % server.index.encode()
-    status, answer = server.send(method, path, body)
-    if expected is None:
-        assert read is None
-        assert status in (400, 405)
-    else:
-        operation, index, article = expected
-        assert read == ArticlePath(operation, index and index.replace("I", server.index), article)
-        assert json.loads(answer)["items"][0]["delete"]["status"] == 404
 
 
 def test_a_document_goes_with_its_routing(server: Server) -> None:

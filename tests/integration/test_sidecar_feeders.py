@@ -7,7 +7,6 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -105,38 +104,6 @@ def test_pages_learned_first_filter_the_first_article(
         assert "pages.0.text: Input should be a valid string" in refused.value.read().decode()
     assert counts[0] == counts[1] > 100
     assert found[0] == found[1]
-
-
-def test_threads_learn_together_while_others_send_texts(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
-    index, forest = index_name("articles"), index_name("forest")
-    with (
-        running(elasticsearch_url, forest=forest) as process,
-        Dedup(es, forest=forest, sidecar=process.url, batch_size=25) as dedup,
-    ):
-        dedup.setup(index)
-
-        def work(number: int) -> None:
-            mine = [{"_index": index, **page} for page in PAGES[number::THREADS]]
-            if number:
-                helpers.bulk(es, dedup.enrich(mine))
-            else:
-                with Elasticsearch(process.url) as client:
-                    helpers.bulk(client, mine, chunk_size=25)
-
-        with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(work, range(THREADS)))
-    found = _dedups(es, index)
-    assert list(Maintenance(es, forest=forest).verify([index])) == []
-    # All were decided once, and learned from in the order of their numbers.
-    assert sorted(each["seq"] for each in found.values()) == list(range(1, len(PAGES) + 1))
-    order = sorted(PAGES, key=lambda page: found[page["_id"]]["seq"])
-    replayed = index_name("replayed")
-    with Dedup(es, forest=index_name("other")) as dedup:
-        dedup.setup(replayed)
-        feed(es, dedup, replayed, order)
-    assert roots(es, replayed) == {id_: each["root"] for id_, each in found.items()}
 
 
 def _dedups(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:

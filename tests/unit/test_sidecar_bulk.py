@@ -198,6 +198,14 @@ def test_any_path_is_read(method: str, path: bytes) -> None:
         (b"POST /", None),
         (b"POST /_doc", None),
         (b"GET /_bulk", None),
+        # As the server takes and refuses them.
+        (b"PUT /_bulk/", ArticlePath("bulk", None, None)),
+        (b"POST //_bulk", ArticlePath("bulk", "", None)),
+        (b"POST /news,old/_bulk//", ArticlePath("bulk", "news,old", None)),
+        (b"POST /_bulk#x", ArticlePath("bulk", None, None)),
+        (b"POST /news//_bulk", None),
+        (b"POST /%5Fbulk", None),
+        (b"POST /_bulk;x", None),
     ],
 )
 def test_paths(request_line: bytes, expected: ArticlePath | None) -> None:

@@ -1,7 +1,9 @@
 """Simhashes of weighted words: the words of a text's longest sentence, or the heaviest of the whole text."""
 
 import dataclasses
-from collections.abc import Iterable
+import itertools
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +36,11 @@ class Feature:
 class _WeighedWords:
     """The words of a batch of texts, one text after the other: int64 ``(t,)`` each."""
 
-    # Rows of the vocabulary.
+    # The different words of the batch, and their hashes: uint64 ``(words,)``.
+    words: list[str]
+    hashes: npt.NDArray[np.uint64]
+    # The word of each entry, the number of its occurrences that the entry stands for, and their weight.
     rows: Ints
-    # The number of occurrences that each entry stands for, and their total weight.
     counts: Ints
     weights: Ints
     # The position in the batch of each entry's text, non-decreasing.
@@ -61,7 +65,7 @@ class ByWords:
         exists = np.zeros(len(parsed), bool)
         if len(words.rows):
             present, starts = np.unique(words.texts, return_index=True)
-            hashes = self._vocabulary.hashes[words.rows]
+            hashes = words.hashes[words.rows]
             # For the other bits, the components have the opposite sign.
             flip = np.uint64(2**64 - 1 if self._profile.zero_bit else 0)
             signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
@@ -79,7 +83,7 @@ class ByWords:
         counts = np.bincount(entries, words.counts)
         weights = np.bincount(entries, words.weights)
         features = [
-            Feature(word=self._vocabulary.word(row), count=int(count), weight=weight / WEIGHT_SCALE)
+            Feature(word=words.words[row], count=int(count), weight=weight / WEIGHT_SCALE)
             for row, count, weight in zip(rows.tolist(), counts.tolist(), weights.tolist(), strict=True)
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
@@ -117,12 +121,17 @@ class ByWords:
                 passages, (alphanumerics >= self._profile.min_letters).tolist(), strict=True
             )
         ]
-        rows = self._vocabulary.rows(word for words in cuts for word in words)
-        weights = self._vocabulary.weights[rows]
+        # By the order in which they first occur.
+        places = {word: row for row, word in enumerate(dict.fromkeys(itertools.chain(*cuts)))}
+        known = self._vocabulary.of(places)
+        rows = np.fromiter((places[word] for words in cuts for word in words), np.int64)
+        weights = known["weight"][rows]
         owners = np.repeat(np.arange(len(cuts)), [len(words) for words in cuts])
         # Punctuation and white space weigh nothing.
         is_weighed = weights > 0
         return _WeighedWords(
+            words=list(places),
+            hashes=known["hash"],
             rows=rows[is_weighed],
             counts=np.ones(np.count_nonzero(is_weighed), np.int64),
             weights=weights[is_weighed],
@@ -131,63 +140,37 @@ class ByWords:
 
     def _heaviest(self, words: _WeighedWords) -> _WeighedWords:
         """Keep each text's heaviest words, one entry per word; ties go to the lower hash."""
-        vocabulary = self._vocabulary
-        (texts, rows), counts = np.unique(np.stack((words.texts, words.rows)), axis=1, return_counts=True)
-        weights = vocabulary.weights[rows] * counts
-        order = np.lexsort((vocabulary.hashes[rows], -weights, texts))
+        (texts, rows), first, counts = np.unique(
+            np.stack((words.texts, words.rows)), axis=1, return_index=True, return_counts=True
+        )
+        weights = words.weights[first] * counts
+        order = np.lexsort((words.hashes[rows], -weights, texts))
         sorted_texts = texts[order]
         rank = np.arange(len(order)) - np.searchsorted(sorted_texts, sorted_texts)
         kept = order[rank < self._profile.keyword_count]
-        return _WeighedWords(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
+        return dataclasses.replace(
+            words, rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept]
+        )
 
 
 class _Vocabulary:
-    """The hashes and weights of all words seen so far.
-
-    Starts over when it gets very large; that changes only the rows of words.
-    """
+    """Hashes and weighs words, and remembers what it found."""
 
     def __init__(self, weighting: Weighting, token_hash: TokenHash) -> None:
         self._weighting = weighting
         self._token_hash = token_hash
-        self._clear()
+        # The hash of each word, and the weight of one occurrence in units of 1 / `WEIGHT_SCALE`, 0 for a word
+        # without letters or digits.
+        self._known: dict[str, tuple[int, int]] = {}
 
-    def _clear(self) -> None:
-        self._rows: dict[str, int] = {}
-        self._words: list[str] = []
-        # By row, with room for more: the hash, and the weight of one occurrence in units of
-        # 1 / `WEIGHT_SCALE`, 0 for a word without letters or digits.
-        self.hashes = np.zeros(1024, np.uint64)
-        self.weights = np.zeros(1024, np.int64)
-
-    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
-        """Return the row of each word: int64 ``(n,)``. Rows are valid until the next call."""
-        if len(self._rows) > _VOCABULARY_LIMIT:
-            self._clear()
-        words = list(words)
-        known = self._rows
-        new = [word for word in dict.fromkeys(words) if word not in known]
-        if new:
-            self._learn(new)
-        return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
-
-    def word(self, row: int) -> str:
-        """Return the word in a row."""
-        return self._words[row]
-
-    def _learn(self, words: list[str]) -> None:
-        # Before any change, since a user's function may fail.
-        hashes = self._token_hash.of(words)
+    def of(self, words: Collection[str]) -> npt.NDArray[Any]:
+        """Return the hash and the weight of each word: ``(n,)`` of the fields `hash` and `weight`."""
+        if len(self._known) > _VOCABULARY_LIMIT:
+            self._known.clear()
+        new = [word for word in words if word not in self._known]
         weights = [
             round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0
-            for word in words
+            for word in new
         ]
-        first = len(self._words)
-        self._rows.update(zip(words, range(first, first + len(words)), strict=True))
-        self._words += words
-        if len(self._words) > len(self.weights):
-            size = 2 * len(self._words)
-            self.hashes = np.concatenate((self.hashes[:first], np.zeros(size - first, np.uint64)))
-            self.weights = np.concatenate((self.weights[:first], np.zeros(size - first, np.int64)))
-        self.hashes[first : len(self._words)] = hashes
-        self.weights[first : len(self._words)] = weights
+        self._known |= zip(new, zip(self._token_hash.of(new).tolist(), weights, strict=True), strict=True)
+        return np.array([self._known[word] for word in words], [("hash", np.uint64), ("weight", np.int64)])

@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         "of keywords that weigh the same, those are kept that the process has met first",
         "esdedup/fingerprint/by_words.py",
-        "np.lexsort((vocabulary.hashes[rows], -weights, texts))",
+        "np.lexsort((words.hashes[rows], -weights, texts))",
         "np.lexsort((rows, -weights, texts))",
         ("unit/test_words.py", "unit/test_fingerprinter.py"),
     ),

@@ -14,7 +14,8 @@ from esdedup.ingest.learn import OnLearned, learn
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, term_of, value_of
-from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
+from esdedup.fingerprint import WORKERS
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore

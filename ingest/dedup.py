@@ -29,7 +29,7 @@ from esdedup.elastic.patience import patient
 from esdedup.elastic.stories import settle
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
-from esdedup.fingerprint.fingerprinter import WORKERS
+from esdedup.fingerprint import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.maintenance.records import refuse_strangers

@@ -31,7 +31,8 @@ from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.elastic.stories import Edits, read_edits
 from esdedup.errors import EsdedupError, ServerError, SettingError
 from esdedup.fields import EditorialFields
-from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
+from esdedup.fingerprint import WORKERS
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES

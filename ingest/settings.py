@@ -9,26 +9,17 @@ import itertools
 import json
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr
 
-from esdedup.boilerplate.overrides import Overrides
+from esdedup import fingerprint
 from esdedup.errors import SettingError
-from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.fingerprinter import WORKERS
-from esdedup.fingerprint.profile import (
-    DEFAULT,
-    LEAST_RESEMBLANCE,
-    LONGEST_TEXT_LENGTH,
-    MAX_KEYWORDS,
-    MAX_TEXT_LENGTH,
-    MOST_RESEMBLANCE,
-    Profile,
-    get_profile,
-)
-from esdedup.text.hashing import TOKEN_HASHES
+
+if TYPE_CHECKING:
+    from esdedup.boilerplate.overrides import Overrides
+    from esdedup.fingerprint.profile import Profile
 
 _AS_NAMED = "as the name"
 _MB = 1024 * 1024
@@ -202,23 +193,26 @@ class Fingerprinting(Cut):
     writes it or an object of words and their weights."""
     stop_words: Path | None = None
     """Words that weigh nothing, one a line."""
-    token_hash: Annotated[str | None, Naming(default=next(iter(TOKEN_HASHES)))] = Field(
-        default=None, description=f"How classic and keywords hash words: {', '.join(TOKEN_HASHES)}."
-    )
+    token_hash: Annotated[str | None, Naming(default="murmur3")] = None
+    """How classic and keywords hash words: murmur3, crc32, python2, times33."""
     zero_bit: Annotated[int | None, Naming(default="0")] = Field(default=None, ge=0, le=1)
     """The bit of a simhash where weights add up to zero: 0, or 1 as in much published code."""
-    profile: Annotated[str | None, Naming(default=DEFAULT.name)] = None
+    profile: Annotated[str | None, Naming(default=fingerprint.DEFAULT_PROFILE)] = None
     """How texts are fingerprinted: verified, classic or keywords."""
-    keywords: int | None = Field(default=None, ge=1, le=MAX_KEYWORDS)
+    keywords: int | None = Field(default=None, ge=1, le=fingerprint.MAX_KEYWORDS)
     """How many words the profile keywords takes."""
-    resemblance: Annotated[float | None, Naming(default=f"{Agreement.resemblance:g}")] = Field(
-        default=None, ge=LEAST_RESEMBLANCE, le=MOST_RESEMBLANCE
+    resemblance: Annotated[float | None, Naming(default=f"{fingerprint.RESEMBLANCE:g}")] = Field(
+        default=None, ge=fingerprint.LEAST_RESEMBLANCE, le=fingerprint.MOST_RESEMBLANCE
     )
     """How much of their wording two long texts share if they are near-duplicates, by the profile verified;
     short texts need more."""
-    max_distance_bits: int = Field(default=DEFAULT.max_distance_bits, ge=0, le=3)
+    max_distance_bits: int = Field(
+        default=fingerprint.MAX_DISTANCE_BITS, ge=0, le=fingerprint.MAX_DISTANCE_BITS
+    )
     """Up to how many bits may differ in two simhashes that are near."""
-    max_text_length: int = Field(default=MAX_TEXT_LENGTH, ge=1, le=LONGEST_TEXT_LENGTH)
+    max_text_length: int = Field(
+        default=fingerprint.MAX_TEXT_LENGTH, ge=1, le=fingerprint.LONGEST_TEXT_LENGTH
+    )
     """How many characters of a text are fingerprinted; what lies beyond is not compared."""
     keep_boilerplate: bool = False
     """Fingerprint pages whole. Default: passages that are found around different articles, such as menus and
@@ -229,12 +223,14 @@ class Fingerprinting(Cut):
 
     # Read once: the files might change, and a compiled dictionary is large.
     @functools.cached_property
-    def fingerprint_profile(self) -> Profile:
+    def fingerprint_profile(self) -> "Profile":
         """The profile that these describe; raises `SettingError`."""
-        # What reads files is imported here and below: the help of commands shares these settings.
+        # What reads and fingerprints is imported here and below: the help of commands shares these settings.
         from esdedup.ingest.word_files import with_words
 
-        profile = get_profile(self.profile or DEFAULT.name)
+        from esdedup.fingerprint.profile import get_profile
+
+        profile = get_profile(self.profile or fingerprint.DEFAULT_PROFILE)
         words = self.model_dump(include=_ABOUT_WORDS, exclude_none=True)
         if words and profile.agreement is not None:
             raise SettingError(
@@ -252,7 +248,7 @@ class Fingerprinting(Cut):
             keep_boilerplate=self.keep_boilerplate,
         )
 
-    def overrides(self) -> Overrides:
+    def overrides(self) -> "Overrides":
         """Return the overrides in the file, if one is given."""
         from esdedup.ingest.learn import read_overrides
 
@@ -265,7 +261,7 @@ _ABOUT_WORDS = {"segmenter", "dictionary", "weights", "stop_words", "token_hash"
 class Threads(SettingGroup):
     """How many threads work."""
 
-    workers: int = Field(default=WORKERS, ge=1, le=256)
+    workers: int = Field(default=fingerprint.WORKERS, ge=1, le=256)
     """How many threads fingerprint texts, with the same results. They cut no words, as classic and keywords
     do."""
 

@@ -15,8 +15,8 @@ from esdedup.cli.files import opened_output
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
-from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest import word_files
 from esdedup.ingest.cluster import Clustering

@@ -15,7 +15,6 @@ from esdedup.cli.messages import say
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields, fields_given
-from esdedup.fingerprint.profile import Profile
 from esdedup.ingest import settings
 from esdedup.ingest.settings import Naming, SettingGroup
 from esdedup.reading.paging import MAX_SIZE
@@ -23,6 +22,7 @@ from esdedup.reading.paging import MAX_SIZE
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+    from esdedup.fingerprint.profile import Profile
     from esdedup.ingest.dedup import Dedup
 
 FIELD_NAMES = "Field names"
@@ -117,7 +117,7 @@ class FieldNames(settings.FieldNames):
 class Fingerprinting(settings.Fingerprinting):
     """The profile that texts are fingerprinted with, as options."""
 
-    def read_profile(self) -> Profile:
+    def read_profile(self) -> "Profile":
         """Return the profile that the options describe; say which words of their files have no effect."""
         from esdedup.ingest.word_files import words_never_cut
 
@@ -125,7 +125,7 @@ class Fingerprinting(settings.Fingerprinting):
             say(line)
         return self.fingerprint_profile
 
-    def given_profile(self) -> Profile | None:
+    def given_profile(self) -> "Profile | None":
         """Return the profile that the options describe, None if none is given."""
         if self.profile is not None:
             return self.read_profile()
@@ -191,7 +191,7 @@ class NewForest(WritableForest):
 class FedForest(settings.Threads, NewForest):
     """The forest that articles are fed to."""
 
-    def dedup(self, client: "Elasticsearch", profile: Profile, **others: Any) -> "Dedup":
+    def dedup(self, client: "Elasticsearch", profile: "Profile", **others: Any) -> "Dedup":
         """Return what feeds it; others are those of `Dedup`."""
         from esdedup.ingest.dedup import Dedup
 

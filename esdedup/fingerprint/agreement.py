@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from esdedup import _core
 from esdedup.errors import SettingError
+from esdedup.fingerprint import RESEMBLANCE
 from esdedup.fingerprint.signature import Signatures
 from esdedup.text.parsed import ParsedTexts
 
@@ -26,7 +27,7 @@ class Agreement:
     """
 
     # The resemblance (inclusive) that long texts need.
-    resemblance: float = 0.66
+    resemblance: float = RESEMBLANCE
     # Short texts need more, by this share of what lacks to 1: all of it if the shorter one has at most
     # `short_units`. Beyond that, it falls in inverse proportion to the shorter one's length.
     short_excess: float = 0.25

@@ -10,9 +10,6 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
 from esdedup.text.parsed import ParsedTexts, PassageFilter
 
-WORKERS = 2
-"""Default number of threads that fingerprint texts: the processors of a small machine."""
-
 # Held at once for each thread; a character takes up to some 30 bytes. Larger values are no faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 400_000

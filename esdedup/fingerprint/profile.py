@@ -10,6 +10,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from esdedup.errors import SettingError
+from esdedup.fingerprint import (
+    DEFAULT_PROFILE,
+    LEAST_RESEMBLANCE,
+    LONGEST_TEXT_LENGTH,
+    MAX_DISTANCE_BITS,
+    MAX_KEYWORDS,
+    MAX_TEXT_LENGTH,
+    MOST_RESEMBLANCE,
+)
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.signature import SIGNATURE
@@ -21,15 +30,6 @@ Representation = Literal["halves", "longest-sentence", "keywords"]
 """What stands for a text: the longest sentence of each half, with minhashes of the wording; the longest
 sentence of all, which survives reprinting better than the rest; or the heaviest words."""
 
-MAX_KEYWORDS = 10_000
-"""The most words that `keywords` can take."""
-MAX_TEXT_LENGTH = 200_000
-"""How much of a text is fingerprinted by default, in characters: a book of some 100 pages, which is longer
-than any article. One text of that length takes at most 20 MB of memory while it is fingerprinted."""
-LEAST_RESEMBLANCE, MOST_RESEMBLANCE = 0.4, 0.95
-"""The range of settings: below, unrelated texts agree; above, the estimate is too coarse."""
-LONGEST_TEXT_LENGTH = 10_000_000
-"""The most characters of a text that a profile may take."""
 _KEYWORD_COUNT = 80
 
 
@@ -64,7 +64,7 @@ class Profile:
     # The bit of a simhash where the weights of words add up to zero, 0 or 1; not for "halves".
     zero_bit: int = 0
     # Two simhashes are near up to this distance, inclusive; 0 to 3.
-    max_distance_bits: int = 3
+    max_distance_bits: int = MAX_DISTANCE_BITS
     # When two whole texts agree; only for "halves", and required there.
     agreement: Agreement | None = None
     # A text with fewer letters and digits gets no fingerprint; from 1.
@@ -93,7 +93,7 @@ class Profile:
             "version": (1, float("inf")),
             "keyword_count": (1, MAX_KEYWORDS),
             "zero_bit": (0, 0 if self.representation == "halves" else 1),
-            "max_distance_bits": (0, 3),
+            "max_distance_bits": (0, MAX_DISTANCE_BITS),
             "min_letters": (1, float("inf")),
             "max_sentence_length": (1, 65_535),
             "max_text_length": (self.min_letters, LONGEST_TEXT_LENGTH),
@@ -219,8 +219,8 @@ class Profile:
 VERIFIED = Profile(name="verified", version=5, representation="halves", agreement=Agreement())
 CLASSIC = Profile(name="classic", version=4, representation="longest-sentence")
 KEYWORDS = Profile(name="keywords", version=4, representation="keywords")
-DEFAULT = VERIFIED
 PROFILES = {profile.name: profile for profile in (VERIFIED, CLASSIC, KEYWORDS)}
+DEFAULT = PROFILES[DEFAULT_PROFILE]
 
 
 def get_profile(name: str | Profile) -> Profile:

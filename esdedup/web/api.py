@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from esdedup.errors import SettingError
-from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
+from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.reading.overview import Overview
 from esdedup.reading.results import FullArticle, Page, Result, SimilarPage, SourcesPage, Timeline
 from esdedup.reading.versions import TimeOrder, VersionsPage

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
+from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.reading.results import Article, FullArticle, Result
 from esdedup.text.left_out import LeftOut, Span
 from esdedup.times import iso, time_ms

@@ -315,6 +315,12 @@ def test_every_setting_is_described_and_has_its_unit() -> None:
             assert setting.name.endswith(("_s", "_days"))
 
 
+def test_the_help_names_every_hash_of_words() -> None:
+    (setting,) = (each for each in settings_of(Settings) if each.name == "token_hash")
+    assert setting.description.endswith(f": {', '.join(TOKEN_HASHES)}.")
+    assert setting.default == next(iter(TOKEN_HASHES))
+
+
 def test_words_that_are_never_cut_are_logged(
     loaded: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

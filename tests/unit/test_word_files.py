@@ -22,9 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, SettingError
+from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import StopWords, Tf, TfIdf, WordTable

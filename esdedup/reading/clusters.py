@@ -307,23 +307,19 @@ def similar_to_text(
             site=name,
         )
     root = None if assignment.kind is Kind.NEW_ROOT else assignment.root
-    not_set_up = ready.not_set_up
-    found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=not_set_up)
+    links = {"part_of": assignment.part_of, "has_part": assignment.has_part}
+    found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=ready.not_set_up)
     if root is not None:
-        query = queries.articles_of_root(root, fields=ready.fields)
-        similarity = Similarity(profile, assignment.signature)
         found = yield from _similar_page(
             ready,
-            query,
+            queries.articles_of_root(root, fields=ready.fields),
             paging,
             root=root,
-            part_of=assignment.part_of,
-            has_part=assignment.has_part,
             identity=[index, root],
-            similarity=similarity,
+            similarity=Similarity(profile, assignment.signature),
+            **links,
         )
-    elif assignment.part_of or assignment.has_part:
-        links = {"part_of": assignment.part_of, "has_part": assignment.has_part}
+    elif any(links.values()):
         _, story = yield from search_with_excerpts(ready, root=assignment.root, **links)
         found = found.model_copy(update=story | {"root": None})
     text_left_out = None

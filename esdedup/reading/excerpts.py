@@ -7,7 +7,7 @@ from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
 from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.fields import Fields, as_text, term_of, value_of
 from esdedup.reading import queries
-from esdedup.reading.results import Article, Excerpt, Excerpts, QuotedStory
+from esdedup.reading.results import Excerpt, Excerpts, QuotedStory
 from esdedup.reading.scope import ReadyIndex
 from esdedup.sites import site_fields, site_of
 
@@ -146,5 +146,5 @@ def _quoted_story(part_of: str | None, answer: Any, fields: Fields) -> QuotedSto
     if root is None:
         return None
     counts = {each["key"]: each["doc_count"] for each in answer["aggregations"]["roots"]["buckets"]}
-    article = first and Article(**queries.values_of(first, fields))
+    article = next(queries.articles_in(answer, fields), None)
     return QuotedStory(root=root, articles=counts.get(root, 0), first=article)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, keep, recall, search
@@ -168,19 +168,8 @@ def _counted(
     answers = iter((yield from search(request.searched, *searches)) if searches else ())
     for_heads, for_clusters, for_rows = (list(itertools.islice(answers, len(group))) for group in groups)
     shown = {queries.root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
-    counts = _counts_of_clusters(for_clusters)
-    rows = tuple(
-        Row(**queries.values_of(found, request.fields), **counts[root])
-        for root, hit in result.rows
-        # A cluster that was deleted meanwhile has no article or no counts.
-        if (found := hit or shown.get(root)) and root in counts
-    )
-    return rows, next(iter(for_rows), counter.first)
-
-
-def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
-    """Return the counts of each root from the answers, named as the fields of `Row`."""
-    return {
+    # By root, named as the fields of `Row`.
+    counts = {
         bucket["key"]: {
             "similar": bucket["doc_count"] - 1,
             "matching": bucket["matching"]["doc_count"],
@@ -189,9 +178,16 @@ def _counts_of_clusters(answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
             "first": queries.moment_of(bucket["first"]),
             "last": queries.moment_of(bucket["last"]),
         }
-        for answer in answers
+        for answer in for_clusters
         for bucket in answer["aggregations"]["roots"]["buckets"]
     }
+    rows = tuple(
+        Row(**queries.values_of(found, request.fields), **counts[root])
+        for root, hit in result.rows
+        # A cluster that was deleted meanwhile has no article or no counts.
+        if (found := hit or shown.get(root)) and root in counts
+    )
+    return rows, next(iter(for_rows), counter.first)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from esdedup.reading.search_form import (
     Until,
     Where,
     Words,
+    filters_of,
 )
 from esdedup.reading.timeline import timeline_of
 from esdedup.times import zone_named
@@ -105,20 +106,16 @@ def overview(
     ready = yield from scope.ready(index)
     choices = form.choices(ready)
     # The first few keyword fields, and those that have a chosen value.
-    further = [
-        name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices.by_field
-    ]
+    further = [name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices]
     counted = [ready.source_field, *further] if ready.source_field else further
-    body = overview_body(form.query(ready), choices=choices, facets=counted, size=size, fields=ready.fields)
+    query = form.query(ready.fields)
+    body = overview_body(query, choices=choices, facets=counted, size=size, fields=ready.fields)
     (answer,) = yield from search(ready.index, body)
     found = answer["aggregations"]
-    facets = [
-        _facet(field, found[_facet_name(at)], choices.by_field.get(field, ()))
-        for at, field in enumerate(counted)
-    ]
+    facets = [_facet(field, found[f"facet-{at}"], choices.get(field, ())) for at, field in enumerate(counted)]
     sources = facets.pop(0) if ready.source_field else None
-    chosen = within(form.query(ready, choices), ready.fields)
-    timeline = timeline_of(chosen, ready, found["matching"], zone=form.zone)
+    matching = within(form.query(ready.fields, filters_of(choices)), ready.fields)
+    timeline = timeline_of(matching, ready, found["matching"], zone=form.zone)
     return Overview(
         total_articles=found["matching"]["doc_count"],
         timeline=(yield from timeline),
@@ -166,18 +163,14 @@ def overview_body(
 
     The chosen values of a field do not narrow the counts of its own values.
     """
-    matching = {"filter": {"bool": {"filter": choices.filters()}}, "aggs": first_and_last(fields)}
+    matching = {"filter": {"bool": {"filter": filters_of(choices)}}, "aggs": first_and_last(fields)}
     aggs: Query = {"matching": matching}
     for number, field in enumerate(facets):
         terms = {"field": field, "size": size, "shard_size": max(size, _VALUES_OF_A_SHARD)}
         counts: Query = {"values": {"terms": terms}}
-        if chosen := choices.by_field.get(field):
-            counts["chosen"] = {"terms": {"field": field, "include": list(chosen), "size": len(chosen)}}
-        others = {"bool": {"filter": choices.filters(but=field)}}
-        aggs[_facet_name(number)] = {"filter": others, "aggs": counts}
+        if values := choices.get(field):
+            counts["chosen"] = {"terms": {"field": field, "include": list(values), "size": len(values)}}
+        others = {"bool": {"filter": filters_of(choices, but=field)}}
+        # The name of a field cannot always be that of an aggregation.
+        aggs[f"facet-{number}"] = {"filter": others, "aggs": counts}
     return aggregation(within(query, fields), aggs)
-
-
-def _facet_name(number: int) -> str:
-    """Return the name of the aggregation for a field; the name of a field cannot always be one."""
-    return f"facet-{number}"

@@ -1,7 +1,7 @@
 """Parts of searches that several operations share, and articles from their hits. Pure: nothing is sent."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from esdedup.elastic.requests import UNREAD, Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
 from esdedup.reading.paging import Cursor
+from esdedup.reading.results import Article
 from esdedup.times import iso, time_ms, time_reader
 
 Hit = dict[str, Any]
@@ -157,6 +158,11 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         "source": value_of(source, fields.source),
         "url": term_of(source, fields.link),
     }
+
+
+def articles_in(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
+    """Yield the articles of an answer with hits, or of an aggregation that has some."""
+    return (Article(**values_of(hit, fields)) for hit in found["hits"]["hits"])
 
 
 def moment_of(aggregation: dict[str, Any]) -> str | None:

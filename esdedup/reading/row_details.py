@@ -4,7 +4,6 @@ Elasticsearch's highlighter finds the lines around the searched words; it marks 
 readers do not see.
 """
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,15 +63,14 @@ _Place = tuple[str, str]
 def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Row, ...]]:
     """Return the rows with their details."""
     fields = request.fields
-    searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
+    of_several = list({row.root: row for row in rows if row.root and row.similar}.values())
     titled = are_headlines([row.title or "" for row in rows]).tolist()
     with_headline = list(itertools.compress(rows, titled))
-    parts = list(chunks(searches, _CLUSTERS_IN_A_SEARCH))
+    parts = list(chunks(of_several, _CLUSTERS_IN_A_SEARCH))
     named = list(chunks(with_headline, _HEADLINES_IN_A_SEARCH))
     texts, of_links, *answers = yield from search(
         request.searched,
-        snippets_body(rows, request.query, fields=fields)
-        | {"_source": [*queries.signature_read(fields), fields.cluster, *fields.links]},
+        snippets_body(rows, request.query, fields=fields),
         articles_of_each([row.root for row in rows if row.root], *fields.links, fields=fields),
         *(clusters_body(each, source_field=request.source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
@@ -96,7 +94,7 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
     asked += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
     versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *asked)
     namesakes = {
-        place: SameHeadline(stories=stories[place], rows=tuple(_articles(answer, fields)))
+        place: SameHeadline(stories=stories[place], rows=tuple(queries.articles_in(answer, fields)))
         for place, answer in zip(stories, answers, strict=False)
     }
     linked = {
@@ -116,7 +114,7 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
             most_different=versions.get(place),
             same_headline=namesakes.get(place, SameHeadline()),
             excerpts=sum(each["doc_count"] for each in quoting if each),
-            excerpt_of=whole and next(_articles(whole["earliest"], fields), None),
+            excerpt_of=whole and next(queries.articles_in(whole["earliest"], fields), None),
             **of_cluster,
         )
         detailed.append(row.model_copy(update={"details": details}))
@@ -130,22 +128,12 @@ def _of_each(parts: Sequence[Sequence[_Asked]], answers: Sequence[Any]) -> Itera
             yield asked, answer["aggregations"][_cluster_name(at)]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ClusterSearch:
-    """A cluster, and the spans in which its articles are counted."""
-
-    root: str
-    first_ms: int
-    # None: they are not counted.
-    interval_ms: int | None
-
-
-def _cluster_search(row: Row) -> ClusterSearch:
+def _spans_ms(row: Row) -> tuple[int, int] | None:
+    """Return when the spans begin in which articles of a cluster are counted, and their length, or None."""
     first_ms, last_ms = time_ms(row.first), time_ms(row.last)
-    interval_ms = None
-    if first_ms is not None and last_ms is not None and last_ms > first_ms:
-        interval_ms = -(-(last_ms + 1 - first_ms) // _STEPS)
-    return ClusterSearch(root=row.root or "", first_ms=first_ms or 0, interval_ms=interval_ms)
+    if first_ms is None or last_ms is None or last_ms <= first_ms:
+        return None
+    return first_ms, -(-(last_ms + 1 - first_ms) // _STEPS)
 
 
 def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[str, Any]:
@@ -155,25 +143,22 @@ def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[
         return {"earliest": alone, "latest": alone, "largest_sources": (), "spread": ()}
     buckets = found.get("sources", {"buckets": []})["buckets"]
     return {
-        "earliest": next(_articles(found["earliest"], fields), None),
-        "latest": next(_articles(found["latest"], fields), None),
+        "earliest": next(queries.articles_in(found["earliest"], fields), None),
+        "latest": next(queries.articles_in(found["latest"], fields), None),
         "largest_sources": tuple(
             SourceCount(source=str(each["key"]), articles=each["doc_count"]) for each in buckets
         ),
-        "spread": _spread(_cluster_search(row), found),
+        "spread": _spread(row, found),
     }
 
 
-def _articles(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
-    return (Article(**queries.values_of(hit, fields)) for hit in found["hits"]["hits"])
-
-
-def _spread(asked: ClusterSearch, found: dict[str, Any]) -> tuple[int, ...]:
-    if asked.interval_ms is None:
+def _spread(row: Row, found: dict[str, Any]) -> tuple[int, ...]:
+    if (spans_ms := _spans_ms(row)) is None:
         return ()
+    first_ms, length_ms = spans_ms
     counts = [0] * _STEPS
     for bucket in found["spread"]["buckets"]:
-        step = (int(bucket["key"]) - asked.first_ms) // asked.interval_ms
+        step = (int(bucket["key"]) - first_ms) // length_ms
         # The first and the last time are known to the second, and articles may have arrived meanwhile.
         counts[min(max(step, 0), _STEPS - 1)] += bucket["doc_count"]
     return tuple(counts)
@@ -252,16 +237,16 @@ def _newest_namesakes(row: Row, fields: Fields) -> Query:
     }
 
 
-def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
+def clusters_body(rows: Sequence[Row], *, source_field: str | None, fields: Fields) -> Query:
     """Return the search for the first and last article of clusters, their versions, sources and spread."""
     return queries.aggregation(
-        {"terms": {fields.cluster: [each.root for each in searches]}},
+        {"terms": {fields.cluster: [row.root for row in rows]}},
         {
             _cluster_name(number): {
-                "filter": {"term": {fields.cluster: each.root}},
-                "aggs": _aggregations(each, source_field, fields),
+                "filter": {"term": {fields.cluster: row.root}},
+                "aggs": _aggregations(row, source_field, fields),
             }
-            for number, each in enumerate(searches)
+            for number, row in enumerate(rows)
         },
     )
 
@@ -271,7 +256,7 @@ def _cluster_name(number: int) -> str:
     return f"cluster-{number}"
 
 
-def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields) -> Query:
+def _aggregations(row: Row, source_field: str | None, fields: Fields) -> Query:
     # By key: a selection of very many versions that is independent of their content.
     by_fingerprint = {
         "field": fields.fingerprint,
@@ -289,17 +274,18 @@ def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields)
     if source_field is not None:
         terms = {"field": source_field, "size": _SOURCES, "shard_size": _SOURCES_OF_A_SHARD}
         aggs["sources"] = {"terms": terms}
-    if each.interval_ms is not None:
-        steps = queries.over_time(each.interval_ms, each.first_ms, fields)
+    if (spans_ms := _spans_ms(row)) is not None:
+        first_ms, length_ms = spans_ms
+        steps = queries.over_time(length_ms, first_ms, fields)
         aggs["spread"] = {"date_histogram": steps | {"min_doc_count": 1}}
     return aggs
 
 
 def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:
-    """Return the search for the snippets of rows; `query` is the user's."""
+    """Return the search for the snippets, signatures and links of rows; `query` is the user's."""
     text = {"fragment_size": _LENGTH, "number_of_fragments": 1, "no_match_size": _LENGTH}
     return queries.by_ids([row.id for row in rows]) | {
-        "_source": False,
+        "_source": [*queries.signature_read(fields), fields.cluster, *fields.links],
         "highlight": {
             "fields": {fields.title: {"number_of_fragments": 0}, fields.text: text},
             "highlight_query": query or {"match_all": {}},

@@ -4,7 +4,6 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import UTC, tzinfo
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -48,19 +47,17 @@ _WORD = re.compile(r"(?P<before>[-+|(]*)(?P<word>.*?)(?P<after>[*)|+]*)")
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
-@dataclasses.dataclass(frozen=True)
-class Choices:
-    """The values chosen for each field, by its full name; an article must have one of them in every field."""
+Choices = Mapping[str, tuple[str, ...]]
+"""The values chosen for each field, by its full name; an article must have one of them in every field."""
 
-    by_field: Mapping[str, tuple[str, ...]]
 
-    def filters(self, *, but: str | None = None) -> list[Query]:
-        """Return the filters for articles that have the chosen values, `but` for those of one field."""
-        return [
-            {"term": {field: values[0]}} if len(values) == 1 else {"terms": {field: list(values)}}
-            for field, values in self.by_field.items()
-            if field != but
-        ]
+def filters_of(choices: Choices, *, but: str | None = None) -> list[Query]:
+    """Return the filters for articles that have the chosen values, `but` for those of one field."""
+    return [
+        {"term": {field: values[0]}} if len(values) == 1 else {"terms": {field: list(values)}}
+        for field, values in choices.items()
+        if field != but
+    ]
 
 
 def distinct(name: str, values: Values | None) -> tuple[str, ...]:
@@ -92,34 +89,40 @@ def values_by_field(conditions: Sequence[str]) -> dict[str, list[str]]:
 class SearchForm:
     """What a search form asks for; its values are those of `search_query`."""
 
-    words: str | None
-    since: str | None
-    until: str | None
-    source: Values | None
-    where: Mapping[str, Values] | None
-    zone: ZoneInfo
-
-    def query(self, ready: ReadyIndex, choices: Choices | None = None) -> Query | None:
-        """Return the query, with some choices; None if nothing is asked for."""
-        fields = ready.fields
-        if self.words and self.words.strip():
-            ready.refuse_unsearchable(fields.title, fields.text)
-        filters = choices.filters() if choices else []
-        return narrowed(
-            self.words, fields=fields, since=self.since, until=self.until, zone=self.zone, filters=filters
-        )
+    words: str | None = None
+    since: str | None = None
+    until: str | None = None
+    source: Values | None = None
+    where: Mapping[str, Values] | None = None
+    zone: ZoneInfo = ZoneInfo("UTC")  # noqa: RUF009 - immutable
 
     def choices(self, ready: ReadyIndex) -> Choices:
-        """Return the chosen values; raise if a field cannot be filtered by."""
-        chosen: dict[str, tuple[str, ...]] = {}
+        """Return the chosen values; raise if the index cannot be searched for something that is asked."""
+        found: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
             ready.refuse_unsearchable(ready.fields.source)
-            chosen[ready.required_source_field()] = sources
+            found[ready.required_source_field()] = sources
         for name, given in (self.where or {}).items():
             if values := distinct(name, given):
                 _check_field(name, ready)
-                chosen[name] = values
-        return Choices(chosen)
+                found[name] = values
+        if self.words and self.words.strip():
+            ready.refuse_unsearchable(ready.fields.title, ready.fields.text)
+        return found
+
+    def query(self, fields: Fields, filters: Sequence[Query] = ()) -> Query | None:
+        """Return the query for words, times, and what else must match; None if there is nothing."""
+        matched = list(filters)
+        bounds = {
+            "gte": moment_ms(self.since, self.zone),
+            "lte": moment_ms(self.until, self.zone, is_end=True),
+        }
+        given = {bound: moment for bound, moment in bounds.items() if moment is not None}
+        if given:
+            # Independent of the field's own format.
+            matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
+        matching = [words(self.words, fields)] if self.words and self.words.strip() else []
+        return {"bool": {"must": matching, "filter": matched}} if matching or matched else None
 
 
 def search_query(
@@ -144,27 +147,7 @@ def search_query(
         words=words, since=since, until=until, source=source, where=where, zone=zone_named(time_zone)
     )
     ready = yield from scope.ready(index)
-    return form.query(ready, form.choices(ready))
-
-
-def narrowed(
-    text: str | None,
-    *,
-    fields: Fields,
-    since: str | None = None,
-    until: str | None = None,
-    zone: tzinfo = UTC,
-    filters: Sequence[Query] = (),
-) -> Query | None:
-    """Return the query that a search form describes, and what else must match; None if there is nothing."""
-    matched = list(filters)
-    bounds = {"gte": moment_ms(since, zone), "lte": moment_ms(until, zone, is_end=True)}
-    given = {bound: moment for bound, moment in bounds.items() if moment is not None}
-    if given:
-        # Independent of the field's own format.
-        matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
-    matching = [words(text, fields)] if text and text.strip() else []
-    return {"bool": {"must": matching, "filter": matched}} if matching or matched else None
+    return form.query(ready.fields, filters_of(form.choices(ready)))
 
 
 def words(text: str, fields: Fields) -> Query:

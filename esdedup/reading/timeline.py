@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
 from esdedup.reading import queries
-from esdedup.reading.results import Article, Timeline, TimelineStep
+from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.times import DAY_MS, iso, time_ms
 
@@ -59,11 +59,10 @@ def timeline(scope: Scope, index: IndexName, root: str) -> Requests[Timeline]:
     (answer,) = yield from search(ready.index, body)
     found = answer["aggregations"]
     steps = yield from timeline_of(cluster, ready, found, source_field=source_field)
-    earliest = (Article(**queries.values_of(hit, fields)) for hit in answer["hits"]["hits"])
     largest = found.get("sources", {}).get("buckets") or [{"key": None, "doc_count": 0}]
     return steps.model_copy(
         update={
-            "earliest": next(earliest, None),
+            "earliest": next(queries.articles_in(answer, fields), None),
             "largest_source": largest[0]["key"],
             "largest_source_articles": largest[0]["doc_count"],
         }

@@ -9,7 +9,7 @@ from esdedup.reading.articles import ArticleId, InIndex, find_article
 from esdedup.reading.clusters import Similarity, other_articles
 from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import PageNumber, PageSize, Paging
-from esdedup.reading.queries import Hit, fields_read, number_of_unread, order, values_of, with_signature
+from esdedup.reading.queries import Hit, articles_in, fields_read, number_of_unread, order, with_signature
 from esdedup.reading.results import Article, Result, SimilarArticle, StoryPage
 from esdedup.reading.scope import IndexName, Scope
 
@@ -92,12 +92,12 @@ def versions(
 
 
 def _version(article: SimilarArticle, hit: dict[str, Any], fields: Fields) -> Version:
-    same = hit["inner_hits"]["same"]["hits"]
-    copies = (Article(**values_of(each, fields)) for each in same["hits"])
+    same = hit["inner_hits"]["same"]
+    copies = articles_in(same, fields)
     return Version(
         fingerprint=term_of(hit["_source"], fields.fingerprint),
         article=article,
-        copies=same["total"]["value"] - 1,
+        copies=same["hits"]["total"]["value"] - 1,
         copies_shown=tuple(each for each in copies if (each.index, each.id) != (article.index, article.id)),
     )
 

@@ -24,7 +24,7 @@ from esdedup.serving.limits import Guard
 from esdedup.times import zone_named
 from esdedup.web import api, article_page, comparison, downloads, editing, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
-from esdedup.web.context import Context, EditorAccess, Marking
+from esdedup.web.context import Context, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 
@@ -94,9 +94,7 @@ def create_app(
     )
     if ask_owner is not None:
         reader = asking_owner(reader, ask_owner)
-    access = None
-    if editor_header is not None:
-        access = EditorAccess(editor=AsyncEditor(client, forest=forest, fields=fields), header=editor_header)
+    stories = None if editor_header is None else AsyncEditor(client, forest=forest, fields=fields)
     marking, zone = Marking(reader), zone_named(time_zone)
 
     def context_of(request: Request) -> Context:
@@ -105,7 +103,8 @@ def create_app(
             reader=reader,
             index=index,
             marking=marking,
-            editing=access,
+            stories=stories,
+            editor_header=editor_header,
             thumbnail_field=thumbnail_field,
             default_zone=zone,
         )

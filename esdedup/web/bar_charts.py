@@ -5,7 +5,7 @@ they are a tiny curve.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -178,14 +178,18 @@ def _places(
 
 
 def _linked(steps: Sequence[TimelineStep], form: PageForm, language: Language) -> list[Bar]:
-    step, bars = _WIDTH / len(steps), []
+    _, step, bars = language.gettext, _WIDTH / len(steps), []
     counts = [each.articles for each in steps]
     for at, place in _places(
         counts, step=step, width=step - _PIXELS_BETWEEN, height=HISTOGRAM_HEIGHT, least=_MIN_PIXELS, digits=1
     ):
         start, end = (datetime.fromisoformat(each) for each in (steps[at].start, steps[at].end))
         is_days = start.time() == end.time() == time.min
-        label = _label(counts[at], start, end - _MS, language.day if is_days else language.moment, language)
+        first, last = map(language.day if is_days else language.moment, (start, end - _MS))
+        values = {"articles": _articles(counts[at], language), "first": first, "last": last}
+        label = _("%(articles)s: %(first)s to %(last)s", **values)
+        if first == last:
+            label = _("%(articles)s: %(time)s", articles=values["articles"], time=first)
         if is_days:
             parameters = form.changed(since=str(start.date()), until=str((end - _MS).date()))
         else:
@@ -193,15 +197,6 @@ def _linked(steps: Sequence[TimelineStep], form: PageForm, language: Language) -
             parameters = form.changed(since=since, until=until)
         bars.append(Bar(**place, label=label, reach=round(step, 2), parameters=parameters))
     return bars
-
-
-def _label(
-    articles: int, start: datetime, end: datetime, write: Callable[[object], str], language: Language
-) -> str:
-    counted, first, last = _articles(articles, language), write(start), write(end)
-    if first == last:
-        return language.gettext("%(articles)s: %(time)s", articles=counted, time=first)
-    return language.gettext("%(articles)s: %(first)s to %(last)s", articles=counted, first=first, last=last)
 
 
 def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:

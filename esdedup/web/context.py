@@ -83,14 +83,6 @@ class FreshMarking(Marking):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EditorAccess:
-    """Merges and splits stories for those whom a proxy names in a header."""
-
-    editor: AsyncEditor
-    header: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Context:
     """A request, the served index, and its reader."""
 
@@ -98,8 +90,9 @@ class Context:
     reader: AsyncReader
     index: str
     marking: Marking
-    # None: nobody may edit stories here.
-    editing: EditorAccess | None = None
+    # Merges and splits stories for those whom a proxy names in a header; None: nobody may.
+    stories: AsyncEditor | None = None
+    editor_header: str | None = None
     # The field with the address of an article's picture; None: the list has no pictures.
     thumbnail_field: str | None = None
     # If the request names none.
@@ -122,7 +115,7 @@ class Context:
     @functools.cached_property
     def editor(self) -> str | None:
         """The editor's name; None for other visitors."""
-        named = "" if self.editing is None else self.request.headers.get(self.editing.header, "")
+        named = "" if self.editor_header is None else self.request.headers.get(self.editor_header, "")
         # Headers are read as Latin-1, and proxies write UTF-8.
         return named.encode("latin-1").decode("utf-8", "replace").strip() or None
 

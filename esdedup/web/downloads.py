@@ -233,14 +233,11 @@ def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str) -> Non
     if row.source is not None:
         _add(item, f"{{{_DC}}}creator", source_names(row.source))
     text = "" if row.details is None else "".join(part.text for part in row.details.snippet.text)
-    similar = f'<a href="{html.escape(page)}">{_counts(row)}</a>'
+    counts = "1 similar article" if row.similar == 1 else f"{row.similar:,} similar articles"
+    if row.sources is not None:
+        counts += f", {row.sources:,} source{'s' * (row.sources != 1)}"
+    similar = f'<a href="{html.escape(page)}">{counts}</a>'
     _add(item, "description", f"<p>{html.escape(text)}</p><p>{similar}</p>")
-
-
-def _counts(row: Row) -> str:
-    articles = "1 similar article" if row.similar == 1 else f"{row.similar:,} similar articles"
-    sources = "" if row.sources is None else f", {row.sources:,} source{'s' * (row.sources != 1)}"
-    return articles + sources
 
 
 def _moment(row: Row) -> datetime | None:

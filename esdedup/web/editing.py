@@ -35,7 +35,7 @@ class _NamedEditor(NamedTuple):
 
 async def _named_editor(context: ContextDep) -> _NamedEditor:
     """Return the editor whom the proxy names; refuse all other visitors."""
-    if context.editing is None or context.editor is None:
+    if context.stories is None or context.editor is None:
         raise Refused(
             translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
             status=403,
@@ -44,7 +44,7 @@ async def _named_editor(context: ContextDep) -> _NamedEditor:
     # Also those of origins that may read: an editor's browser would send its log-in with their forms.
     if is_foreign(context.request.method, context.request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
-    return _NamedEditor(editor=context.editing.editor, by=context.editor)
+    return _NamedEditor(editor=context.stories, by=context.editor)
 
 
 NamedEditor = Annotated[_NamedEditor, Depends(_named_editor)]

@@ -37,10 +37,13 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
     if _path(scope).startswith(_OF_PROGRAMS):
         return problem.response()
     # Imported here, since the API alone needs no templates.
-    from esdedup.web.rendering import render_error
+    from esdedup.web.rendering import language_of, render
 
+    context = scope["app"].state.context_of(Request(scope))
     words = problem.words or _WORDS.get(problem.kind, problem.detail)
-    answer = render_error(Request(scope), problem.status, words, detail=problem.detail)
+    detail = "" if problem.detail == words else problem.detail
+    message = language_of(context).gettext(words)
+    answer = render("error.html", context, status_code=problem.status, message=message, detail=detail)
     answer.headers.update(problem.headers)
     return answer
 

@@ -121,7 +121,15 @@ def _number(value: float, code: str) -> str:
 @functools.cache
 def language(code: str) -> Language:
     """Return a language of `NAMES`, whose times are UTC."""
-    return Language(code=code, locale=babel.Locale.parse(code), translations=_translations(code))
+    translations = gettext.NullTranslations()
+    if code != next(iter(NAMES)):
+        with (resources.files("esdedup.web") / "locale" / f"{code}.po").open("rb") as file:
+            catalogue = read_po(file, locale=code)
+        compiled = io.BytesIO()
+        write_mo(compiled, catalogue)
+        compiled.seek(0)
+        translations = gettext.GNUTranslations(compiled)
+    return Language(code=code, locale=babel.Locale.parse(code), translations=translations)
 
 
 def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
@@ -144,17 +152,6 @@ def _wishes(header: str) -> Iterator[tuple[str, float]]:
             continue
         if quality > 0 and tag.strip():
             yield tag.strip(), quality
-
-
-def _translations(code: str) -> gettext.NullTranslations:
-    if code == next(iter(NAMES)):
-        return gettext.NullTranslations()
-    with (resources.files("esdedup.web") / "locale" / f"{code}.po").open("rb") as file:
-        catalogue = read_po(file, locale=code)
-    compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
-    compiled.seek(0)
-    return gettext.GNUTranslations(compiled)
 
 
 def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 import jinja2
-from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.web import formats, languages
@@ -33,13 +32,6 @@ def render(name: str, context: Context, *, status_code: int = 200, **values: obj
         status_code=status_code,
         headers={"Content-Language": language.code, "Vary": "Accept-Language, Cookie"},
     )
-
-
-def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
-    """Answer with an error page: a translated message, and one in English for programmers."""
-    context: Context = request.app.state.context_of(request)
-    words, detail = language_of(context).gettext(message), "" if detail == message else detail
-    return render("error.html", context, status_code=status, message=words, detail=detail)
 
 
 # Readers of one desk are in few zones; templates take some milliseconds to compile for another.

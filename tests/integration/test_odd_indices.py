@@ -12,7 +12,7 @@ from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
 from esdedup.reading.list_request import Sort
 from esdedup.reading.scope import Tuning
-from esdedup.reading.search_form import narrowed, words
+from esdedup.reading.search_form import SearchForm, words
 from esdedup.times import time_ms
 from tests.support.asgi import request
 from tests.support.brute_force import expected_list, list_tuned, random_corpus, random_query
@@ -276,7 +276,7 @@ def test_words_and_times_of_a_search_form(es: Elasticsearch, read: Read, index_n
         (None, "2026-09-20", False),
         ("1790000000000", "1790000000000", True),
     ]:
-        query = narrowed(None, fields=Fields(), since=since, until=until)
+        query = SearchForm(since=since, until=until).query(Fields())
         assert ids(read, index, query=query) == (["a"] if found else []), (since, until)
 
 

@@ -17,8 +17,8 @@ from esdedup.reading import (
 )
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.paging import Cursor
+from esdedup.reading.results import Row
 from esdedup.reading.scope import Tuning
-from esdedup.reading.search_form import Choices
 from esdedup.times import zone_named
 
 FIELDS = Fields()
@@ -26,6 +26,17 @@ QUERY: Query = {"match": {"title": "ferry"}}
 LIST = ListRequest(index="news", query=QUERY, source_field="source")
 ALL = ListRequest(index="news")
 ROOTS = ["ROOT-1", "ROOT-2"]
+# Its articles are counted in 24 spans of an hour.
+ROW = Row(
+    id="ID",
+    index="news",
+    root="ROOT-1",
+    title=None,
+    similar=1,
+    matching=1,
+    first="2026-09-10T00:26:40Z",
+    last="2026-09-11T00:26:39.999Z",
+)
 PLACE = [1789935360000, 331, "news"]
 _OTHERS = queries.articles_of_root("ROOT-1", without=("news", "ID"), fields=FIELDS)
 
@@ -43,7 +54,7 @@ IN_DOCS: dict[str, Query] = {
     "relevance": list_request.first_of_each_root(LIST, "relevance", size=21),
     "overview": overview.overview_body(
         QUERY,
-        choices=Choices({"source": ("Morning Wire", "Daily Ledger")}),
+        choices={"source": ("Morning Wire", "Daily Ledger")},
         facets=["source", "language"],
         size=10,
         fields=FIELDS,
@@ -52,7 +63,7 @@ IN_DOCS: dict[str, Query] = {
         LIST.articles, timeline.by_calendar(86_400_000, zone_named("Europe/Berlin"), FIELDS)
     ),
     "row-details": row_details.clusters_body(
-        [row_details.ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
+        [ROW],
         source_field="source",
         fields=FIELDS,
     ),

@@ -33,7 +33,7 @@ from esdedup.reading.queries import values_of
 from esdedup.reading.results import QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
 from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.reading.search_form import narrowed, words
+from esdedup.reading.search_form import SearchForm, words
 from esdedup.reading.sources import sources
 
 MATCH: Query = {"match": {"title": "ferry"}}
@@ -65,8 +65,8 @@ def test_a_query_ranks_articles_if_it_has_words(query: Query | None, expected: b
 
 
 def test_the_default_sort_is_relevance_for_words_else_newest() -> None:
-    words = narrowed("ferry", fields=Fields(), filters=[TERM], since="2026-01-01")
-    filters = narrowed(None, fields=Fields(), filters=[TERM], since="2026-01-01")
+    words = SearchForm(words="ferry", since="2026-01-01").query(Fields(), [TERM])
+    filters = SearchForm(since="2026-01-01").query(Fields(), [TERM])
     assert default_sort(words) == "relevance"
     assert default_sort(filters) == default_sort(None) == "newest"
 

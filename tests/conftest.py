@@ -5,8 +5,10 @@ named at the end of the run. Where ``ESDEDUP_SHARED`` is set, everything is expe
 is a failure.
 """
 
+import asyncio
 import collections
 import contextlib
+import inspect
 import os
 import zlib
 from collections.abc import Generator, Iterator
@@ -93,6 +95,16 @@ def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     for test, cases in ways.items():
         for number, each in enumerate(cases.values(), zlib.crc32(test.encode())):
             yield each[number % len(each)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    named = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in named}))
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

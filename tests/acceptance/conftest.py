@@ -48,11 +48,16 @@ def environment_of(url: str | None, changes: dict[str, str]) -> dict[str, str]:
     return inherited | changes | ({} if url is None else {"ELASTICSEARCH_URL": url})
 
 
-def run_in(directory: Path) -> Run:
-    """Return what runs the command in this process, in a directory: starting Python takes longer."""
+def run_in(directory: Path, of: str | None = None) -> Run:
+    """Return what runs the command in this process, in a directory: starting Python takes longer.
+
+    Args:
+        directory: Where it runs.
+        of: The server that the environment names.
+    """
 
     def run(
-        *arguments: object, stdin: bytes | None = None, url: str | None = None, **environment: str
+        *arguments: object, stdin: bytes | None = None, url: str | None = of, **environment: str
     ) -> Result:
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(directory)
@@ -75,6 +80,12 @@ def run_in(directory: Path) -> Run:
 def run(tmp_path: Path) -> Run:
     """Run the command in this process, in a directory of the test's own."""
     return run_in(tmp_path)
+
+
+@pytest.fixture
+def online(tmp_path: Path, elasticsearch_url: str) -> Run:
+    """The same, on the node."""
+    return run_in(tmp_path, elasticsearch_url)
 
 
 @pytest.fixture

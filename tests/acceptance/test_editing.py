@@ -92,29 +92,28 @@ def test_visitors_see_nothing_of_it(desk: SampleSite, browser: Browser) -> None:
 
 
 def test_commands_say_what_was_done_and_what_was_not(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+    online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index, forest = index_name("desk"), index_name("desk-forest")
-    at = {"url": elasticsearch_url}
-    assert run("setup", index, "--editorial", "--forest", forest, **at).code == 0
+    assert online("setup", index, "--editorial", "--forest", forest).code == 0
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, ARTICLES)
     rows = Reader(es).list(index, sort="similar-desc", size=3).rows
     one, other, third = (row.id for row in rows)
     where = ("--index", index, "--forest", forest, "--by", "A. Chen")
-    merged = run("merge", one, other, *where, "--why", "one fire", "--json", **at)
+    merged = online("merge", one, other, *where, "--why", "one fire", "--json")
     assert merged.code == 0, merged.err
     assert merged.json["articles"] == rows[1].similar + 1
     assert Reader(es).similar(index, one).total == rows[0].similar + rows[1].similar + 1
-    moved = run("move", third, "--to", one, *where, **at)
+    moved = online("move", third, "--to", one, *where)
     assert moved.code == 0, moved.err
     assert "edit 2:" in moved.out
-    split = run("split", third, *where, **at)
+    split = online("split", third, *where)
     assert split.code == 0, split.err
-    assert run("edits", "--undo", "1", *where, **at).code == 0
-    listed = run("edits", "--index", index, "--forest", forest, **at)
+    assert online("edits", "--undo", "1", *where).code == 0
+    listed = online("edits", "--index", index, "--forest", forest)
     assert [word in listed.out for word in ("merge", "one fire", "undone", "undo 1", "A. Chen")] == [True] * 5
-    assert run("verify", "--index", index, "--forest", forest, **at).code == 0
+    assert online("verify", "--index", index, "--forest", forest).code == 0
     for command, code, words in (
         (("merge", one, *where), 2, "at least two"),
         (("merge", one, "none", *where), 1, "no article"),
@@ -123,7 +122,7 @@ def test_commands_say_what_was_done_and_what_was_not(
         (("edits", "--undo", "1", "--index", index, "--forest", forest), 2, "--by"),
         (("split", one, *where[:2], "--forest", index_name("none"), "--by", "x"), 3, "forest"),
     ):
-        refused = run(*command, **at)
+        refused = online(*command)
         assert refused.code == code, (command, refused.err)
         assert words in refused.err
         assert "Traceback" not in refused.err

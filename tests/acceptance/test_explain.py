@@ -67,12 +67,12 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def explain(run: Run, elasticsearch_url: str) -> Callable[..., Any]:
+def explain(online: Run) -> Callable[..., Any]:
     """Explain two ids, as JSON."""
 
     def explain(one: str, other: str, index: str, forest: str, *options: object) -> Any:
         asked = ["explain", one, other, "--index", index, "--forest", forest, *options]
-        found = run(*asked, "--json", url=elasticsearch_url)
+        found = online(*asked, "--json")
         assert (found.code, found.err) == (0, "")
         return found.json
 
@@ -170,9 +170,7 @@ def test_nothing_in_a_text_steers_the_terminal(run: Run, tmp_path: Path) -> None
     assert (found.code, "\x1b" in found.out, "[bold]text" in found.out) == (0, False, True)
 
 
-def test_together_and_apart(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, feed: Any, explain: Any
-) -> None:
+def test_together_and_apart(online: Run, es: Elasticsearch, feed: Any, explain: Any) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "copy": FIRST, "other": SAMPLE[0], "empty": ""})
     found = explain("a", "b", index, forest)
     assert (found["outcome"], found["same_cluster"]) == ("together", True)
@@ -187,13 +185,13 @@ def test_together_and_apart(
     assert leaf["to_root"]["whole_texts"]["exact_resemblance"] is not None
     outcomes = {"a": "same_article", "copy": "one_node", "other": "apart", "empty": "no_fingerprint"}
     assert {other: explain("a", other, index, forest)["outcome"] for other in outcomes} == outcomes
-    people = run("explain", "a", "b", "--index", index, "--forest", forest, url=elasticsearch_url)
+    people = online("explain", "a", "b", "--index", index, "--forest", forest)
     assert (people.code, "One cluster, as the comparison says." in people.out) == (0, True)
     assert f"5 In the index: B is b in {index}" in people.out
-    refused = run("explain", "a", "b", "--index", index, "--forest", "none", url=elasticsearch_url)
+    refused = online("explain", "a", "b", "--index", index, "--forest", "none")
     assert (refused.code, f"belongs to the forest '{forest}'" in refused.err) == (3, True)
     es.indices.put_mapping(index=index, meta={})
-    without = run("explain", "a", "b", "--index", index, "--forest", "none", url=elasticsearch_url)
+    without = online("explain", "a", "b", "--index", index, "--forest", "none")
     assert (without.code, "there is no forest 'none'" in without.out) == (0, True)
 
 
@@ -219,8 +217,7 @@ def test_together_and_apart(
     ],
 )
 def test_the_index_says_otherwise(
-    run: Run,
-    elasticsearch_url: str,
+    online: Run,
     feed: Any,
     explain: Any,
     texts: dict[str, str],
@@ -234,7 +231,7 @@ def test_the_index_says_otherwise(
     found = explain(one, other, index, forest)
     assert (found["outcome"], found["retention_days"]) == (outcome, 3)
     assert found["comparison"]["near"] is not found["same_cluster"]
-    people = run("explain", one, other, "--index", index, "--forest", forest, url=elasticsearch_url)
+    people = online("explain", one, other, "--index", index, "--forest", forest)
     assert words in " ".join(people.out.split())
     if outcome == "through_others":
         assert found["one"]["neighbour"]["article"] == "b"
@@ -247,7 +244,7 @@ PAGE = "https://news.example/2026/11/ferry"
 VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
 
 
-def test_a_version_is_said_to_be_one(run: Run, elasticsearch_url: str, feed: Any, explain: Any) -> None:
+def test_a_version_is_said_to_be_one(online: Run, feed: Any, explain: Any) -> None:
     articles = {f"v{at}": {"text": text, "url": PAGE} for at, text in enumerate(VERSIONS, 1)}
     late = " ".join(SENTENCES[:11] + SENTENCES[40:49])
     index, forest = feed(
@@ -259,7 +256,7 @@ def test_a_version_is_said_to_be_one(run: Run, elasticsearch_url: str, feed: Any
     # The latest version decided, not the first.
     assert found["one"]["neighbour"]["article"] == "v2"
     assert [found["one"][each]["way"] for each in ("neighbour", "to_root")] == ["address"] * 2
-    people = run("explain", "v3", "v1", "--index", index, "--forest", forest, url=elasticsearch_url)
+    people = online("explain", "v3", "v1", "--index", index, "--forest", forest)
     words = " ".join(people.out.split())
     assert "They have the same address or id, and the later text has enough of the earlier one" in words
     assert "it may join as a version of its article" in words
@@ -393,9 +390,7 @@ def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain:
     assert explain("a", "plain", index, forest)["outcome"] == "no_root"
 
 
-def test_an_article_that_stays_without_a_fingerprint(
-    run: Run, elasticsearch_url: str, feed: Any, explain: Any
-) -> None:
+def test_an_article_that_stays_without_a_fingerprint(online: Run, feed: Any, explain: Any) -> None:
     """When it arrived, an override made all but one word boilerplate; now none does."""
     notice = "No part of this article may be copied without the consent of its publisher."
     # `verified` would have its content hash, and nothing but what is declared would not be remembered.
@@ -410,14 +405,14 @@ def test_an_article_that_stays_without_a_fingerprint(
     assert [found[name]["stays_without"] for name in ("one", "other")] == [True, None]
     assert [found["comparison"][name]["is_todays"] for name in ("one", "other")] == [False, True]
     assert explain("only", "a", index, forest)["one"]["text_is_same"] is None
-    people = run("explain", "notice", "a", "--index", index, "--forest", forest, url=elasticsearch_url)
+    people = online("explain", "notice", "a", "--index", index, "--forest", forest)
     assert people.code == 0
     words = " ".join(people.out.split())
     assert "compared without a fingerprint, as it had none when it came" in words
     assert "none; its page is remembered as one without" in words
 
 
-def test_what_cannot_be_found(run: Run, es: Elasticsearch, elasticsearch_url: str, feed: Any) -> None:
+def test_what_cannot_be_found(online: Run, run: Run, es: Elasticsearch, feed: Any) -> None:
     index, _ = feed({"a": FIRST, "b": SECOND})
     es.update(index=index, id="b", doc={"dedup": {"profile": "verified-9"}}, refresh=True)
     es.index(index=index, id="textless", document={"title": "x"}, refresh=True)
@@ -428,6 +423,6 @@ def test_what_cannot_be_found(run: Run, es: Elasticsearch, elasticsearch_url: st
         (["b", "a", "--index", index], 2, "'verified-9'"),
         (["a", "a", "--index", f"{index}-none"], 3, "there is no index"),
     ):
-        result = run("explain", *asked, url=elasticsearch_url)
+        result = online("explain", *asked)
         assert (result.code, message in result.err) == (code, True)
     assert run("explain", "a", "b", "--index", index, url="http://localhost:1").code == 3

@@ -320,20 +320,6 @@ def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
 
 
 @wide
-def test_pages_keep_what_is_chosen(site: Site, visitor: Visitor) -> None:
-    page = visitor.page
-    page.goto(f"{site.address}/?where=language:en&sort=oldest&size=5")
-    first = page.locator(".row h2").all_inner_texts()
-    visitor.follow('[rel="next"]')
-    second = page.locator(".row h2").all_inner_texts()
-    assert len(second) == 5
-    assert visitor.parameters["where"] == ["language:en"]
-    assert page.get_by_text(visitor.says("page 2", "第 2 页")).is_visible()
-    visitor.follow('[rel="prev"]')
-    assert page.locator(".row h2").all_inner_texts() == first != second
-
-
-@wide
 def test_the_list_is_taken_away(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(f"{site.address}/?q={SHARED_WORDS}&where=language:en")

@@ -189,28 +189,11 @@ def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], me
     assert message in result.err
 
 
-COMMANDS = [
-    *(
-        "setup",
-        "index",
-        "learn",
-        "adopt",
-        "migrate",
-        "merge",
-        "split",
-        "move",
-        "edits",
-        "list",
-        "similar",
-        "show",
-        "serve",
-        "explain",
-        "stats",
-        "expire",
-        "verify",
-    ),
-    *("rebuild", "cluster", "fingerprint", "plan", "weights", "demo", "node", "sidecar"),
-]
+_COMMANDS = (
+    "setup index learn adopt migrate merge split move edits list similar show serve explain stats "
+    "expire verify rebuild cluster fingerprint plan weights demo node sidecar"
+)
+COMMANDS = _COMMANDS.split()
 
 
 def test_help_lists_every_command(run: Run) -> None:
@@ -324,13 +307,11 @@ def test_cluster_names_articles_at_which_the_core_fails(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("failing")
-def test_index_names_articles_at_which_the_core_fails(
-    run: Run, elasticsearch_url: str, index_name: Names
-) -> None:
+def test_index_names_articles_at_which_the_core_fails(online: Run, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     options = ("--index", index, "--forest", forest, "--json")
-    done = run("index", "-", *options, stdin=ARTICLES, url=elasticsearch_url)
+    done = online("index", "-", *options, stdin=ARTICLES)
     assert (done.code, done.json["written"], done.json["failed"]) == (1, 2, 1)
     assert SAID in done.err
 
@@ -347,15 +328,15 @@ def test_clusters_are_the_same_in_several_threads(run: Run) -> None:
 
 
 def test_indexed_articles_are_the_same_in_several_threads(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+    online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     # An index of one name, which signatures have.
     found, index = [], index_name("articles")
     for workers in (1, 4):
         forest = index_name("forest")
-        run("setup", index, url=elasticsearch_url)
+        online("setup", index)
         how = ("--index", index, "--forest", forest, "--workers", workers, "--json")
-        assert json.loads(run("index", "-", *how, stdin=PAGES, url=elasticsearch_url).out)["written"] == 300
+        assert json.loads(online("index", "-", *how, stdin=PAGES).out)["written"] == 300
         es.indices.refresh(index=index)
         hits = sorted(helpers.scan(es, index=index), key=lambda hit: hit["_id"])
         found.append([{**hit["_source"]["dedup"], "seen": 0, "published": 0} for hit in hits])
@@ -435,16 +416,8 @@ def test_clusters_by_other_words_and_hashes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
     made = run("weights", "news.jsonl", "--segmenter", "2-grams", "--output", "weights.json")
     assert made.code == 0
-    options = (
-        "--profile",
-        "classic",
-        "--segmenter",
-        "2-grams",
-        "--token-hash",
-        "times33",
-        "--weights",
-        "weights.json",
-    )
+    options = ["--profile", "classic", "--segmenter", "2-grams", "--token-hash", "times33"]
+    options += ["--weights", "weights.json"]
     alone = run("cluster", "news.jsonl", *options)
     assert alone.code == 0
     assert run("cluster", "news.jsonl", "--workers", "2", *options).out == alone.out

@@ -21,12 +21,10 @@ from tests.support.names import Names
 from tests.support.pausing import pausing
 
 
-def test_learn_from_what_an_alias_has(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
+def test_learn_from_what_an_alias_has(online: Run, es: Elasticsearch, index_name: Names) -> None:
     days, forest = [index_name("one"), index_name("other")], index_name("forest")
     for day in days:
-        assert run("setup", day, "--text-field", "body", url=elasticsearch_url).code == 0
+        assert online("setup", day, "--text-field", "body").code == 0
     for at, article in enumerate(sample.articles(40)):
         es.index(index=days[at % 2], id=article["id"], document={"body": article["text"]})
     # No index of the alias is the one to write to.
@@ -34,52 +32,40 @@ def test_learn_from_what_an_alias_has(
     es.indices.put_alias(index=days, name=alias)
     es.indices.refresh(index=alias)
     learn = ("learn", "--index", alias, "--forest", forest, "--json")
-    done = run(*learn, url=elasticsearch_url)
+    done = online(*learn)
     assert done.code == 0, done.err
     assert (done.json["read"], done.json["failed"]) == (40, 0)
     assert done.json["learned"] > 0
-    assert run(*learn, url=elasticsearch_url).json["learned"] == 0
-    missing = run("learn", "--index", f"{alias}-not", "--forest", forest, url=elasticsearch_url)
+    assert online(*learn).json["learned"] == 0
+    missing = online("learn", "--index", f"{alias}-not", "--forest", forest)
     assert missing.code != 0
     assert "there is no index" in missing.err
 
 
 def test_what_adoption_would_take_is_estimated(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+    online: Run, run: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index = index_name("full")
     for article in sample.articles(60):
         es.index(index=index, id=article["id"], document=article)
     es.indices.refresh(index=index)
     before = es.indices.get(index=index)
-    looked = run("adopt", index, "--dry-run", "--json", url=elasticsearch_url)
+    looked = online("adopt", index, "--dry-run", "--json")
     assert looked.code == 0, looked.err
     assert es.indices.get(index=index) == before
     assert looked.json["latest"] == 60
     assert looked.json["repeated"] > 0
     new = 60 - looked.json["repeated"]
     assert 0 < looked.json["bytes_of_the_forest"] / new < looked.json["bytes_of_articles"] / 60 < 2_000
-    other = run(
-        "adopt", index, "--dry-run", "--json", "--profile", "keywords", "--keywords", 7, url=elasticsearch_url
-    )
+    other = online("adopt", index, "--dry-run", "--json", "--profile", "keywords", "--keywords", 7)
     assert other.json.keys() == looked.json.keys() - {"bytes_of_articles", "bytes_of_the_forest"}
 
 
-def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
+def test_index_list_similar(online: Run, es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     articles = list(sample.articles(300))
-    assert run("setup", index, "--json", url=elasticsearch_url).json == {"index": index, "made": True}
-    first = run(
-        "index",
-        "-",
-        "--index",
-        index,
-        "--forest",
-        forest,
-        "--json",
-        stdin=lines(*articles),
-        url=elasticsearch_url,
-    )
+    assert online("setup", index, "--json").json == {"index": index, "made": True}
+    first = online("index", "-", "--index", index, "--forest", forest, "--json", stdin=lines(*articles))
     assert first.code == 0
     summary = first.json
     assert list(summary) == [
@@ -89,7 +75,7 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     assert summary["read"] == summary["written"] == len(articles)
     assert summary["new_roots"] + summary["joined"] + summary["known"] == len(articles)
 
-    page = run("list", "--index", index, "--sort", "similar-desc", "--json", url=elasticsearch_url).json
+    page = online("list", "--index", index, "--sort", "similar-desc", "--json").json
     assert page["total_rows"] == summary["new_roots"]
     assert page["total_rows_exact"] is True
     assert page["total_articles"] == len(articles)
@@ -100,49 +86,49 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
         assert row["similar"] == by_hand - 1
 
     head = page["rows"][0]
-    similar = run("similar", "--index", index, "--id", head["id"], "--json", url=elasticsearch_url).json
+    similar = online("similar", "--index", index, "--id", head["id"], "--json").json
     assert (similar["root"], similar["total"]) == (head["root"], head["similar"])
     assert head["id"] not in {article["id"] for article in similar["rows"]}
     assert {"id", "title", "published_at", "source", "url"} <= set(similar["rows"][0])
 
     for is_chinese in (False, True):
         article = next(each for each in articles if (each["title"].upper() == each["title"]) is is_chinese)
-        found = run("list", "--index", index, "--query", article["title"], "--json", url=elasticsearch_url)
+        found = online("list", "--index", index, "--query", article["title"], "--json")
         root = es.get(index=index, id=article["id"])["_source"]["dedup"]["root"]
         assert root in {row["root"] for row in found.json["rows"]}
         assert len(found.json["rows"]) < summary["new_roots"]
         assert found.json["sort"] == "relevance"
     words = ("list", "--index", index, "--query", head["title"].split()[0])
-    only = run(*words, "--min-similar", "1", "--json", url=elasticsearch_url).json
+    only = online(*words, "--min-similar", "1", "--json").json
     assert only["sort"] == "relevance"
     assert only["rows"]
     assert all(row["similar"] for row in only["rows"])
-    assert head["id"] in run("list", "--index", index, "--sort", "similar-desc", url=elasticsearch_url).out
-    people = run("similar", "--index", index, "--id", head["id"], url=elasticsearch_url)
+    assert head["id"] in online("list", "--index", index, "--sort", "similar-desc").out
+    people = online("similar", "--index", index, "--id", head["id"])
     assert f"{head['similar']} similar articles" in people.out
-    assert run("similar", "--index", index, "--id", "none", url=elasticsearch_url).code == 1
+    assert online("similar", "--index", index, "--id", "none").code == 1
     for usage in (
         ("similar", "--index", index, "--id", ""),
         ("list", "--index", ""),
         ("setup", ""),
         ("setup", "_x"),
     ):
-        assert run(*usage, url=elasticsearch_url).code == 2
-    assert run("list", "--index", "test-no-such-*", url=elasticsearch_url).code == 3
+        assert online(*usage).code == 2
+    assert online("list", "--index", "test-no-such-*").code == 3
     feed = ("index", "-", "--index", "test-*", "--forest", forest)
-    assert "cannot name one index" in run(*feed, stdin=lines(*articles), url=elasticsearch_url).err
+    assert "cannot name one index" in online(*feed, stdin=lines(*articles)).err
 
 
 def test_real_news_is_indexed_and_listed(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, shared: Path
+    online: Run, es: Elasticsearch, index_name: Names, shared: Path
 ) -> None:
     """Every count on every page equals a count by hand."""
     index, forest = index_name("news"), index_name("forest")
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     # More than a batch.
     news = (shared / "data" / "zh_news.jsonl").read_bytes().splitlines(keepends=True)[:1_200]
     how = ("--index", index, "--forest", forest, "--json")
-    result = run("index", "-", *how, stdin=b"".join(news), url=elasticsearch_url)
+    result = online("index", "-", *how, stdin=b"".join(news))
     assert result.code == 0
     assert result.json["read"] == result.json["written"] == 1_200
     hits = es.search(index=index, size=10_000, source_includes="dedup.root")["hits"]["hits"]
@@ -153,7 +139,7 @@ def test_real_news_is_indexed_and_listed(
         seen: list[str] = []
         listed = ("list", "--index", index, "--sort", sort, "--size", 500, "--json")
         for number in range(1, 100):
-            page = run(*listed, "--page", number, url=elasticsearch_url).json
+            page = online(*listed, "--page", number).json
             assert page["total_rows"] == len(sizes)
             assert page["total_articles"] == 1_200
             assert all(row["similar"] == sizes[row["root"]] - 1 for row in page["rows"])
@@ -167,10 +153,10 @@ def test_real_news_is_indexed_and_listed(
 
 
 def test_two_processes_and_one_forest(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
+    online: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, forest = index_name("news"), index_name("forest")
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     feed = ["index", "-", "--index", index, "--forest", forest, "--json", "--url", elasticsearch_url]
     first = subprocess.Popen(
         [Path(sys.executable).parent / "esdedup", *feed],
@@ -189,13 +175,13 @@ def test_two_processes_and_one_forest(
     while not quiet.get(index=forest, id=LEASE_ID).body.get("found"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    refused = run(*feed, stdin=lines({"id": "b", "text": LONG}))
+    refused = online(*feed, stdin=lines({"id": "b", "text": LONG}))
     assert refused.code == 3
     assert "--wait SECONDS" in refused.err
     assert f"process {first.pid} on" in refused.err
     assert "has owned it since" in refused.err
     threading.Timer(1, first.stdin.close).start()
-    waited = run(*feed, "--wait", 60, stdin=lines({"id": "b", "text": LONG}))
+    waited = online(*feed, "--wait", 60, stdin=lines({"id": "b", "text": LONG}))
     assert waited.code == 0
     assert first.wait(60) == 0
     assert first.stdout is not None
@@ -204,7 +190,7 @@ def test_two_processes_and_one_forest(
 
 
 def test_interrupted_and_run_again(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
+    online: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
 ) -> None:
     """Ctrl-C and kill -9 in the middle: the next run ends with what an undisturbed one gives."""
     whole, broken, forests = index_name("whole"), index_name("broken"), [index_name("f1"), index_name("f2")]
@@ -213,9 +199,9 @@ def test_interrupted_and_run_again(
     ]
     file = tmp_path / "articles.jsonl"
     file.write_bytes(lines(*articles))
-    run("setup", whole, url=elasticsearch_url)
-    run("setup", broken, url=elasticsearch_url)
-    run("index", file, "--index", whole, "--forest", forests[0], url=elasticsearch_url)
+    online("setup", whole)
+    online("setup", broken)
+    online("index", file, "--index", whole, "--forest", forests[0])
     # In the background, tests have Ctrl-C ignored.
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
@@ -244,7 +230,7 @@ def test_interrupted_and_run_again(
         if stop == signal.SIGINT:
             assert process.returncode == 130
             assert "interrupted" in error
-    again = run("index", file, "--index", broken, "--forest", forests[1], "--json", url=elasticsearch_url)
+    again = online("index", file, "--index", broken, "--forest", forests[1], "--json")
     assert (again.code, again.json["written"]) == (0, 2_400)
     found = []
     for index in (whole, broken):
@@ -264,6 +250,7 @@ def test_interrupted_and_run_again(
     ],
 )
 def test_every_command_ends_soon_after_ctrl_c(
+    online: Run,
     run: Run,
     es: Elasticsearch,
     elasticsearch_url: str,
@@ -279,7 +266,7 @@ def test_every_command_ends_soon_after_ctrl_c(
         es, ({"_index": index, "text": f"{LONG} {at}", "published_at": at} for at in range(600)), refresh=True
     )
     if command != "adopt":
-        run("adopt", index, "--forest", forest, url=elasticsearch_url)
+        online("adopt", index, "--forest", forest)
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
     with pausing(elasticsearch_url, request_of_it, pauses=is_away) as server:
@@ -306,7 +293,7 @@ def test_every_command_ends_soon_after_ctrl_c(
     assert b"interrupted: run the command again" in error
     assert b"Traceback" not in error
     assert b"Exception ignored" not in error
-    again = run(*command.split(), index, "--forest", forest, url=elasticsearch_url)
+    again = online(*command.split(), index, "--forest", forest)
     assert again.code == 0
 
 
@@ -320,10 +307,10 @@ def test_ctrl_c_before_the_command_has_begun() -> None:
 
 
 def test_a_trickle_is_indexed_while_it_waits_for_more(
-    es: Elasticsearch, elasticsearch_url: str, run: Run, index_name: Names
+    es: Elasticsearch, elasticsearch_url: str, online: Run, index_name: Names
 ) -> None:
     index, forest = index_name("trickle"), index_name("forest")
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     options = ["--index", index, "--forest", forest, "--flush-interval", "0.2", "--url", elasticsearch_url]
     feed = subprocess.Popen(
         [sys.executable, "-m", "esdedup", "index", "-", *options, "--json"],
@@ -356,14 +343,12 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
     assert "Traceback" not in err
 
 
-def test_likely_names_of_fields_are_suggested_once(
-    es: Elasticsearch, elasticsearch_url: str, run: Run, index_name: Names
-) -> None:
+def test_likely_names_of_fields_are_suggested_once(es: Elasticsearch, online: Run, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     options = ("index", "-", "--index", index, "--forest", forest)
     foreign = [{"guid": f"g{n}", "headline": "A title", "body": f"{LONG} {n}"} for n in range(200)]
-    refused = run(*options, stdin=lines(*foreign), url=elasticsearch_url)
+    refused = online(*options, stdin=lines(*foreign))
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.splitlines() == [
         "esdedup: no article has a field 'text' and no field 'id', as far as the first 100 show; they have "
@@ -373,21 +358,19 @@ def test_likely_names_of_fields_are_suggested_once(
     ]
     # The advice is good.
     names = ("--text-field", "body", "--title-field", "headline")
-    assert run("setup", index, *names, url=elasticsearch_url).code == 0
+    assert online("setup", index, *names).code == 0
     assert not es.indices.exists(index=forest)
     assert es.count(index=index)["count"] == 0
     csv = "guid,headline,body\n" + "".join(f'{n},A title,"{LONG}, {n}"\n' for n in range(50))
     for stdin in (csv.encode(), json.dumps(foreign[50:]).encode()):
-        indexed = run(*options, "--id-field", "guid", "--json", stdin=stdin, url=elasticsearch_url)
+        indexed = online(*options, "--id-field", "guid", "--json", stdin=stdin)
         assert indexed.json["failed"] == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == 200
 
 
-def test_articles_that_quote_a_part_are_listed_apart(
-    quoted: SampleSite, elasticsearch_url: str, run: Run
-) -> None:
-    story, url = quoted.reader.similar(quoted.index, "story"), elasticsearch_url
+def test_articles_that_quote_a_part_are_listed_apart(quoted: SampleSite, online: Run) -> None:
+    story = quoted.reader.similar(quoted.index, "story")
     by_others = [
         "also quoted in part by 2 clusters, articles: 3",
         "  Post of second-excerpt: Of the second-excerpt (second-excerpt)",
@@ -399,17 +382,17 @@ def test_articles_that_quote_a_part_are_listed_apart(
         values = quoted.reader.similar(quoted.index, article_id).model_dump(mode="json")
         for command, *options in ways:
             asked = (command, "--index", quoted.index, "--id", article_id, *options)
-            assert run(*asked, url=url).out.endswith("".join(f"{line}\n" for line in expected))
-            found = run(*asked, "--json", url=url).json
+            assert online(*asked).out.endswith("".join(f"{line}\n" for line in expected))
+            found = online(*asked, "--json").json
             assert all(found[name] == values[name] for name in ("excerpts", "excerpt_of"))
-    shown = run("show", "--index", quoted.index, "--root", story.root or "", url=url).out
+    shown = online("show", "--index", quoted.index, "--root", story.root or "").out
     assert shown.splitlines()[-3:] == by_others
-    assert "quote" not in run("similar", "--index", quoted.index, "--id", "other", url=url).out
+    assert "quote" not in online("similar", "--index", quoted.index, "--id", "other").out
 
 
-def test_a_placeholder_is_said_to_be_one(quoted: SampleSite, elasticsearch_url: str, run: Run) -> None:
+def test_a_placeholder_is_said_to_be_one(quoted: SampleSite, online: Run) -> None:
     for command in ("similar", "show"):
         asked = (command, "--index", quoted.index, "--id")
-        assert "seems to be a placeholder" in run(*asked, "wall-0", url=elasticsearch_url).out
-        assert run(*asked, "wall-0", "--json", url=elasticsearch_url).json["is_placeholder"] is True
-        assert "placeholder" not in run(*asked, "story", url=elasticsearch_url).out
+        assert "seems to be a placeholder" in online(*asked, "wall-0").out
+        assert online(*asked, "wall-0", "--json").json["is_placeholder"] is True
+        assert "placeholder" not in online(*asked, "story").out

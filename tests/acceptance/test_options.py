@@ -47,23 +47,23 @@ def names(
     es: Elasticsearch, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str]]:
     """An index that keeps other names of fields, and its forest, for all tests that only read."""
-    run = run_in(tmp_path_factory.mktemp("fed"))
+    online = run_in(tmp_path_factory.mktemp("fed"), elasticsearch_url)
     with new_names(es) as name:
         index, forest = name("news"), name("forest")
-        assert run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url).code == 0
+        assert online("setup", index, *FIELDS, "--shards", 1).code == 0
         es.indices.put_mapping(index=index, properties={"desk": {"type": "keyword"}})
         how = ("--index", index, "--forest", forest, "--id-field", "key")
-        fed = run("index", "-", *how, stdin=lines(*ARTICLES), url=elasticsearch_url)
+        fed = online("index", "-", *how, stdin=lines(*ARTICLES))
         assert fed.code == 0, fed.err
         yield index, forest
 
 
 @pytest.fixture
-def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
+def ask(online: Run, names: tuple[str, str]) -> Ask:
     """Run a command on the index, and return its JSON."""
 
     def ask(command: str, *options: object, stdin: bytes | None = None) -> Any:
-        done = run(command, "--index", names[0], *options, "--json", stdin=stdin, url=elasticsearch_url)
+        done = online(command, "--index", names[0], *options, "--json", stdin=stdin)
         assert (done.code, done.err) == (0, "")
         return done.json
 
@@ -129,28 +129,24 @@ def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
     assert second["sources"] == by_source["sources"][1:]
 
 
-def test_setup_makes_shards_and_routes_by_root(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
+def test_setup_makes_shards_and_routes_by_root(online: Run, es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("routed"), index_name("forest")
-    made = run("setup", index, "--shards", 3, "--route-by-root", "--json", url=elasticsearch_url)
+    made = online("setup", index, "--shards", 3, "--route-by-root", "--json")
     assert made.json == {"index": index, "made": True}
-    assert run("setup", index, "--route-by-root", "--json", url=elasticsearch_url).json["made"] is False
+    assert online("setup", index, "--route-by-root", "--json").json["made"] is False
     assert es.indices.get_settings(index=index)[index]["settings"]["index"]["number_of_shards"] == "3"
     article = {"id": "1", "text": LONG}
-    fed = run("index", "-", "--index", index, "--forest", forest, stdin=lines(article), url=elasticsearch_url)
+    fed = online("index", "-", "--index", index, "--forest", forest, stdin=lines(article))
     assert fed.code == 0
     (hit,) = es.search(index=index)["hits"]["hits"]
     assert hit["_routing"] == hit["_source"]["dedup"]["root"]
 
 
-def test_setup_refuses_a_changed_number_of_shards(
-    run: Run, elasticsearch_url: str, index_name: Names
-) -> None:
+def test_setup_refuses_a_changed_number_of_shards(online: Run, index_name: Names) -> None:
     index = index_name("shards")
-    assert run("setup", index, "--shards", 2, url=elasticsearch_url).code == 0
-    assert run("setup", index, "--shards", 2, url=elasticsearch_url).code == 0
-    refused = run("setup", index, "--shards", 3, url=elasticsearch_url)
+    assert online("setup", index, "--shards", 2).code == 0
+    assert online("setup", index, "--shards", 2).code == 0
+    refused = online("setup", index, "--shards", 3)
     assert refused.code == 3
     assert "exists already, and its number of shards is 2" in refused.err
 
@@ -165,9 +161,9 @@ def test_setup_refuses_a_changed_number_of_shards(
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
 def test_refusals_name_the_option_that_is_wrong(
-    run: Run, elasticsearch_url: str, names: tuple[str, str], arguments: list[str], message: str
+    online: Run, names: tuple[str, str], arguments: list[str], message: str
 ) -> None:
-    refused = run(*arguments, "--index", names[0], url=elasticsearch_url)
+    refused = online(*arguments, "--index", names[0])
     assert refused.code == 2
     assert message in refused.err
 
@@ -181,11 +177,11 @@ def test_refusals_name_the_option_that_is_wrong(
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
 def test_refusals_of_an_index_name_the_remedy(
-    run: Run, elasticsearch_url: str, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
+    online: Run, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
 ) -> None:
     index = index_name("plain")
     es.indices.create(index=index)
-    refused = run(*arguments, "--index", index, url=elasticsearch_url)
+    refused = online(*arguments, "--index", index)
     assert refused.code == 3
     assert message.replace("INDEX", index) in refused.err
 

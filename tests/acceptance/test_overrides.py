@@ -122,12 +122,10 @@ def texts(left_out: Any) -> list[str]:
     return [span["text"] for span in left_out["spans"]]
 
 
-def test_explain_compares_articles_as_they_were_decided(
-    run: Run, elasticsearch_url: str, fed: tuple[str, str]
-) -> None:
+def test_explain_compares_articles_as_they_were_decided(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     options = ("--index", index, "--forest", forest)
-    found = run("explain", "early", "late", *options, "--json", url=elasticsearch_url).json
+    found = online("explain", "early", "late", *options, "--json").json
     compared = found["comparison"]
     early, late = compared["one"], compared["other"]
     assert [early["fingerprint"], late["fingerprint"]] == [
@@ -143,25 +141,25 @@ def test_explain_compares_articles_as_they_were_decided(
     # The two signatures of today would be equal; as they were decided, the later one is a part of the other.
     assert (found["outcome"], found["same_cluster"], compared["rule"]) == ("together", True, "excerpt")
     assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
-    people = run("explain", "early", "late", *options, url=elasticsearch_url).out
+    people = online("explain", "early", "late", *options).out
     assert "compared by its stored signature" in " ".join(people.split())
     assert "6 of 12 passages are left out" in people
     assert RIGHTS in people
 
 
 def test_pages_are_indexed_whole_if_boilerplate_is_kept(
-    run: Run, elasticsearch_url: str, es: Elasticsearch, tmp_path: Any
+    online: Run, es: Elasticsearch, tmp_path: Any
 ) -> None:
     with new_names(es) as name:
         index, forest = name("pages"), name("forest")
         (tmp_path / "one.jsonl").write_text(json.dumps({"id": "1", "text": page(article(0), HARBOUR)}))
-        run("setup", index, url=elasticsearch_url)
+        online("setup", index)
         options = ("--index", index, "--forest", forest, "--keep-boilerplate", "--json")
-        done = run("index", "one.jsonl", *options, url=elasticsearch_url)
+        done = online("index", "one.jsonl", *options)
         assert (done.code, done.json["written"], done.json["with_boilerplate"]) == (0, 1, 0)
 
 
-def test_articles_with_boilerplate_are_counted(run: Run, elasticsearch_url: str, es: Elasticsearch) -> None:
+def test_articles_with_boilerplate_are_counted(online: Run, run: Run, es: Elasticsearch) -> None:
     """Every command reports the same numbers."""
     articles = list(pages(120))
     given = lines(*articles)
@@ -173,22 +171,10 @@ def test_articles_with_boilerplate_are_counted(run: Run, elasticsearch_url: str,
     assert "boilerplate" not in run("cluster", "-", "--keep-boilerplate", stdin=given).err
     with new_names(es) as name:
         index, before = name("pages"), name("before")
-        run("setup", index, url=elasticsearch_url)
-        done = [
-            run(
-                "index",
-                "-",
-                "--index",
-                index,
-                "--forest",
-                name("forest"),
-                "--json",
-                stdin=given,
-                url=elasticsearch_url,
-            )
-        ]
+        online("setup", index)
+        done = [online("index", "-", "--index", index, "--forest", name("forest"), "--json", stdin=given)]
         helpers.bulk(es, [{"_index": before, "_id": each["id"], **each} for each in articles], refresh=True)
-        done.append(run("adopt", before, "--forest", name("adopted"), "--json", url=elasticsearch_url))
+        done.append(online("adopt", before, "--forest", name("adopted"), "--json"))
         for each in done:
             assert (each.json["with_boilerplate"], each.json["boilerplate_letters"]) == counts
 
@@ -205,13 +191,13 @@ def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None
     assert kept["whole_texts"]["exact_resemblance"] < found["whole_texts"]["exact_resemblance"]
 
 
-def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+def test_fingerprint_tells_what_is_left_out(online: Run, run: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     text = page(article(7), HARBOUR).encode()
     first = run("fingerprint", "--json", stdin=text).json
     assert texts(first["left_out"]) == [MENU]
     ask = ("fingerprint", "--index", index, "--forest", forest, "--site", HARBOUR)
-    learned = run(*ask, "--json", stdin=text, url=elasticsearch_url).json
+    learned = online(*ask, "--json", stdin=text).json
     assert texts(learned["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
     assert {name: learned["left_out"][name] for name in ("passages", "of_passages")} == {
         "passages": 6,
@@ -224,30 +210,25 @@ def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fe
     kept = run("fingerprint", "--json", "--keep-boilerplate", stdin=text).json
     assert kept["left_out"] is None
     assert len({each["fingerprint"] for each in (first, learned, kept)}) == 3
-    shown = run(*ask, stdin=text, url=elasticsearch_url).out
+    shown = online(*ask, stdin=text).out
     assert "left out     6 of 12 passages" in shown
     assert RIGHTS in shown
 
 
-def test_a_lookup_says_what_was_left_out(run: Run, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+def test_a_lookup_says_what_was_left_out(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     ask = ("similar", "--index", index, "--text", "-", "--site", HARBOUR, "--forest", forest)
     text = page(article(9), HARBOUR).encode()
-    found = run(*ask, "--json", stdin=text, url=elasticsearch_url).json
+    found = online(*ask, "--json", stdin=text).json
     assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
-    assert "6 of 12 passages are left out" in run(*ask, stdin=text, url=elasticsearch_url).out
-    assert (
-        run("similar", "--index", index, "--id", "late", "--json", url=elasticsearch_url).json["left_out"]
-        is None
-    )
+    assert "6 of 12 passages are left out" in online(*ask, stdin=text).out
+    assert online("similar", "--index", index, "--id", "late", "--json").json["left_out"] is None
 
 
-def test_stats_list_the_boilerplate_of_each_site_as_overrides(
-    run: Run, elasticsearch_url: str, fed: tuple[str, str]
-) -> None:
+def test_stats_list_the_boilerplate_of_each_site_as_overrides(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     ask = ("stats", "--boilerplate", "--index", index, "--forest", forest)
-    found = run(*ask, "--json", url=elasticsearch_url).json
+    found = online(*ask, "--json").json
     assert (found["articles"], found["is_complete"]) == (ENOUGH + 1, True)
     sites = {each["site"]: each for each in found["sites"]}
     assert sites.keys() == {HARBOUR, VALLEY}
@@ -256,15 +237,13 @@ def test_stats_list_the_boilerplate_of_each_site_as_overrides(
     )
     assert sites[VALLEY]["passages"] == [{"text": VALLEY_RIGHTS, "articles": ENOUGH // 2 + 1}]
     # The newest is of the valley.
-    few = run(*ask, "--articles", "1", "--json", url=elasticsearch_url).json
+    few = online(*ask, "--articles", "1", "--json").json
     assert [(each["site"], each["articles"]) for each in few["sites"]] == [(VALLEY, 1)]
-    shown = run(*ask, "--passages", "5", url=elasticsearch_url).out
+    shown = online(*ask, "--passages", "5").out
     assert f"# {HARBOUR}: 64 articles, 6 passages are boilerplate" in shown
     assert "# and 1 more passages" in shown
     # What it prints is a file of overrides, which needs no pages to be learned.
-    overridden = untaught_filters(
-        Overrides.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines())
-    )
+    overridden = untaught_filters(Overrides.of_lines(online(*ask).out.encode().splitlines()))
     left = left_out(page(article(1), HARBOUR), overridden(HARBOUR), max_length=10_000)
     assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
 

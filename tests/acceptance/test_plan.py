@@ -19,19 +19,6 @@ def test_a_plan_says_what_was_calculated_and_what_measured(run: Run) -> None:
     assert shipped().measured.machine in measured.replace("\n", " ")
 
 
-def test_more_articles_need_more(run: Run) -> None:
-    found = []
-    for articles in ("1e6", "1e8"):
-        result = run("plan", "--articles-a-day", articles, "--json")
-        assert result.code == 0
-        found.append(json.loads(result.out))
-    few, many = (each["calculated"] for each in found)
-    assert many["nodes"] == pytest.approx(100 * few["nodes"], rel=1e-6)
-    assert few["forests"] == 1 < many["forests"]
-    assert found[0]["limited_by"] == "one owner is enough" != found[1]["limited_by"]
-    assert found[0]["unit_costs"]["measured"]["machine"] == shipped().measured.machine
-
-
 def test_costs_from_a_file(run: Run, tmp_path: Path) -> None:
     costs = shipped().model_dump()
     for each in costs["costs"]:

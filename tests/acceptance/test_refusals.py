@@ -15,10 +15,10 @@ from tests.support.names import Names
 
 
 def test_bad_lines_are_reported_and_the_rest_is_indexed(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+    online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index = index_name("bad")
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     run_lines = [
         b"{not json",
         *lines({"title": "no id", "text": LONG}).splitlines(),
@@ -41,7 +41,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
             {"id": 7, "text": "a number for an id " + LONG},
         ).splitlines(),
     ]
-    result = run(
+    result = online(
         "index",
         "-",
         "--index",
@@ -50,7 +50,6 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         index_name("forest"),
         "--json",
         stdin=b"\n".join(run_lines),
-        url=elasticsearch_url,
     )
     assert result.code == 1
     summary = result.json
@@ -168,85 +167,82 @@ def test_secrets_stay_secret(run: Run, url: str, key: str) -> None:
         assert secret not in result.err + result.out
 
 
-def test_indices_and_forests_that_do_not_fit(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
+def test_indices_and_forests_that_do_not_fit(online: Run, es: Elasticsearch, index_name: Names) -> None:
     plain, index, forest = index_name("plain"), index_name("news"), index_name("forest")
     article = lines({"id": "1", "text": LONG})
-    missing = run("index", "-", "--index", plain, stdin=article, url=elasticsearch_url)
+    missing = online("index", "-", "--index", plain, stdin=article)
     assert (missing.code, "esdedup setup" in missing.err) == (3, True)
     es.indices.create(index=plain)
-    lacking = run("index", "-", "--index", plain, stdin=article, url=elasticsearch_url)
+    lacking = online("index", "-", "--index", plain, stdin=article)
     assert (lacking.code, "lacks fields" in lacking.err) == (3, True)
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     feed = ("index", "-", "--index", index, "--forest", forest, "--json")
-    assert run(*feed, stdin=article, url=elasticsearch_url).code == 0
-    other = run(*feed, "--profile", "keywords", stdin=article, url=elasticsearch_url)
+    assert online(*feed, stdin=article).code == 0
+    other = online(*feed, "--profile", "keywords", stdin=article)
     assert other.code == 3
     assert "was made with profile 'verified-5'" in other.err
     assert other.json["failed"] == 1
 
 
 def test_terminal_escapes_in_articles_and_errors_are_neutralised(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+    online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index, hostile = index_name("steering"), "\x1b]0;owned\x07\x9b31m\u202e"
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     article = {"id": hostile, "text": LONG, "title": hostile, "source": hostile, "url": hostile}
     refused = article | {"id": f"{hostile}2", "title": {"a": 1}}
-    done = run("index", "-", "--index", index, stdin=lines(article, refused), url=elasticsearch_url)
+    done = online("index", "-", "--index", index, stdin=lines(article, refused))
     # The server's message has the id.
     assert "\\x1b]0;owned\\x07\\x9b31m\\u202e2" in done.err
     es.indices.refresh(index=index)
-    shown = [run("list", "--index", index, url=elasticsearch_url)]
+    shown = [online("list", "--index", index)]
     shown += [
-        run("similar", "--index", index, "--id", hostile, *options, url=elasticsearch_url)
-        for options in ((), ("--sources",))
+        online("similar", "--index", index, "--id", hostile, *options) for options in ((), ("--sources",))
     ]
-    listed = run("list", "--index", index, "--json", url=elasticsearch_url)
+    listed = online("list", "--index", index, "--json")
     assert listed.json["rows"][0]["title"] == hostile
     assert not [each for each in (done, *shown, listed) if {*"\x1b\x07\x9b\u202e"} & {*each.out, *each.err}]
 
 
 def test_refused_articles_are_indexed_once_the_reason_is_gone(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
+    online: Run, es: Elasticsearch, index_name: Names, tmp_path: Path
 ) -> None:
     index, forest, refused = index_name("refusing"), index_name("forest"), tmp_path / "refused.jsonl"
     es.indices.create(index=index, mappings={"properties": {"priority": {"type": "integer"}}})
-    run("setup", index, url=elasticsearch_url)
+    online("setup", index)
     articles = [
         {"id": "none", "text": LONG, "priority": "none \ud83d".encode(errors="replace").decode()},
         {"id": "one", "text": LONG, "priority": 1},
         {"id": "empty"},
     ]
     command = ("index", "--index", index, "--forest", forest, "--json", "--refused", refused)
-    first = run(*command, "-", stdin=lines(*articles), url=elasticsearch_url)
+    first = online(*command, "-", stdin=lines(*articles))
     assert (first.code, first.json["read"], first.json["failed"]) == (1, 3, 2)
     kept = [json.loads(line) for line in refused.read_text().splitlines()]
     assert sorted(kept, key=lambda each: str(each["id"])) == [articles[2], articles[0]]
     # What may still have to be indexed is not written over.
-    again = run(*command, "-", stdin=lines(*articles), url=elasticsearch_url)
+    again = online(*command, "-", stdin=lines(*articles))
     assert (again.code, "cannot make" in again.err) == (2, True)
     corrected = tmp_path / "corrected.jsonl"
     corrected.write_bytes(refused.read_bytes().replace(b'"none ?"', b"2"))
     refused.unlink()
-    second = run(*command, corrected, url=elasticsearch_url)
+    second = online(*command, corrected)
     assert (second.code, second.json["read"], second.json["written"]) == (1, 2, 1)
     assert [json.loads(line) for line in refused.read_text().splitlines()] == [{"id": "empty"}]
     refused.unlink()
-    last = run(*command, "-", stdin=lines(articles[1]), url=elasticsearch_url)
+    last = online(*command, "-", stdin=lines(articles[1]))
     assert (last.code, last.json["known"], refused.exists()) == (0, 1, False)
 
 
 def test_an_index_of_an_earlier_version_needs_migration(
-    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+    online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     """It has roots, but lacks other fields."""
     index = index_name("earlier")
     root = {"properties": {"root": {"type": "keyword"}}}
     es.indices.create(index=index, mappings={"properties": {"dedup": root}})
     given = lines({"id": "one", "text": LONG})
-    result = run("index", "-", "--index", index, stdin=given, url=elasticsearch_url)
+    result = online("index", "-", "--index", index, stdin=given)
     assert result.code != 0
     assert f"`esdedup migrate {index} --to FOREST`" in result.err
     assert "esdedup setup" not in result.err

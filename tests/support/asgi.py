@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive
 
 from esdedup.elastic.client import connect_async
 from esdedup.web.app import create_app
@@ -76,22 +76,38 @@ def requests(
     return asyncio.run(all_responses())
 
 
-async def send(app: ASGIApp, request: Request) -> Response:
-    """Send one request to an application."""
-    sent: list[Any] = []
-    parts = iter([{"type": "http.request", "body": request.body}])
+async def unread() -> Any:
+    """Stand for what comes of a request that is to be answered before its body is read."""
+    raise AssertionError("the body was read")
 
-    async def receive() -> dict[str, Any]:
-        for part in parts:
+
+def arriving(*parts: Mapping[str, Any] | bytes) -> Receive:
+    """Let a body, or other messages, arrive in parts; then the caller waits for the answer."""
+    coming = iter(parts)
+    left = len(parts)
+
+    async def receive() -> Any:
+        nonlocal left
+        for part in coming:
+            left -= 1
+            if isinstance(part, bytes):
+                return {"type": "http.request", "body": part, "more_body": left > 0}
             return part
-        # The visitor waits for the answer.
         return await asyncio.Future()
+
+    return receive
+
+
+async def send(app: ASGIApp, request: Request, receive: Receive | None = None) -> Response:
+    """Send one request to an application; its body comes at once unless told otherwise."""
+    sent: list[Any] = []
 
     async def collect(message: Any) -> None:
         sent.append(message)
 
     scope = {
         "type": "http",
+        "http_version": "1.1",
         "method": request.method,
         "path": request.path,
         "raw_path": request.path.encode(),
@@ -103,7 +119,7 @@ async def send(app: ASGIApp, request: Request) -> Response:
     }
     # An unexpected error is raised again for the server's log, after it is answered.
     with contextlib.suppress(Exception):
-        await app(scope, receive, collect)
+        await app(scope, receive or arriving(request.body), collect)
     body = b"".join(each.get("body", b"") for each in sent)
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return Response(sent[0]["status"], body, headers)

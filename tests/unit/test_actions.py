@@ -144,31 +144,6 @@ def test_what_passes_through(action: dict[str, Any]) -> None:
     assert read_action(action, INDEX, position=1, now_ms=NOW_MS) is action
 
 
-def test_an_article_knows_how_it_was_read() -> None:
-    fields = Fields(text="body")
-    action = {"_id": "1", "body": "hello", "published_at": "2020-01-01T00:00:00Z"}
-    for backfill in (False, True):
-        article = read_action(
-            action, WritableIndex(fields=fields), position=1, now_ms=NOW_MS, backfill=backfill
-        )
-        assert isinstance(article, ArticleAction)
-        assert (article.fields, article.is_backfill) == (fields, backfill)
-
-
-def test_old_dates_count_where_old_articles_are_expected() -> None:
-    arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
-    arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
-    for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
-        article = read_action(
-            {"text": "hello", FIELDS.time: dated_ms}, INDEX, position=1, now_ms=NOW_MS, backfill=backfill
-        )
-        assert isinstance(article, ArticleAction)
-        added = addition_to(article, arrived, {}, alphanumerics=5, profile="classic-4")
-        values = added.parts["source"]
-        assert values is not None
-        assert values["published"] == expected_ms
-
-
 @pytest.mark.parametrize("flat", [True, False])
 def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
     doc = {FIELDS.time: DATED_MS, "n": 1}
@@ -430,23 +405,6 @@ def test_a_date_that_cannot_be_right(
     else:
         (message,) = caplog.messages
         assert message.startswith(f"f:1: its date in 'date', {wrong}. ISO 8601,")
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "2026-11-21",
-        "Sat, 21 Nov 2026 08:00:00 GMT",
-        1_795_248_000_000,
-        "1969-12-21",
-        "1970-01-21",
-        ["2026-11-21"],
-    ],
-)
-def test_a_date_that_can_be_right(value: object) -> None:
-    found = time_reader(None)(value)
-    assert judged(value, found) == (found, "")
-    assert found is not None
 
 
 @pytest.mark.parametrize(

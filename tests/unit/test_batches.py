@@ -150,21 +150,18 @@ def test_slow_arrivals_do_not_wait_for_full_batches() -> None:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-def test_an_error_comes_after_the_batches_before_it(flush_interval_s: float | None) -> None:
+async def test_an_error_comes_after_the_batches_before_it(flush_interval_s: float | None) -> None:
     async def broken() -> AsyncIterator[int]:
         for item in range(5):
             yield item
         raise KeyError("broken")
 
-    async def collected() -> None:
-        stream = async_batches(broken(), most=2, size_of=int, flush_interval_s=flush_interval_s)
-        assert [await anext(stream) for _ in range(2)] == [[0, 1], [2, 3]]
-        if flush_interval_s is not None:
-            assert await anext(stream) == [4]
-        with pytest.raises(KeyError, match="broken"):
-            await anext(stream)
-
-    asyncio.run(collected())
+    stream = async_batches(broken(), most=2, size_of=int, flush_interval_s=flush_interval_s)
+    assert [await anext(stream) for _ in range(2)] == [[0, 1], [2, 3]]
+    if flush_interval_s is not None:
+        assert await anext(stream) == [4]
+    with pytest.raises(KeyError, match="broken"):
+        await anext(stream)
 
 
 def test_a_reader_that_stops_leaves_no_task() -> None:

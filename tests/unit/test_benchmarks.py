@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import itertools
 import json
 import random
 import re
@@ -250,33 +249,6 @@ def test_another_hash_function_gives_the_same_clusters(articles: Articles) -> No
 
 
 @pytest.mark.slow
-def test_words_are_hashed_by_others_too() -> None:
-    texts = ["The ferry to the island is full again this summer."]
-    own = Fingerprinter(CLASSIC).fingerprint(texts).signatures[0]
-    with hashed_by(1):
-        assert Fingerprinter(CLASSIC).fingerprint(texts).signatures[0] != own
-
-
-@pytest.mark.slow
-def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
-    random = np.random.default_rng(1)
-    words = ["".join(letters) for letters in itertools.product("abcdef", repeat=4)]
-
-    def sentences(count: int) -> str:
-        return " ".join(" ".join(random.choice(words, 8)) + "." for _ in range(count))
-
-    disclaimer = sentences(30)
-    pages: Articles = {
-        str(page): {"text": f"{sentences(4)} {disclaimer}", "lang": "en"} for page in range(200)
-    }
-    never, one, two = (
-        len(set(cluster(pages, VERIFIED).values()))
-        for cluster in (detectors.never_learning, detectors.clustered, detectors.in_two_looks)
-    )
-    assert never < 20 < one < two == 200
-
-
-@pytest.mark.slow
 def test_texts_in_27_languages_have_one_letter_exchanged() -> None:
     assert len(scripts.LANGUAGES) == 27
     for language in scripts.LANGUAGES:
@@ -298,10 +270,6 @@ def test_pairs_are_counted() -> None:
     assert score.precision.value == pytest.approx(1 / 3)
     assert score.recall.value == 1 / 2
     assert score.f1.value == pytest.approx(2 / 5)
-
-
-def test_a_root_may_share_a_lone_articles_name() -> None:
-    assert Score.of({"a": "b", "b": None}, {}).false_positives == 0
 
 
 def test_intervals_hold_the_share() -> None:

@@ -186,19 +186,6 @@ def test_a_step_that_is_undone_leaves_nothing_behind(
         assert filtered(filter_of(boilerplate, batch, {}), batch) == undone
 
 
-def test_a_page_forgotten_within_its_slice_is_new() -> None:
-    """The third page ends the last period that knew the first."""
-    own: list[Page] = [(each, [POOL[2 * each], POOL[2 * each + 1]], None, None) for each in (1, 2, 3, 1)]
-    last = []
-    for slices in ([own], [[page] for page in own]):
-        boilerplate = Boilerplate(block_pages=1, period_records=1)
-        learning = boilerplate.filter
-        for part in slices:
-            filtered(learning, part)
-        last.append(last_learned_page(boilerplate))
-    assert last == [4, 4]
-
-
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
 def test_changes_are_joined(
     given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_records: int

@@ -266,13 +266,6 @@ def test_what_will_not_change_is_told_at_once(answers: Answers, final: int | Exc
     assert left == [200]
 
 
-@pytest.mark.parametrize("last", [503, elastic_transport.ConnectionError("refused")])
-def test_a_patient_client_gives_up_in_the_end(answers: Answers, last: int | Exception) -> None:
-    answers(*[last] * 50)
-    with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.ConnectionError)):
-        patient(es, patience_s=0.2).indices.refresh(index="news")
-
-
 @pytest.mark.parametrize("url", [f"{ADDRESS},nonsense", f"{ADDRESS},", f"{ADDRESS},http://user:secret@"])
 def test_several_addresses_of_which_one_makes_no_sense(url: str) -> None:
     with pytest.raises(SettingError, match="the address must be like") as told:

@@ -1,6 +1,5 @@
 """The core and its faults: results do not depend on threads, and a text that fails harms no other."""
 
-import asyncio
 import contextlib
 import dataclasses
 import json
@@ -16,7 +15,6 @@ import pytest
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher
-from esdedup.ingest.files import FileArticle
 from esdedup.ingest.remote_owner import RemoteOwner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,10 +31,6 @@ from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
-from esdedup.sidecar.bulk_request import Rejection, read_bulk
-from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.owner import Ownership
 from esdedup.sites import RawPage
 from esdedup.text.normalise import normal_beginnings, visible_text
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
@@ -251,41 +245,6 @@ def test_through_a_sidecar_too() -> None:
     actions, rejected, assigned = enriched(owner)
     assert [action["_id"] for action in actions] == assigned == OTHERS
     assert [str(each) for each in rejected] == SAID
-
-
-def test_their_items_are_rejected_by_a_sidecar() -> None:
-    async def find(names: Any) -> dict[str, Any]:
-        return {name: WritableIndex(fields=Fields(), name=name) for name in names}
-
-    async def may_write(_: Any, names: Any) -> dict[str, bool]:
-        return dict.fromkeys(names, True)
-
-    enrichment = Enrichment(
-        forest="own",
-        find=find,
-        may_write=may_write,
-        assigning=InMemory().assigning,
-        ownership=lambda: Ownership(is_owner=True),
-        metrics=Metrics(),
-    )
-    lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
-    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    items = read_bulk(body, index="news")
-    asyncio.run(enrichment.enrich(items, {"headers": []}))
-    assert [each.rejection for each in items if each.added is None] == [Rejection(said) for said in SAID]
-    assert sum(each.added is not None for each in items) == len(OTHERS)
-
-
-def test_of_files_the_others_are_clustered() -> None:
-    rejected: list[ArticleRejected] = []
-    articles = [
-        FileArticle(place=f"f:{each['id']}", id=each["id"], article=each, size_bytes=9) for each in ARTICLES
-    ]
-    found = list(clustering(rejected).cluster(articles))
-    assert [each.id for each in found] == OTHERS
-    assert [(each.article, type(each)) for each in rejected] == [
-        (articles[at].name, TextFailed) for at in (7, 23)
-    ]
 
 
 def test_pages_that_teach_are_named_in_the_log(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import random
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 from esdedup.ingest.assigner import arrive
 
-from benchmarks.day.crawl import RETENTION, CrawledPage, Design, Page, Recent, crawl
-from benchmarks.day.stories import Language, Version, original, tell
+from benchmarks.day.crawl import RETENTION, CrawledPage, crawl
 from benchmarks.day.table import Truth
 from benchmarks.month.arrivals import BEGINNING, HOT_DAY, Arrival, Month
 from benchmarks.month.owner import Fed
@@ -79,37 +77,6 @@ def test_clusters_stand_against_the_truth(pages: list[CrawledPage]) -> None:
     assert shares.precision > 0.9
     # 0.87 was measured: of some pages, what is not learned yet leaves less in common than is needed, 0.66.
     assert shares.recall > 0.85
-
-
-def test_each_pair_counts_for_both_its_pages(pages: list[CrawledPage]) -> None:
-    truth = Truth(pages[:300])
-    together = truth.counts(["one"] * 300)
-    alone = truth.counts([None] * 300)
-    assert (together.positives == together.found).all()
-    assert (alone.found + alone.false == 0).all()
-    positive = {pair for pair in itertools.combinations(range(300), 2) if are_alike(pages, *pair)}
-    assert together.positives.sum() >= 2 * len(positive) > 0
-
-
-def are_alike(pages: list[CrawledPage], one: int, other: int) -> bool:
-    """Whether two pages have the same article, which is not little of either."""
-    bodies = {pages[each].body for each in (one, other)}
-    return len(bodies) == 1 and all(len(pages[each].text) < 2 * len(*bodies) for each in (one, other))
-
-
-def test_pages_with_only_a_title_stay_alone() -> None:
-    chance, recent = random.Random(8), Recent()
-    language = Language("latin", 7)
-    design = Design(language, chance)
-
-    def text(version: Version) -> str:
-        time = f"2026-03-02 {chance.randrange(24):02}:{chance.randrange(60):02}:{chance.randrange(60):02}"
-        return design.print(Page(version=version, date=time, recent=recent), chance)[0]
-
-    before = [text(original(tell(language, chance))) for _ in range(200)]
-    lost = [text(Version(title=language.phrase(chance, 5, 12), paragraphs=())) for _ in range(200)]
-    found = assigned(before + lost, [0] * 400, ["a.example"] * 400)[200:]
-    assert max(Counter(root for root in found if root is not None).values(), default=0) <= 3
 
 
 A_DAY, DAYS = 300, HOT_DAY + 2

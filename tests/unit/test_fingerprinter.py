@@ -29,7 +29,7 @@ from esdedup.text.hashing import murmur64
 from esdedup.text.normalise import normalise
 from esdedup.text.parsed import ParsedTexts, Passages
 from esdedup.text.segmenters import JIEBA
-from esdedup.text.weights import WEIGHT_SCALE, Tf, WordTable
+from esdedup.text.weights import Tf, WordTable
 from tests import sample
 from tests.support.comparison import resemblance, unshared
 from tests.support.wording import numbers, words
@@ -108,13 +108,6 @@ def test_pure_boilerplate_resembles_only_its_copies() -> None:
     found = {key for each in (whole, emptied) for key in each.signatures["representatives"][:4].ravel()}
     assert len({*emptied.signatures["representatives"][:4].ravel()}) == 3
     assert len(found) == 3 + len({*whole.signatures["representatives"][:4].ravel()})
-
-
-def test_a_page_is_the_words_that_readers_see() -> None:
-    texts = [EN, f"<p>{EN.upper()}</p>\n", EN.replace(". ", " "), EN + "7", EN + "慡"]
-    pages = Fingerprinter(VERIFIED).fingerprint(texts).pages.tolist()
-    assert pages[0] == pages[1] == pages[2]
-    assert len(set(pages[2:])) == 3
 
 
 def test_golden_vector_of_the_sample_corpus() -> None:
@@ -210,15 +203,6 @@ def test_long_sentences_are_shown_as_they_are_hashed(sentence: str, hashed: str)
     assert whole == shown
 
 
-def test_features_add_up_to_the_fingerprint() -> None:
-    for profile in (CLASSIC, KEYWORDS):
-        fingerprinter = Fingerprinter(profile)
-        for text in (ZH, EN):
-            features = fingerprinter.features(text)
-            again = simhash((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
-            assert f"{again:016x}" == one(fingerprinter, text)
-
-
 def test_keywords_takes_the_heaviest() -> None:
     text = "apple apple banana cherry date elderberry"
     few = Fingerprinter(
@@ -289,11 +273,6 @@ def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shar
 fingerprints = st.integers(0, 2**64 - 1)
 
 
-def test_a_component_that_is_zero_gives_0() -> None:
-    hashes = {b"one": 0b1100, b"other": 0b1010}
-    assert simhash([("one", 3), ("other", 3)], width=4, token_hash=hashes.__getitem__) == 0b1000
-
-
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 9)), max_size=12), st.integers(1, 64))
 def test_simhash_is_the_sign_of_the_signed_sums(tokens: list[tuple[str, int]], width: int) -> None:
     tokens = [(token, weight) for token, weight in tokens if token.isprintable()]
@@ -337,12 +316,6 @@ def test_the_estimate_is_near_the_truth() -> None:
         errors.append(resemblance(sketches[:1], sketches[1:])[0] - shared / (2 * size - shared))
     assert np.sqrt(np.mean(np.square(errors))) < 0.055
     assert abs(np.mean(errors)) < 0.01
-
-
-def test_equal_and_different_texts() -> None:
-    sketches = signatures(words(500, 1), words(500, 2))["sketch"]
-    assert resemblance(sketches, sketches).tolist() == [1, 1]
-    assert resemblance(sketches[:1], sketches[1:])[0] < 0.1
 
 
 def test_figures_that_differ_are_counted() -> None:
@@ -440,11 +413,6 @@ def test_no_text_can_be_made_with_anothers_id() -> None:
     forged = "Buy your new car today 暪懆湬煤戻吹惋咷夷煃楾楮变嗁婱囸"
     one, other = page_ids(story, forged)
     assert one != other
-
-
-def test_characters_beyond_the_first_plane_are_distinct() -> None:
-    deseret, cyrillic = page_ids("\U00010448" * 3, "\u0448" * 3)
-    assert deseret != cyrillic
 
 
 @given(batch=st.lists(texts, max_size=5))

@@ -95,57 +95,38 @@ def test_figures_are_read_as_they_are_shown(value: float) -> None:
     assert (figure(None), number("")) == ("", None)
 
 
-def test_a_lookup_in_four_tables_reads_four_buckets() -> None:
-    """Each of the four tables holds all fingerprints, once: a bucket is not four times as large."""
-    bucket = LITERATURE // 2**16
-    assert bucket == 2**18 == 262_144
-    assert 2**32 // 2**16 == 65_536
-    assert BLOCKS.stored_keys == 4
-    assert BLOCKS.candidates(LITERATURE) == 4 * bucket == 2**20 == 1_048_576
+@pytest.mark.parametrize(
+    ("scheme", "stored_keys", "candidates"),
+    [
+        # Each of the four tables holds all fingerprints, once: a bucket is not four times as large.
+        (BLOCKS, 4, 4 * 2**18),
+        # Six pairs of blocks of 13 bits, and four with the block of 12.
+        (PAIRS, 10, 6 * 2**8 + 4 * 2**9),
+        (LEVELS, 16, 16 * 2**6),
+        (TWO_HALVES, 2, 2 * 33 * 2**2),
+    ],
+    ids=lambda each: each.name if isinstance(each, Scheme) else "",
+)
+def test_longer_keys_read_less_of_2_34_fingerprints(
+    scheme: Scheme, stored_keys: int, candidates: int
+) -> None:
+    assert (scheme.stored_keys, scheme.candidates(LITERATURE)) == (stored_keys, candidates)
 
 
 def test_keys_in_one_store_must_name_their_block() -> None:
     count = 2**37
     # Four entries of each fingerprint under keys of 16 bits, of which an arrival reads four.
-    assert 4 * count // 2**16 == 8_388_608
-    assert 4 * (4 * count // 2**16) == 4 * 8_388_608 == 4 * BLOCKS.candidates(count)
-    assert BLOCKS.candidates(count) == 8_388_608
+    assert 4 * (4 * count // 2**16) == 4 * BLOCKS.candidates(count)
 
 
-def test_17_billion_fingerprints_take_128_gib() -> None:
-    assert LITERATURE == 17_179_869_184
-    assert 2**33 == 8_589_934_592
-    assert round(LITERATURE / 10**9) - 10 == 7
-    assert 8 * 8_000_000_000 == 64 * 10**9
-    assert 8 * LITERATURE == 128 * 2**30
-
-
-def test_four_tables_spare_nearly_all_comparisons() -> None:
-    """Not of a thousand, which a billion fingerprints and a million comparisons would give."""
-    assert LITERATURE / BLOCKS.candidates(LITERATURE) == 2**14 == 16_384
-
-
-def test_1_024_and_87_381_are_other_quotients() -> None:
-    assert 2**30 // 2**20 == 1_024 == BLOCKS.candidates(LITERATURE) / LEVELS.candidates(LITERATURE)
-    assert 2**18 // 3 == 87_381
+def test_no_schemes_differ_by_87_381() -> None:
     read = [LITERATURE, *(scheme.candidates(LITERATURE) for scheme in SCHEMES)]
     quotients = [one / other for one in read for other in read]
     assert not [each for each in quotients if each == pytest.approx(87_381, rel=0.01)]
 
 
 def test_expansion_within_three_bits_asks_for_43_745_values() -> None:
-    assert [comb(64, bits) for bits in range(4)] == [1, 64, 2_016, 41_664]
-    assert EXPANSION.asked_keys == ALL_VARIANTS.stored_keys == 43_745
-
-
-def test_longer_keys_read_less_of_2_34_fingerprints() -> None:
-    # Six pairs of blocks of 13 bits, and four with the block of 12.
-    assert PAIRS.candidates(LITERATURE) == 6 * 2**8 + 4 * 2**9 == 3_584
-    # As if all ten had 26 bits.
-    assert 10 * LITERATURE // 2**26 == 2_560
-    assert LEVELS.candidates(LITERATURE) == 16 * 2**6 == 1_024
-    assert TWO_HALVES.candidates(LITERATURE) == 2 * 33 * 2**2 == 264
-    assert [scheme.stored_keys for scheme in TABLES] == [4, 10, 16, 2]
+    assert EXPANSION.asked_keys == ALL_VARIANTS.stored_keys == sum(comb(64, bits) for bits in range(4))
 
 
 @pytest.mark.slow

@@ -46,44 +46,37 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_visitors_do_not_wait_for_a_loading_forest() -> None:
-    async def visits() -> None:
-        reader = Reader()
-        marks = Marking(cast("AsyncReader", reader))
-        unknown = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
-        assert set(unknown) == {"what the forest has learned is being read; try again in a moment"}
-        assert reader.asked == [("", None, True)]
-        reader.is_free.set()
-        found = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
-        assert all(each is FOUND for each in found)
-        # The forest is not asked for more within a second.
-        assert reader.asked[1:] == [("some text", "a.example", False)] * 5
-
-    asyncio.run(visits())
+async def test_visitors_do_not_wait_for_a_loading_forest() -> None:
+    reader = Reader()
+    marks = Marking(cast("AsyncReader", reader))
+    unknown = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
+    assert set(unknown) == {"what the forest has learned is being read; try again in a moment"}
+    assert reader.asked == [("", None, True)]
+    reader.is_free.set()
+    found = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
+    assert all(each is FOUND for each in found)
+    # The forest is not asked for more within a second.
+    assert reader.asked[1:] == [("some text", "a.example", False)] * 5
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "_UPDATE_INTERVAL_S", 0.0)
-
-    async def visits() -> None:
-        reader = Reader()
-        marks = Marking(cast("AsyncReader", reader))
-        reader.is_free.set()
-        assert await marks.left_out("some text", site="a.example") is FOUND
-        reader.is_free.clear()
-        assert await marks.left_out("some text", site="a.example") is FOUND
-        reader.is_free.set()
-        reader.error = ForestMissing("there is no forest", forest="f")
-        await asyncio.sleep(0)
-        assert await marks.left_out("some text", site="a.example") == "there is no forest"
-        reader.error = None
-        assert await marks.left_out("some text", site="a.example") is FOUND
-        reader.is_free.clear()
-        marks.begin()
-        await marks.end()
-
-    asyncio.run(visits())
+    reader = Reader()
+    marks = Marking(cast("AsyncReader", reader))
+    reader.is_free.set()
+    assert await marks.left_out("some text", site="a.example") is FOUND
+    reader.is_free.clear()
+    assert await marks.left_out("some text", site="a.example") is FOUND
+    reader.is_free.set()
+    reader.error = ForestMissing("there is no forest", forest="f")
+    await asyncio.sleep(0)
+    assert await marks.left_out("some text", site="a.example") == "there is no forest"
+    reader.error = None
+    assert await marks.left_out("some text", site="a.example") is FOUND
+    reader.is_free.clear()
+    marks.begin()
+    await marks.end()
 
 
 # Only a stopped event loop makes the test wait so long.

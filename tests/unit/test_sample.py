@@ -1,11 +1,9 @@
 """The demo's corpus: the same every time, well formed, and clustered as it was told."""
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from datetime import UTC, datetime, timedelta
-from random import Random
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,11 +15,7 @@ from esdedup.forest import Aging, Arrivals
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from tests.sample import COUNT, END, Sample, articles, samples
-from tests.sample.grammar import Facts, choose, fill, fill_title, gaps
-from tests.sample.stories import Plot, bulletins, plots
 from tests.support.assign import assign
-
-PLOTS = [plot for found in (plots(), bulletins()) for each in found.values() for plot in each]
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +25,6 @@ def corpus() -> list[Sample]:
 
 def is_chinese(text: str) -> bool:
     return len(re.findall("[\u4e00-\u9fff]", text)) > len(text) / 3
-
-
-def templates(plot: Plot) -> list[str]:
-    return [*plot.titles, *plot.leads, *itertools.chain(*plot.parts), *plot.background]
 
 
 def test_the_same_every_time() -> None:
@@ -110,23 +100,3 @@ def test_it_is_clustered_as_it_was_told() -> None:
 
 def pairs(groups: Iterable[Hashable]) -> int:
     return sum(size * (size - 1) // 2 for size in Counter(groups).values())
-
-
-@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: f"{plot.language} {plot.titles[0]}")
-def test_every_template_can_be_filled(plot: Plot) -> None:
-    chance = Random(1)
-    facts = Facts(plot.pools, language=plot.language, when=END, chance=chance)
-    for template in templates(plot):
-        wording = choose(template, chance)
-        for filled in (fill(wording, facts, set()), fill_title(wording, facts)):
-            assert not re.search(r"[][{}|@]|//", filled)
-    assert all(facts[name].value is not None for name in plot.growing)
-
-
-@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: f"{plot.language} {plot.titles[0]}")
-def test_a_name_means_one_thing(plot: Plot) -> None:
-    ranges = {(name, said) for name, said in gaps(templates(plot)) if said}
-    names = Counter(name for name, _ in ranges)
-    assert [name for name, times in names.items() if times > 1] == []
-    elsewhere = [set(found) for place, found in enumerate(plot.pools) if place != 1]
-    assert names.keys() & set().union(*elsewhere) == set()

@@ -76,7 +76,7 @@ def test_the_description_tells_of_the_own_endpoints_alone() -> None:
     assert "_bulk" not in body
 
 
-def test_background_tasks_start_in_order_and_stop_in_reverse() -> None:
+async def test_background_tasks_start_in_order_and_stop_in_reverse() -> None:
     events: list[str] = []
 
     @asynccontextmanager
@@ -85,12 +85,9 @@ def test_background_tasks_start_in_order_and_stop_in_reverse() -> None:
         yield
         events.append(f"end {name}")
 
-    async def run() -> None:
-        app = create_app(Upstream(["http://localhost:9200"]), alongside=[thing("one"), thing("two")])
-        async with app.router.lifespan_context(app):
-            events.append("running")
-
-    asyncio.run(run())
+    app = create_app(Upstream(["http://localhost:9200"]), alongside=[thing("one"), thing("two")])
+    async with app.router.lifespan_context(app):
+        events.append("running")
     assert events == ["begin one", "begin two", "running", "end two", "end one"]
 
 
@@ -99,33 +96,15 @@ def _ask(method: str, path: str) -> tuple[int, str]:
     for its_method, its_path in (("GET", "/healthz"), ("POST", "/v1/enrich"), ("GET", "/v1/other/{name}")):
         own.add_api_route(its_path, lambda: "own", methods=[its_method])
 
-    async def write(_: Request) -> PlainTextResponse:
+    async def write(_: object) -> PlainTextResponse:
         return PlainTextResponse(WRITES)
 
     async def run(url: str) -> tuple[int, str]:
         upstream = Upstream([url])
         app = create_app(upstream, own=[own], others=[Route("/_bulk", write, methods=["POST", "PUT"])])
-        sent: list[Any] = []
-        parts = iter([{"type": "http.request", "body": b"", "more_body": False}])
-
-        async def receive() -> Any:
-            return next(parts, None) or await asyncio.Future()
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "headers": [(b"host", b"sidecar")],
-        }
         async with app.router.lifespan_context(app):
-            await app(scope, receive, send)
-        return sent[0]["status"], b"".join(each.get("body", b"") for each in sent).decode()
+            got = await send(app, Request(path=path, method=method))
+        return got.status, got.body
 
     def script(connection: Connection) -> None:
         head = connection.head()

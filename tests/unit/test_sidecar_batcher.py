@@ -1,7 +1,8 @@
 """Articles of many requests become batches; callers take turns."""
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Hashable, Iterator, Sequence
 
 import pytest
 from esdedup.ingest.actions import ArticleAction
@@ -42,8 +43,24 @@ class Decider:
             raise self.write_error
 
 
-def intake_of(decider: Decider, *, limits: BatchLimits, metrics: Metrics | None = None) -> Batcher:
-    return Batcher(decider, limits=limits, metrics=metrics or Metrics())
+@contextlib.asynccontextmanager
+async def intake_of(
+    decider: Decider, metrics: Metrics | None = None, **limits: int
+) -> AsyncIterator[Batcher]:
+    """Run a batcher; when it has been closed, it decides what it has accepted."""
+    intake = Batcher(decider, limits=BatchLimits(**limits), metrics=metrics or Metrics())
+    running = asyncio.create_task(intake.run())
+    yield intake
+    intake.close()
+    await running
+
+
+@contextlib.contextmanager
+def busy(decider: Decider) -> Iterator[None]:
+    """Let an owner decide nothing meanwhile."""
+    decider.free.clear()
+    yield
+    decider.free.set()
 
 
 def waiting(metrics: Metrics) -> float | None:
@@ -68,23 +85,24 @@ def articles(*texts: str) -> list[ArticleAction]:
     return list(map(article, texts))
 
 
+async def begun(intake: Batcher, *texts: str, caller: Hashable = None) -> asyncio.Task[list[str]]:
+    """Begin to assign the articles of a request, and let them wait."""
+    task = asyncio.create_task(assign(intake, articles(*texts), caller))
+    await asyncio.sleep(0.01)
+    return task
+
+
 @given(st.lists(st.lists(st.text("ab", min_size=1, max_size=5), max_size=7), max_size=8), st.integers(1, 5))
 def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
-    async def run() -> Decider:
-        decider = Decider()
-        metrics = Metrics()
-        intake = intake_of(
-            decider, limits=BatchLimits(batch_articles=size, batch_characters=12), metrics=metrics
-        )
-        running = asyncio.create_task(intake.run())
-        answers = await asyncio.gather(*(assign(intake, articles(*texts)) for texts in requests))
-        assert answers == [[text.upper() for text in texts] for texts in requests]
-        intake.close()
-        await running
-        assert waiting(metrics) == 0
-        return decider
+    decider, metrics = Decider(), Metrics()
 
-    decider = asyncio.run(run())
+    async def run() -> None:
+        async with intake_of(decider, metrics, batch_articles=size, batch_characters=12) as intake:
+            answers = await asyncio.gather(*(assign(intake, articles(*texts)) for texts in requests))
+            assert answers == [[text.upper() for text in texts] for texts in requests]
+
+    asyncio.run(run())
+    assert waiting(metrics) == 0
     # Requests take turns; each keeps its order, as its answers show.
     decided = [text for batch in decider.batches for text in batch]
     assert sorted(decided) == sorted(text for texts in requests for text in texts)
@@ -92,121 +110,71 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
     assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
 
 
-def test_arrivals_during_a_busy_owner_make_one_batch() -> None:
-    async def run() -> list[list[str]]:
-        decider = Decider()
-        decider.free.clear()
-        intake = intake_of(decider, limits=BatchLimits())
-        running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(assign(intake, articles("a")))
-        await asyncio.sleep(0.01)
-        others = [asyncio.create_task(assign(intake, articles(text))) for text in "bcd"]
-        await asyncio.sleep(0.01)
-        decider.free.set()
-        await asyncio.gather(first, *others)
-        intake.close()
-        await running
-        return decider.batches
-
-    assert asyncio.run(run()) == [["a"], ["b", "c", "d"]]
+async def test_arrivals_during_a_busy_owner_make_one_batch() -> None:
+    decider = Decider()
+    async with intake_of(decider) as intake:
+        with busy(decider):
+            requests = [await begun(intake, text) for text in "abcd"]
+        await asyncio.gather(*requests)
+    assert decider.batches == [["a"], ["b", "c", "d"]]
 
 
-def test_a_failure_reaches_only_requests_of_its_batch() -> None:
-    async def run() -> list[object]:
-        decider = Decider()
-        decider.error = EsdedupError("the forest is away")
-        intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
-        running = asyncio.create_task(intake.run())
-        outcomes = await asyncio.gather(
-            assign(intake, articles("a")),
-            assign(intake, articles("b", "c", "d")),
-            assign(intake, articles("e")),
-            return_exceptions=True,
-        )
-        intake.close()
-        await running
-        # The rest of the request that has failed is decided for nobody.
-        assert decider.batches == [["a", "b"], ["e"]]
-        return list(outcomes)
-
-    first, second, third = asyncio.run(run())
+async def test_a_failure_reaches_only_requests_of_its_batch() -> None:
+    decider = Decider()
+    decider.error = EsdedupError("the forest is away")
+    async with intake_of(decider, batch_articles=2) as intake:
+        given = [assign(intake, articles(*texts)) for texts in ("a", "bcd", "e")]
+        first, second, third = await asyncio.gather(*given, return_exceptions=True)
     assert str(first) == str(second) == "the forest is away"
     assert third == ["E"]
+    # The rest of the request that has failed is decided for nobody.
+    assert decider.batches == [["a", "b"], ["e"]]
 
 
-def test_one_request_alone_may_exceed_the_bounds() -> None:
-    async def run() -> None:
-        decider = Decider()
-        decider.free.clear()
-        intake = intake_of(decider, limits=BatchLimits(waiting_articles=2))
-        running = asyncio.create_task(intake.run())
-        large = asyncio.create_task(assign(intake, articles("a", "b", "c")))
-        await asyncio.sleep(0.01)
-        with pytest.raises(Refused, match="3 articles wait to be assigned, and no more than 2 may"):
-            await assign(intake, articles("d"))
-        decider.free.set()
+async def test_one_request_alone_may_exceed_the_bounds() -> None:
+    decider = Decider()
+    async with intake_of(decider, waiting_articles=2) as intake:
+        with busy(decider):
+            large = await begun(intake, "a", "b", "c")
+            with pytest.raises(Refused, match="3 articles wait to be assigned, and no more than 2 may"):
+                await assign(intake, articles("d"))
         assert await large == ["A", "B", "C"]
         assert await assign(intake, articles("d")) == ["D"]
-        intake.close()
-        with pytest.raises(Refused, match="is ending"):
-            await assign(intake, articles("e"))
-        await running
-
-    asyncio.run(run())
+    with pytest.raises(Refused, match="is ending"):
+        await assign(intake, articles("e"))
 
 
-def test_the_next_batch_is_decided_while_one_is_written() -> None:
-    async def run() -> None:
-        decider = Decider()
-        decider.writes.clear()
-        intake = intake_of(decider, limits=BatchLimits())
-        running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(assign(intake, articles("a")))
-        await asyncio.sleep(0.01)
-        second = asyncio.create_task(assign(intake, articles("b")))
-        await asyncio.sleep(0.01)
+async def test_the_next_batch_is_decided_while_one_is_written() -> None:
+    decider = Decider()
+    decider.writes.clear()
+    async with intake_of(decider) as intake:
+        requests = [await begun(intake, "a"), await begun(intake, "b")]
         assert decider.batches == [["a"], ["b"]]
-        assert not first.done()
+        assert not requests[0].done()
         intake.close()
         decider.write_error = EsdedupError("cannot be written")
         decider.writes.set()
-        for each in (first, second):
+        for each in requests:
             with pytest.raises(EsdedupError, match="cannot be written"):
                 await each
-        await running
-
-    asyncio.run(run())
 
 
-def test_a_request_whose_client_has_gone_is_not_decided() -> None:
-    async def run() -> list[list[str]]:
-        decider = Decider()
-        decider.free.clear()
-        metrics = Metrics()
-        intake = intake_of(decider, limits=BatchLimits(), metrics=metrics)
-        running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(assign(intake, articles("a")))
-        await asyncio.sleep(0.01)
-        gone, last = (asyncio.create_task(assign(intake, articles(text))) for text in "bc")
-        await asyncio.sleep(0.01)
-        gone.cancel()
-        decider.free.set()
+async def test_a_request_whose_client_has_gone_is_not_decided() -> None:
+    decider, metrics = Decider(), Metrics()
+    async with intake_of(decider, metrics) as intake:
+        with busy(decider):
+            first, gone, last = [await begun(intake, text) for text in "abc"]
+            gone.cancel()
         await asyncio.gather(first, last)
-        intake.close()
-        await running
-        assert waiting(metrics) == 0
-        return decider.batches
-
-    assert asyncio.run(run()) == [["a"], ["c"]]
+    assert waiting(metrics) == 0
+    assert decider.batches == [["a"], ["c"]]
 
 
-def test_what_is_decided_is_known_while_it_is_written() -> None:
-    async def run() -> None:
-        decider = Decider()
-        decider.writes.clear()
-        intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
-        running = asyncio.create_task(intake.run())
-        given = articles("a", "b", "c")
+async def test_what_is_decided_is_known_while_it_is_written() -> None:
+    decider, given = Decider(), articles("a", "b", "c")
+    decider.writes.clear()
+
+    async def answer() -> None:
         async with intake.assigning(given):
             assert said(given) == ["A", "B", "C"]
             assert not decider.writes.is_set()
@@ -214,63 +182,41 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
             asyncio.get_running_loop().call_later(0.01, decider.writes.set)
             with pytest.raises(EsdedupError, match="the disk is full"):
                 await assign(intake, articles("d"))
-        intake.close()
-        await running
 
-    with pytest.raises(EsdedupError, match="the disk is full"):
-        asyncio.run(run())
+    async with intake_of(decider, batch_articles=2) as intake:
+        with pytest.raises(EsdedupError, match="the disk is full"):
+            await answer()
 
 
-def test_callers_take_turns_and_small_ones_are_accepted() -> None:
-    async def run() -> tuple[list[list[str]], int | None]:
-        decider = Decider()
-        decider.free.clear()
-        limits = BatchLimits(batch_articles=200, waiting_articles=250)
-        intake = intake_of(decider, limits=limits)
-        running = asyncio.create_task(intake.run())
-        large = [f"l{number}" for number in range(1_000)]
-        greedy = asyncio.create_task(assign(intake, articles(*large), "greedy"))
-        await asyncio.sleep(0.01)
-        with pytest.raises(Refused) as refused:
-            await assign(intake, articles("g"), "greedy")
-        others = [asyncio.create_task(assign(intake, articles(name), name)) for name in "ab"]
-        more = [asyncio.create_task(assign(intake, articles(*"cd"), "a"))]
-        await asyncio.sleep(0.01)
-        decider.free.set()
+async def test_callers_take_turns_and_small_ones_are_accepted() -> None:
+    decider = Decider()
+    large = [f"l{number}" for number in range(1_000)]
+    async with intake_of(decider, batch_articles=200, waiting_articles=250) as intake:
+        with busy(decider):
+            greedy = await begun(intake, *large, caller="greedy")
+            with pytest.raises(Refused) as refused:
+                await assign(intake, articles("g"), "greedy")
+            others = [await begun(intake, *texts, caller=texts[0]) for texts in ("a", "b")]
+            others.append(await begun(intake, "c", "d", caller="a"))
         assert await greedy == [text.upper() for text in large]
-        await asyncio.gather(*others, *more)
-        intake.close()
-        await running
-        return decider.batches, refused.value.retry_after_s
-
-    batches, retry_after_s = asyncio.run(run())
+        await asyncio.gather(*others)
+    batches = decider.batches
     # The first batch was taken before the others came.
     assert {"a", "b"} <= set(batches[1])
     assert {"c", "d"} <= {*batches[1], *batches[2]}
-    assert [text for batch in batches for text in batch if text[0] == "l"] == [
-        f"l{number}" for number in range(1_000)
-    ]
-    assert retry_after_s in {1, 2}
+    assert [text for batch in batches for text in batch if text[0] == "l"] == large
+    assert refused.value.retry_after_s in {1, 2}
 
 
-def test_a_longer_queue_means_a_later_retry() -> None:
-    async def waits_s(articles_waiting: int) -> set[int | None]:
-        decider = Decider()
-        decider.free.clear()
-        intake = intake_of(decider, limits=BatchLimits(waiting_articles=10))
-        running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(assign(intake, [article("a")] * articles_waiting))
-        await asyncio.sleep(0.01)
-        found = set()
-        for _ in range(100):
-            with pytest.raises(Refused) as refused:
-                await assign(intake, articles("b"))
-            found.add(refused.value.retry_after_s)
-        decider.free.set()
+@pytest.mark.parametrize(("count", "waits_s"), [(100, {1, 2}), (12_000, {3, 4, 5, 6})])
+async def test_a_longer_queue_means_a_later_retry(count: int, waits_s: set[int]) -> None:
+    decider, found = Decider(), set()
+    async with intake_of(decider, waiting_articles=10) as intake:
+        with busy(decider):
+            first = await begun(intake, *["a"] * count)
+            for _ in range(100):
+                with pytest.raises(Refused) as refused:
+                    await assign(intake, articles("b"))
+                found.add(refused.value.retry_after_s)
         await first
-        intake.close()
-        await running
-        return found
-
-    assert asyncio.run(waits_s(100)) == {1, 2}
-    assert asyncio.run(waits_s(12_000)) == {3, 4, 5, 6}
+    assert found == waits_s

@@ -309,25 +309,14 @@ def test_a_request_that_fails_is_a_problem(sidecar: Sidecar, status: int, kind: 
 
 
 @pytest.mark.parametrize("path", ["", "/one"])
-def test_a_standby_refuses_an_unread_request(path: str) -> None:
+async def test_a_standby_refuses_an_unread_request(path: str) -> None:
     sidecar = Sidecar()
     owner = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=OWNED_AT)
     sidecar.ownership = Ownership(error=ForestBusy("owned", forest="own", owner=owner))
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        raise AssertionError("the body was read")
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"100")]
-    scope: dict[str, Any] = {"type": "http", "method": "POST", "headers": headers}
-    scope |= {"path": f"/v1/enrich{path}", "query_string": b"forest=other"}
-    asyncio.run(sidecar.app(scope, receive, send))
-    start, body = sent
-    assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"1")
-    problem = orjson.loads(body["body"])
+    asked = asgi.Request(path=f"/v1/enrich{path}", query="forest=other", method="POST", headers=JSON)
+    got = await asgi.send(sidecar.app, asked, asgi.unread)
+    assert (got.status, got.headers["retry-after"]) == (503, "1")
+    problem = got.json
     assert problem["type"] == "urn:esdedup:problem:not_owner"
     assert OWNED_AT in problem["detail"]
     assert sidecar.refusals("not_owner") == 1
@@ -414,27 +403,9 @@ def test_the_description_is_whole() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/one"])
-def test_a_caller_who_leaves_while_he_sends_stops_nothing(path: str) -> None:
+async def test_a_caller_who_leaves_while_he_sends_stops_nothing(path: str) -> None:
     sidecar = Sidecar()
-    parts = [
-        {"type": "http.request", "body": b'{"index":', "more_body": True},
-        {"type": "http.disconnect"},
-    ]
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return parts.pop(0)
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": f"/v1/enrich{path}",
-        "raw_path": f"/v1/enrich{path}".encode(),
-        "query_string": b"",
-        "headers": [(b"content-type", b"application/json")],
-    }
-    asyncio.run(sidecar.app(scope, receive, send))
-    assert (sent[0]["status"], sidecar.articles) == (400, [])
+    begun = {"type": "http.request", "body": b'{"index":', "more_body": True}
+    asked = asgi.Request(path=f"/v1/enrich{path}", method="POST", headers=JSON)
+    got = await asgi.send(sidecar.app, asked, asgi.arriving(begun, {"type": "http.disconnect"}))
+    assert (got.status, sidecar.articles) == (400, [])

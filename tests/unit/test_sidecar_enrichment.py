@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Hashable, Sequence
 from typing import Any
 
 import orjson
@@ -17,7 +16,7 @@ from esdedup.serving.refusals import Refused
 from esdedup.sidecar import auth as module
 from esdedup.sidecar.auth import CallerRefused, Rights
 from esdedup.sidecar.bulk_request import BulkItem, Rejection, read_bulk
-from esdedup.sidecar.enrichment import Enrichment, Indices, Target
+from esdedup.sidecar.enrichment import Enrichment, Indices
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Headers, WholeAnswer
@@ -26,187 +25,70 @@ from tests.support.decided import decide
 DATE = "2020-01-02T03:04:05Z"
 INDICES: dict[str, Any] = {
     "news": WritableIndex(fields=Fields(), name="news-1"),
-    "routed": WritableIndex(fields=Fields(text="body"), name="routed", is_routed_by_root=True),
-    "others": WritableIndex(fields=Fields(), name="others", forest="other"),
-    "own": WritableIndex(fields=Fields(), name="own", forest="own"),
+    "secret": WritableIndex(fields=Fields(), name="secret"),
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
-Assigning = Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[None]]
-HEADERS = [(b"authorization", b"ApiKey feeder")]
 
 
-class Sidecar:
-    """Assigns every article to a root of its own, and notes what it was asked."""
+@contextlib.asynccontextmanager
+async def assigning(articles: Sequence[ArticleAction], _: Hashable) -> AsyncIterator[None]:
+    """Assign every article to a root of its own."""
+    for at, each in enumerate(articles):
+        decide(each, at)
+    yield
 
-    def __init__(self, *, forbidden: str = "") -> None:
-        self.articles: list[ArticleAction] = []
-        self.asked: list[Collection[str]] = []
-        self.forbidden = forbidden
-        self.enrichment = self.enrichment_with(self.assigning)
 
-    def enrichment_with(self, assigning: Assigning) -> Enrichment:
-        return Enrichment(
-            forest="own",
-            find=self.find,
-            may_write=self.may_write,
-            assigning=assigning,
-            ownership=lambda: Ownership(is_owner=True),
-            metrics=Metrics(),
-        )
+async def enriched(*lines: Any, index: str | None = None, asked: list[Any] | None = None) -> list[BulkItem]:
+    """Enrich the items of a request whose caller may not write to `secret`; keep what is asked about him."""
 
-    async def find(self, names: Collection[str]) -> dict[str, Any]:
+    async def find(names: Collection[str]) -> dict[str, Any]:
         return {name: INDICES.get(name) for name in names}
 
-    async def may_write(self, headers: Headers, names: Collection[str]) -> dict[str, bool]:
-        assert headers == HEADERS
-        self.asked.append(names)
-        return {name: name != self.forbidden for name in names}
+    async def may_write(_: Headers, names: Collection[str]) -> dict[str, bool]:
+        if asked is not None:
+            asked.append(names)
+        return {name: name != "secret" for name in names}
 
-    @contextlib.asynccontextmanager
-    async def assigning(self, articles: Sequence[ArticleAction], _: Hashable) -> AsyncIterator[None]:
-        self.articles += articles
-        self.assign(articles)
-        yield
-
-    def assign(self, articles: Sequence[ArticleAction]) -> None:
-        for at, each in enumerate(articles):
-            decide(each, at)
-
-    @property
-    def texts(self) -> list[str]:
-        return [each.text for each in self.articles]
-
-    def enrich(
-        self,
-        *lines: Any,
-        index: str | None = None,
-        unset: WritableIndex | None = None,
-        backfill: bool = False,
-    ) -> list[BulkItem]:
-        items = items_of(*lines, index=index)
-        asyncio.run(self.enrichment.enrich(items, {"headers": HEADERS}, unset=unset, backfill=backfill))
-        return items
-
-
-def items_of(*lines: Any, index: str | None = None) -> list[BulkItem]:
-    return read_bulk(b"".join(orjson.dumps(line) + b"\n" for line in lines), index=index)
-
-
-def roots(item: BulkItem) -> dict[str, str]:
-    assert item.added is not None
-    return {part: values["root"] for part, values in item.added.parts.items() if values is not None}
-
-
-def reasons(*items: BulkItem) -> list[Rejection | None]:
-    """Return why items were rejected; None for those that are passed on unchanged."""
-    assert all(each.added is None for each in items)
-    return [each.rejection for each in items]
-
-
-def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
-    sidecar = Sidecar()
-    items = sidecar.enrich(
-        {"index": {"_id": "1"}},
-        {"text": "one"},
-        {"index": {"_index": "logs"}},
-        {"text": "no article"},
-        {"delete": {"_id": "2"}},
-        {"create": {"_index": "routed", "_id": "3"}},
-        {"body": "two"},
-        {"update": {"_id": "4"}},
-        {"doc": {"views": 7}},
-        {"update": {"_id": "5"}},
-        {"doc": {"text": "three"}},
-        index="news",
+    enrichment = Enrichment(
+        forest="own",
+        find=find,
+        may_write=may_write,
+        assigning=assigning,
+        ownership=lambda: Ownership(is_owner=True),
+        metrics=Metrics(),
     )
-    assert sidecar.texts == ["one", "two", "three"]
-    assert sidecar.asked == [["news", "routed"]]
-    first, *others, routed, date, updated = items
-    assert reasons(*others, date) == [None] * 3
-    assert roots(first) == {"source": "root-0"}
-    assert roots(routed) == {"source": "root-1"}
-    assert roots(updated) == {"doc": "root-2"}
-    assert [each.added and each.added.routing for each in (first, routed, updated)] == [None, "root-1", None]
+    items = read_bulk(b"".join(orjson.dumps(line) + b"\n" for line in lines), index=index)
+    await enrichment.enrich(items, {"headers": []}, unset=None, backfill=True)
+    return items
 
 
-def test_rejected_articles_do_not_stop_the_others() -> None:
-    sidecar = Sidecar(forbidden="routed")
-    items = sidecar.enrich(
+async def test_rejected_articles_do_not_stop_the_others() -> None:
+    asked: list[Any] = []
+    missing, closed, forbidden, taken, *others = await enriched(
         {"index": {"_id": "1"}},
         {"title": "no text"},
         {"index": {"_index": "closed"}},
         {"text": "closed"},
-        {"index": {"_index": "routed"}},
-        {"body": "forbidden"},
+        {"index": {"_index": "secret"}},
+        {"text": "forbidden"},
         {"index": {"_id": "2"}},
-        {"text": "taken"},
-        {"update": {"_id": "3"}},
-        {"doc": {"published_at": "2026-01-02T03:04:05Z"}},
-        {"update": {"_id": "4"}},
-        orjson.Fragment(b'{"doc":{"text":"trailing"}}}'),
-        {"index": {"_id": "5"}},
         orjson.Fragment(b'{"text":"half \\ud83d"}'),
-        index="news",
-    )
-    assert sidecar.texts == ["taken", "half ?"]
-    missing, closed, forbidden, taken, dated, unreadable, half = items
-    for number, refused in (1, missing), (4, unreadable):
-        assert refused.rejection is not None
-        assert refused.rejection.status == 400
-        assert f"{number}: " in refused.rejection.reason
-    assert reasons(closed, forbidden) == [
-        Rejection("the index 'closed' is closed: open it first"),
-        Rejection("the caller may not write to the index [routed]", 403),
-    ]
-    assert all(each.rejection is None for each in (taken, dated, half))
-    assert roots(taken)
-    assert roots(half)
-
-
-def test_articles_that_others_write_are_enriched() -> None:
-    """Without an index, the usual fields count; an index is accepted only if the caller may write to it."""
-    sidecar = Sidecar(forbidden="routed")
-    one, two, *others = sidecar.enrich(
-        {"index": {}},
-        {"content": "one"},
-        {"create": {"_index": "news"}},
-        {"text": "two"},
         {"index": {"_index": "logs"}},
         {"text": "no article"},
-        {"index": {"_index": "No,index"}},
-        {"text": "no index"},
-        {"index": {"_index": "closed"}},
-        {"text": "closed"},
-        {"index": {"_index": "routed"}},
-        {"body": "forbidden"},
-        {"delete": {"_index": "logs", "_id": "1"}},
-        {"delete": {"_id": "2"}},
-        unset=WritableIndex(fields=Fields(text="content")),
-        backfill=True,
+        {"delete": {"_id": "3"}},
+        {"update": {"_id": "4"}},
+        {"doc": {"views": 7}},
+        index="news",
+        asked=asked,
     )
-    assert sidecar.texts == ["one", "two"]
-    assert all(each.is_backfill for each in sidecar.articles)
-    assert roots(one)
-    assert roots(two)
-    assert reasons(*others) == [
-        Rejection("the index 'logs' was not set up for articles", 409),
-        Rejection("no index can be called 'No,index'"),
-        Rejection("the index 'closed' is closed: open it first", 409),
-        Rejection("the caller may not write to the index [routed]", 403),
-        None,
-        None,
+    assert asked == [["closed", "news", "secret"]]
+    assert [each.rejection for each in (missing, closed, forbidden)] == [
+        Rejection("1: has no field 'text', or it is null"),
+        Rejection("the index 'closed' is closed: open it first"),
+        Rejection("the caller may not write to the index [secret]", 403),
     ]
-
-
-def test_an_index_of_another_forest_is_refused() -> None:
-    sidecar = Sidecar()
-    others, own = sidecar.enrich(
-        {"index": {"_index": "others"}}, {"text": "one"}, {"index": {"_index": "own"}}, {"text": "two"}
-    )
-    assert others.rejection is not None
-    assert "the index 'others' belongs to the forest 'other', and not to 'own'" in others.rejection.reason
-    assert roots(own)
-    assert sidecar.texts == ["two"]
+    assert taken.added is not None
+    assert [(each.added, each.rejection) for each in others] == [(None, None)] * 3
 
 
 UPDATES: list[dict[str, Any]] = [
@@ -227,46 +109,24 @@ UPDATES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("update", UPDATES)
-def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> None:
+async def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> None:
     """No dedup object that a caller sends makes a difference."""
-    sidecar = Sidecar()
     action = {"_op_type": "update", "_id": "1", "_source": update}
-    (item,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
+    (item,) = await enriched({"update": {"_id": "1"}}, update, index="news")
     read = read_action(action, INDICES["news"], position=1, now_ms=2_000_000_000_000, backfill=True)
     if isinstance(read, ArticleAction):
-        sidecar.assign([read])
-        enriched = read.enriched()
-        assert isinstance(enriched, dict)
-        read = enriched
+        decide(read, 0)
+        added = read.enriched()
+        assert isinstance(added, dict)
+        read = added
     assert orjson.loads(item.body()) == read["_source"]
 
 
-def test_requests_without_articles_need_no_rights() -> None:
-    sidecar = Sidecar()
-    assert reasons(*sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1})) == [None]
-    assert reasons(*sidecar.enrich({"delete": {"_index": "news", "_id": "1"}})) == [None]
-    assert sidecar.asked == []
-
-
-def test_deletions_that_would_fail_the_request_are_rejected() -> None:
-    sidecar = Sidecar()
-    deletions = [{"delete": {"_index": name, "_id": "1"}} for name in ("news", "_x", "", "a*")]
-    expected = [None, *(Rejection(f"no index can be called {name!r}") for name in ("_x", "", "a*"))]
-    assert reasons(*sidecar.enrich(*deletions)) == expected
-    article, *others = sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"}, *deletions)
-    assert roots(article)
-    assert reasons(*others) == expected
-
-
-def test_a_refusal_by_the_intake_is_raised() -> None:
-    sidecar = Sidecar()
-
-    def refuse(*_: Any) -> AbstractAsyncContextManager[None]:
-        raise Refused("too much waits")
-
-    sidecar.enrichment = sidecar.enrichment_with(refuse)
-    with pytest.raises(Refused, match="too much waits"):
-        sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"})
+async def test_requests_without_articles_need_no_rights() -> None:
+    asked: list[Any] = []
+    await enriched({"index": {"_index": "logs"}}, {"a": 1}, asked=asked)
+    await enriched({"delete": {"_index": "news", "_id": "1"}}, asked=asked)
+    assert asked == []
 
 
 FEEDER = [(b"Authorization", b"ApiKey feeder"), (b"User-Agent", b"test")]
@@ -357,7 +217,7 @@ NEWS = WritableIndex(fields=Fields(), name="news")
 CLOSED = IndexNotReady("the index 'news' is closed", index="news")
 
 
-def test_only_indices_that_take_articles_are_remembered() -> None:
+async def test_only_indices_that_take_articles_are_remembered() -> None:
     answers: list[WritableIndex | IndexNotReady] = [CLOSED, CLOSED, NEWS]
 
     def find(name: str) -> WritableIndex | None:
@@ -367,29 +227,29 @@ def test_only_indices_that_take_articles_are_remembered() -> None:
             raise answer
         return answer
 
-    async def found() -> list[Target]:
-        async with Indices(find) as indices:
-            return [(await indices.find({"news"}))["news"] for _ in range(5)]
+    async with Indices(find) as indices:
+        assert [(await indices.find({"news"}))["news"] for _ in range(5)] == [
+            CLOSED,
+            CLOSED,
+            NEWS,
+            NEWS,
+            NEWS,
+        ]
 
-    assert asyncio.run(found()) == [CLOSED, CLOSED, NEWS, NEWS, NEWS]
 
-
-def test_an_invalid_index_name_fails_only_its_items() -> None:
+async def test_an_invalid_index_name_fails_only_its_items() -> None:
     def find(name: str) -> WritableIndex | None:
         if name == "<a1-{now/x}>":
             raise ServerError("unit [x] not supported for date math", status=400)
         return NEWS
 
-    async def found() -> dict[str, Target]:
-        async with Indices(find) as indices:
-            return await indices.find({"news", "<a1-{now/x}>"})
-
-    answers = asyncio.run(found())
+    async with Indices(find) as indices:
+        answers = await indices.find({"news", "<a1-{now/x}>"})
     assert answers["news"] is NEWS
     assert isinstance(answers["<a1-{now/x}>"], IndexNotReady)
 
 
-def test_too_many_indices_in_a_request_are_refused() -> None:
+async def test_too_many_indices_in_a_request_are_refused() -> None:
     """Each index takes a request to Elasticsearch, and other callers would wait for it."""
 
     async def ask() -> None:
@@ -400,4 +260,4 @@ def test_too_many_indices_in_a_request_are_refused() -> None:
     def fail_if_asked(name: str) -> None:
         raise AssertionError(name)
 
-    asyncio.run(ask())
+    (await ask())

@@ -1,15 +1,14 @@
 """Checks before the sidecar's routes: hosts, foreign pages, the token, sizes, numbers and times."""
 
 import asyncio
-import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.serving.limits import HOLD
 from esdedup.serving.problems import Problem
@@ -18,52 +17,24 @@ from esdedup.sidecar.app import guarded
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.paths import counting, kind_of
 from esdedup.sidecar.settings import Settings
+from tests.support import asgi
 
 TOKEN = "0123456789abcdef"
 Answer = tuple[int, dict[str, str], Any]
 
 
-def asked(
+async def asked(
     app: ASGIApp,
     path: str = "/_bulk",
     headers: Mapping[str, str] | None = None,
     *,
     method: str = "POST",
-    body: Iterable[bytes] = (),
-) -> Coroutine[Any, Any, Answer]:
+    body: Iterable[bytes] = (b"",),
+) -> Answer:
     """Send a request in this process; the parts of its body come one by one."""
-    parts = [*body] or [b""]
-    coming = iter(
-        {"type": "http.request", "body": part, "more_body": place < len(parts)}
-        for place, part in enumerate(parts, start=1)
-    )
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return next(coming)
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    given = {"host": "localhost:9500"} | {
-        name.replace("_", "-"): value for name, value in (headers or {}).items()
-    }
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
-    }
-
-    async def answer() -> Answer:
-        await app(scope, receive, send)
-        received = b"".join(each.get("body", b"") for each in sent)
-        answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], answered, json.loads(received)
-
-    return answer()
+    given = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
+    got = await asgi.send(app, asgi.Request(path=path, method=method, headers=given), asgi.arriving(*body))
+    return got.status, dict(got.headers), got.json
 
 
 async def show(scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,9 +78,9 @@ def behind(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
         ({"x_esdedup_token": TOKEN, "sec_fetch_site": "cross-site"}, 403),
     ],
 )
-def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
+async def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
     metrics = Metrics()
-    found, answered, body = asyncio.run(asked(callers(metrics), headers=headers))
+    found, answered, body = await asked(callers(metrics), headers=headers)
     assert found == status
     assert ("www-authenticate" in answered) is (status == 401)
     if status != 200:
@@ -121,29 +92,29 @@ def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
         assert sum(refused(metrics, reason) or 0 for reason in ("host", "foreign_page", "token")) == 1
 
 
-def test_named_origins_may_read_only_the_pages() -> None:
+async def test_named_origins_may_read_only_the_pages() -> None:
     app = behind(show, Metrics(), allow_origins=("https://desk.example",))
 
-    def status(path: str, origin: str) -> int:
+    async def status(path: str, origin: str) -> int:
         headers = {"origin": origin, "sec_fetch_site": "cross-site", "sec_fetch_dest": "empty"}
-        return asyncio.run(asked(app, path, headers, method="GET"))[0]
+        return (await asked(app, path, headers, method="GET"))[0]
 
-    assert status("/pages/api/v1/list", "https://desk.example") == 200
-    assert status("/pages/api/v1/list", "https://evil.example") == 403
+    assert await status("/pages/api/v1/list", "https://desk.example") == 200
+    assert await status("/pages/api/v1/list", "https://evil.example") == 403
     for path in ("/_search", "/api/v1/list", "/pages", "/pagesx/1"):
-        assert status(path, "https://desk.example") == 403
+        assert await status(path, "https://desk.example") == 403
 
 
-def test_without_a_token_only_hosts_and_pages_are_checked() -> None:
+async def test_without_a_token_only_hosts_and_pages_are_checked() -> None:
     app = callers(Metrics(), token=None)
-    assert asyncio.run(asked(app))[0] == 200
-    assert asyncio.run(asked(app, headers={"host": "evil.example"}))[0] == 421
+    assert (await asked(app))[0] == 200
+    assert (await asked(app, headers={"host": "evil.example"}))[0] == 421
 
 
 @pytest.mark.parametrize("token", [TOKEN, None])
-def test_the_token_goes_no_further(token: str | None) -> None:
+async def test_the_token_goes_no_further(token: str | None) -> None:
     app = callers(Metrics(), token=token)
-    _, _, body = asyncio.run(asked(app, headers={"x_esdedup_token": TOKEN, "authorization": "ApiKey abc"}))
+    _, _, body = await asked(app, headers={"x_esdedup_token": TOKEN, "authorization": "ApiKey abc"})
     assert "x-esdedup-token" not in body["headers"]
     assert body["headers"]["authorization"] == "ApiKey abc"
 
@@ -162,12 +133,14 @@ def test_the_token_goes_no_further(token: str | None) -> None:
         ("GET", "/v1/openapi.json", {}, 401),
     ],
 )
-def test_only_probes_need_no_token(method: str, path: str, headers: dict[str, str], status: int) -> None:
-    assert asyncio.run(asked(callers(Metrics()), path, headers, method=method))[0] == status
+async def test_only_probes_need_no_token(
+    method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    assert (await asked(callers(Metrics()), path, headers, method=method))[0] == status
 
 
-def test_errors_of_our_own_paths_are_problem_details() -> None:
-    status, headers, body = asyncio.run(asked(callers(Metrics()), "/v1/enrich"))
+async def test_errors_of_our_own_paths_are_problem_details() -> None:
+    status, headers, body = await asked(callers(Metrics()), "/v1/enrich")
     assert headers["content-type"] == "application/problem+json"
     assert body == {
         "type": "urn:esdedup:problem:token",
@@ -189,11 +162,11 @@ def test_errors_of_our_own_paths_are_problem_details() -> None:
         ([b""], {"content_length": "nonsense"}, 200, None),
     ],
 )
-def test_a_body_is_bounded(
+async def test_a_body_is_bounded(
     body: list[bytes], headers: dict[str, str], status: int, reason: str | None
 ) -> None:
     metrics = Metrics()
-    found, answered, _ = asyncio.run(asked(bounds(show, metrics), body=body, headers=headers))
+    found, answered, _ = await asked(bounds(show, metrics), body=body, headers=headers)
     assert found == status
     assert answered.get("connection") == (None if status == 200 else "close")
     assert reason is None or refused(metrics, reason) == 1
@@ -214,29 +187,25 @@ def waiting(until: Callable[[], asyncio.Event]) -> ASGIApp:
     return app
 
 
-def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
+async def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     metrics = Metrics()
-
-    async def run() -> None:
-        moment = asyncio.Event()
-        app = bounds(waiting(lambda: moment), metrics)
-        first = asyncio.create_task(asked(app, body=[b"x" * 100]))
-        await asyncio.sleep(0)
-        # 51 bytes do not fit beside the 100; 50 do; and then there are two requests.
-        status, headers, _ = await asked(app, body=[b"x" * 51])
-        assert (status, headers["retry-after"]) == (429, "1")
-        second = asyncio.create_task(asked(app, body=[b"x" * 50]))
-        await asyncio.sleep(0)
-        status, headers, body = await asked(app)
-        assert (status, headers["retry-after"]) == (429, "1")
-        assert "2 requests are in progress" in body["error"]["reason"]
-        watched = asyncio.create_task(asked(app, "/metrics", method="GET"))
-        await asyncio.sleep(0)
-        moment.set()
-        assert [(await each)[0] for each in (first, second, watched)] == [200] * 3
-        assert (await asked(app, body=[b"x" * 100]))[0] == 200
-
-    asyncio.run(run())
+    moment = asyncio.Event()
+    app = bounds(waiting(lambda: moment), metrics)
+    first = asyncio.create_task(asked(app, body=[b"x" * 100]))
+    await asyncio.sleep(0)
+    # 51 bytes do not fit beside the 100; 50 do; and then there are two requests.
+    status, headers, _ = await asked(app, body=[b"x" * 51])
+    assert (status, headers["retry-after"]) == (429, "1")
+    second = asyncio.create_task(asked(app, body=[b"x" * 50]))
+    await asyncio.sleep(0)
+    status, headers, body = await asked(app)
+    assert (status, headers["retry-after"]) == (429, "1")
+    assert "2 requests are in progress" in body["error"]["reason"]
+    watched = asyncio.create_task(asked(app, "/metrics", method="GET"))
+    await asyncio.sleep(0)
+    moment.set()
+    assert [(await each)[0] for each in (first, second, watched)] == [200] * 3
+    assert (await asked(app, body=[b"x" * 100]))[0] == 200
     assert (refused(metrics, "bodies"), refused(metrics, "requests")) == (1, 1)
     value = metrics.registry.get_sample_value
     assert value("esdedup_requests_in_progress") == value("esdedup_request_bodies_bytes") == 0
@@ -244,7 +213,7 @@ def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
 
 
-def test_what_a_body_is_unpacked_to_counts_too() -> None:
+async def test_what_a_body_is_unpacked_to_counts_too() -> None:
     metrics = Metrics()
     unpacked = [50, 101]
 
@@ -258,33 +227,25 @@ def test_what_a_body_is_unpacked_to_counts_too() -> None:
             await JSONResponse({})(scope, receive, send)
 
     app = bounds(unpack, metrics)
-    found = [asyncio.run(asked(app, body=[b"x" * 50]))[0] for _ in range(2)]
+    found = [(await asked(app, body=[b"x" * 50]))[0] for _ in range(2)]
     assert found == [200, 429]
     assert refused(metrics, "bodies") == 1
     assert metrics.registry.get_sample_value("esdedup_request_bodies_bytes") == 0
 
 
-def test_a_late_answer_becomes_a_refusal() -> None:
+async def test_a_late_answer_becomes_a_refusal() -> None:
     metrics = Metrics()
-
-    async def run() -> Answer:
-        return await asked(bounds(waiting(asyncio.Event), metrics, timeout_s=0.01))
-
-    status, _, body = asyncio.run(run())
+    status, _, body = await asked(bounds(waiting(asyncio.Event), metrics, timeout_s=0.01))
     assert (status, body["error"]["type"]) == (504, "esdedup_late")
     assert refused(metrics, "late") == 1
 
 
-def test_a_request_cut_off_at_shutdown_may_be_resent() -> None:
+async def test_a_request_cut_off_at_shutdown_may_be_resent() -> None:
     metrics = Metrics()
-
-    async def run() -> Answer:
-        asking = asyncio.create_task(asked(bounds(waiting(asyncio.Event), metrics)))
-        await asyncio.sleep(0.01)
-        asking.cancel("timeout graceful shutdown exceeded")
-        return await asking
-
-    status, headers, body = asyncio.run(run())
+    asking = asyncio.create_task(asked(bounds(waiting(asyncio.Event), metrics)))
+    await asyncio.sleep(0.01)
+    asking.cancel("timeout graceful shutdown exceeded")
+    status, headers, body = await asking
     assert (status, body["error"]["type"]) == (503, "esdedup_shutting_down")
     assert headers["retry-after"] == "1"
     assert refused(metrics, "shutting_down") == 1

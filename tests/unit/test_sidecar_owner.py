@@ -138,104 +138,81 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
 
 
-def test_it_decides_once_it_owns_the_forest() -> None:
-    async def run() -> None:
-        forest = Forest(refusals=3)
-        feeding = feeding_of(forest)
-        with pytest.raises(Refused, match="is being taken"):
+async def test_it_decides_once_it_owns_the_forest() -> None:
+    forest = Forest(refusals=3)
+    feeding = feeding_of(forest)
+    with pytest.raises(Refused, match="is being taken"):
+        await decided(feeding, "a")
+    async with feeding:
+        assert feeding.ownership.error is ANOTHER
+        with pytest.raises(Refused, match="the forest 'f' is in use"):
             await decided(feeding, "a")
-        async with feeding:
-            assert feeding.ownership.error is ANOTHER
-            with pytest.raises(Refused, match="the forest 'f' is in use"):
-                await decided(feeding, "a")
-            await until(lambda: feeding.ownership.is_owner)
-            assert await decided(feeding, "a", "b") == ["a", "b"]
-        assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
-        # All that happens to the forest happens in one thread.
-        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
-        with pytest.raises(Refused, match="is being taken"):
-            await decided(feeding, "a")
-
-    asyncio.run(run())
+        await until(lambda: feeding.ownership.is_owner)
+        assert await decided(feeding, "a", "b") == ["a", "b"]
+    assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
+    # All that happens to the forest happens in one thread.
+    assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+    with pytest.raises(Refused, match="is being taken"):
+        await decided(feeding, "a")
 
 
-def test_a_standby_reads_what_the_owner_writes() -> None:
-    async def run() -> None:
-        forest = Forest(refusals=10**6)
-        forest.behind = 100
-        async with feeding_of(forest) as feeding:
-            # Where there is more to read, it looks at once whether the forest is free, and reads on.
-            await until(lambda: forest.followed > 100)
-            assert forest.refusals <= 10**6 - 100
-            forest.refusals = 0
-            await until(lambda: feeding.ownership.is_owner)
-            followed = forest.followed
-            assert await decided(feeding, "a") == ["a"]
-        assert forest.followed == followed
-        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
-
-    asyncio.run(run())
+async def test_a_standby_reads_what_the_owner_writes() -> None:
+    forest = Forest(refusals=10**6)
+    forest.behind = 100
+    async with feeding_of(forest) as feeding:
+        # Where there is more to read, it looks at once whether the forest is free, and reads on.
+        await until(lambda: forest.followed > 100)
+        assert forest.refusals <= 10**6 - 100
+        forest.refusals = 0
+        await until(lambda: feeding.ownership.is_owner)
+        followed = forest.followed
+        assert await decided(feeding, "a") == ["a"]
+    assert forest.followed == followed
+    assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
 
 
-def test_who_is_no_standby_reads_nothing() -> None:
-    async def run() -> None:
-        forest = Forest()
+async def test_who_is_no_standby_reads_nothing() -> None:
+    forest = Forest()
 
-        def fail() -> None:
-            raise ServerUnavailable("no server answers")
+    def fail() -> None:
+        raise ServerUnavailable("no server answers")
 
-        forest.on_open = fail
-        async with feeding_of(forest) as feeding:
-            await until(lambda: feeding.ownership.error)
-            await asyncio.sleep(0.05)
-        assert forest.followed == 0
-
-    asyncio.run(run())
+    forest.on_open = fail
+    async with feeding_of(forest) as feeding:
+        await until(lambda: feeding.ownership.error)
+        await asyncio.sleep(0.05)
+    assert forest.followed == 0
 
 
-def test_the_owner_looks_texts_up() -> None:
-    async def run() -> None:
-        forest = Forest(refusals=3)
-        feeding = feeding_of(forest)
-        async with feeding:
-            # It does not take the forest.
-            assert (await feeding.look_up("a", "s"), forest.looked_up) == (None, 0)
-            await until(lambda: feeding.ownership.is_owner)
-            assert await feeding.look_up("a", "s") == ASSIGNMENT
-            assert await feeding.look_up("a", None) is None
+async def test_the_owner_looks_texts_up() -> None:
+    forest = Forest(refusals=3)
+    feeding = feeding_of(forest)
+    async with feeding:
+        # It does not take the forest.
+        assert (await feeding.look_up("a", "s"), forest.looked_up) == (None, 0)
+        await until(lambda: feeding.ownership.is_owner)
+        assert await feeding.look_up("a", "s") == ASSIGNMENT
+        assert await feeding.look_up("a", None) is None
+    assert await feeding.look_up("a", "s") is None
+    assert (forest.decided, forest.looked_up) == ([], 2)
+    assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+
+
+async def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    forest = Forest()
+    forest.on_look_up = lambda: time.sleep(0.02)
+    async with owning(forest) as feeding:
+        asked = [asyncio.create_task(feeding.look_up("a", "s")) for _ in range(50)]
+        await until(lambda: forest.looked_up)
+        for number in range(3):
+            before = forest.looked_up
+            assert await decided(feeding, "b") == ["b"], number
+            assert forest.looked_up <= before + 2
+        assert forest.looked_up < 20
+        # What the thread does not come to is answered without it.
+        monkeypatch.setattr(module, "_LOOK_UP_S", 0.01)
         assert await feeding.look_up("a", "s") is None
-        assert (forest.decided, forest.looked_up) == ([], 2)
-        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
-
-    asyncio.run(run())
-
-
-def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        forest = Forest()
-        forest.on_look_up = lambda: time.sleep(0.02)
-        async with owning(forest) as feeding:
-            asked = [asyncio.create_task(feeding.look_up("a", "s")) for _ in range(50)]
-            await until(lambda: forest.looked_up)
-            for number in range(3):
-                before = forest.looked_up
-                assert await decided(feeding, "b") == ["b"], number
-                assert forest.looked_up <= before + 2
-            assert forest.looked_up < 20
-            # What the thread does not come to is answered without it.
-            monkeypatch.setattr(module, "_LOOK_UP_S", 0.01)
-            assert await feeding.look_up("a", "s") is None
-            assert await asyncio.gather(*asked) == [ASSIGNMENT] * 50
-
-    asyncio.run(run())
-
-
-def test_the_first_request_finds_an_owner() -> None:
-    async def run() -> None:
-        async with feeding_of(Forest()) as feeding:
-            assert await decided(feeding, "a") == ["a"]
-
-    asyncio.run(run())
+        assert await asyncio.gather(*asked) == [ASSIGNMENT] * 50
 
 
 @pytest.mark.parametrize(
@@ -261,195 +238,170 @@ def test_a_standby_says_where_articles_are_taken(reason: EsdedupError | None, ur
     Ownership(is_owner=True).require()
 
 
-def test_a_forest_that_was_lost_is_taken_again() -> None:
-    async def run() -> None:
-        forest = Forest()
+async def test_a_forest_that_was_lost_is_taken_again() -> None:
+    forest = Forest()
 
-        def write(_: list[str]) -> Future[None]:
-            forest.lose()
-            return completed()
+    def write(_: list[str]) -> Future[None]:
+        forest.lose()
+        return completed()
 
-        async with owning(forest) as feeding:
-            forest.write = write
-            with pytest.raises(ForestLost):
-                await decided(feeding, "a")
-            with pytest.raises(Refused, match=r"lost to another|in use"):
-                await decided(feeding, "a")
-            forest.write = lambda _: completed()
-            forest.refusals = 0
-            await until(lambda: feeding.ownership.is_owner)
-            assert await decided(feeding, "a") == ["a"]
-
-    asyncio.run(run())
-
-
-def test_work_begun_before_a_loss_retakes_no_forest() -> None:
-    async def run() -> None:
-        forest, looking, go_on = Forest(), threading.Event(), threading.Event()
-
-        def lose() -> None:
-            looking.set()
-            go_on.wait(HANG_S)
-            forest.lose()
-
-        async with owning(forest) as feeding:
-            forest.on_expire = lose
-            await until(looking.is_set)
-            waiting = asyncio.create_task(decided(feeding, "a"))
-            await asyncio.sleep(0.02)
-            go_on.set()
-            with pytest.raises(Refused, match="lost to another"):
-                await waiting
-            assert forest.decided == []
-
-    asyncio.run(run())
-
-
-def test_an_error_of_one_batch_keeps_the_lease() -> None:
-    async def run() -> None:
-        forest = Forest()
-
-        def write(texts: list[str]) -> Future[None]:
-            if texts == ["a"]:
-                raise ServerUnavailable("no server answers")
-            return completed()
-
-        async with owning(forest) as feeding:
-            forest.write = write
-            with pytest.raises(ServerUnavailable):
-                await decided(feeding, "a")
-            assert feeding.ownership.is_owner
-            assert await decided(feeding, "b") == ["b"]
-
-    asyncio.run(run())
-
-
-def test_the_next_batch_is_decided_while_one_is_written() -> None:
-    async def run() -> None:
-        forest, writes = Forest(), list[Future[None]]()
-
-        def write(_: list[str]) -> Future[None]:
-            writes.append(Future())
-            return writes[-1]
-
-        async with owning(forest) as feeding:
-            forest.write = write
-            first = asyncio.create_task(decided(feeding, "a"))
-            await until(lambda: forest.decided == ["a"])
-            second = asyncio.create_task(decided(feeding, "b"))
-            await until(lambda: forest.decided == ["a", "b"])
-            writes[0].set_result(None)
-            assert await first == ["a"]
-            # What could not be written tells that the forest is lost.
-            forest.is_open, forest.refusals = False, 10**6
-            writes[1].set_exception(LOST)
-            with pytest.raises(ForestLost):
-                await second
-            assert not feeding.ownership.is_owner
-
-    asyncio.run(run())
-
-
-def test_batches_are_decided_while_much_expires() -> None:
-    async def run() -> None:
-        forest = Forest(steps=10**9)
-        # Each step takes longer than all that happens between two jobs of the thread.
-        forest.on_expire = lambda: time.sleep(0.005)
-        async with owning(forest) as feeding:
-            await until(lambda: forest.expired > 10)
-            for _ in range(20):
-                before = forest.expired
-                async with asyncio.timeout(1):
-                    await decided(feeding, "a")
-                # At most the step under way and the one that was waiting.
-                assert forest.expired - before <= 3
-
-    asyncio.run(run())
-
-
-def test_only_an_owner_has_metrics_of_its_nodes() -> None:
-    async def run() -> None:
-        forest, metrics = Forest(refusals=1, steps=3), Metrics("f")
-
-        def shown() -> list[float | None]:
-            names = "lease_held forest_nodes forest_pages forest_memory_bytes boilerplate_passages"
-            value = metrics.registry.get_sample_value
-            return [value(f"esdedup_{name}", {"forest": "f"}) for name in names.split()]
-
-        def expired() -> float | None:
-            return metrics.registry.get_sample_value("esdedup_expired_nodes_total")
-
-        async with feeding_of(forest, metrics) as feeding:
-            assert shown() == [0, 0, 0, 0, 0]
-            await until(lambda: feeding.ownership.is_owner)
-            await until(lambda: shown() == [1, 6, 7, 8, 10])
-            await until(lambda: expired() == 3)
-            # Another deletion counts from 0.
-            forest.expired = 0
-            await until(lambda: expired() == 6)
-            await decided(feeding, "a")
-            for step in ("decide", "write"):
-                assert metrics.registry.get_sample_value(f"esdedup_batch_{step}_seconds_count") == 1
-            forest.is_open, forest.refusals = False, 10**6
-            await until(lambda: shown() == [0, 0, 0, 0, 0])
-
-    asyncio.run(run())
-
-
-def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> None:
-    async def run() -> None:
-        forest, go_on = Forest(), threading.Event()
-
-        def write(_: list[str]) -> Future[None]:
-            go_on.wait(HANG_S)
-            return completed()
-
+    async with owning(forest) as feeding:
         forest.write = write
-        feeding = feeding_of(forest)
-        await feeding.__aenter__()
-        taken = [asyncio.create_task(decided(feeding, *"abcdefghijkl")) for _ in range(2)]
-        await asyncio.sleep(0.02)
-        closing = asyncio.create_task(feeding.__aexit__(None, None, None))
-        await asyncio.sleep(0)
-        with pytest.raises(Refused, match="is ending"):
-            await decided(feeding, "late")
-        assert not forest.closed
-        go_on.set()
-        assert [await each for each in taken] == [[*"abcdefghijkl"]] * 2
-        await closing
-        assert (forest.closed, forest.is_open, len(forest.decided)) == (1, False, 24)
+        with pytest.raises(ForestLost):
+            await decided(feeding, "a")
+        with pytest.raises(Refused, match=r"lost to another|in use"):
+            await decided(feeding, "a")
+        forest.write = lambda _: completed()
+        forest.refusals = 0
+        await until(lambda: feeding.ownership.is_owner)
+        assert await decided(feeding, "a") == ["a"]
 
-    asyncio.run(run())
+
+async def test_work_begun_before_a_loss_retakes_no_forest() -> None:
+    forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+
+    def lose() -> None:
+        looking.set()
+        go_on.wait(HANG_S)
+        forest.lose()
+
+    async with owning(forest) as feeding:
+        forest.on_expire = lose
+        await until(looking.is_set)
+        waiting = asyncio.create_task(decided(feeding, "a"))
+        await asyncio.sleep(0.02)
+        go_on.set()
+        with pytest.raises(Refused, match="lost to another"):
+            await waiting
+        assert forest.decided == []
+
+
+async def test_an_error_of_one_batch_keeps_the_lease() -> None:
+    forest = Forest()
+
+    def write(texts: list[str]) -> Future[None]:
+        if texts == ["a"]:
+            raise ServerUnavailable("no server answers")
+        return completed()
+
+    async with owning(forest) as feeding:
+        forest.write = write
+        with pytest.raises(ServerUnavailable):
+            await decided(feeding, "a")
+        assert feeding.ownership.is_owner
+        assert await decided(feeding, "b") == ["b"]
+
+
+async def test_the_next_batch_is_decided_while_one_is_written() -> None:
+    forest, writes = Forest(), list[Future[None]]()
+
+    def write(_: list[str]) -> Future[None]:
+        writes.append(Future())
+        return writes[-1]
+
+    async with owning(forest) as feeding:
+        forest.write = write
+        first = asyncio.create_task(decided(feeding, "a"))
+        await until(lambda: forest.decided == ["a"])
+        second = asyncio.create_task(decided(feeding, "b"))
+        await until(lambda: forest.decided == ["a", "b"])
+        writes[0].set_result(None)
+        assert await first == ["a"]
+        # What could not be written tells that the forest is lost.
+        forest.is_open, forest.refusals = False, 10**6
+        writes[1].set_exception(LOST)
+        with pytest.raises(ForestLost):
+            await second
+        assert not feeding.ownership.is_owner
+
+
+async def test_batches_are_decided_while_much_expires() -> None:
+    forest = Forest(steps=10**9)
+    # Each step takes longer than all that happens between two jobs of the thread.
+    forest.on_expire = lambda: time.sleep(0.005)
+    async with owning(forest) as feeding:
+        await until(lambda: forest.expired > 10)
+        for _ in range(20):
+            before = forest.expired
+            async with asyncio.timeout(1):
+                await decided(feeding, "a")
+            # At most the step under way and the one that was waiting.
+            assert forest.expired - before <= 3
+
+
+async def test_only_an_owner_has_metrics_of_its_nodes() -> None:
+    forest, metrics = Forest(refusals=1, steps=3), Metrics("f")
+
+    def shown() -> list[float | None]:
+        names = "lease_held forest_nodes forest_pages forest_memory_bytes boilerplate_passages"
+        value = metrics.registry.get_sample_value
+        return [value(f"esdedup_{name}", {"forest": "f"}) for name in names.split()]
+
+    def expired() -> float | None:
+        return metrics.registry.get_sample_value("esdedup_expired_nodes_total")
+
+    async with feeding_of(forest, metrics) as feeding:
+        assert shown() == [0, 0, 0, 0, 0]
+        await until(lambda: feeding.ownership.is_owner)
+        await until(lambda: shown() == [1, 6, 7, 8, 10])
+        await until(lambda: expired() == 3)
+        # Another deletion counts from 0.
+        forest.expired = 0
+        await until(lambda: expired() == 6)
+        await decided(feeding, "a")
+        for step in ("decide", "write"):
+            assert metrics.registry.get_sample_value(f"esdedup_batch_{step}_seconds_count") == 1
+        forest.is_open, forest.refusals = False, 10**6
+        await until(lambda: shown() == [0, 0, 0, 0, 0])
+
+
+async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> None:
+    forest, go_on = Forest(), threading.Event()
+
+    def write(_: list[str]) -> Future[None]:
+        go_on.wait(HANG_S)
+        return completed()
+
+    forest.write = write
+    feeding = feeding_of(forest)
+    await feeding.__aenter__()
+    taken = [asyncio.create_task(decided(feeding, *"abcdefghijkl")) for _ in range(2)]
+    await asyncio.sleep(0.02)
+    closing = asyncio.create_task(feeding.__aexit__(None, None, None))
+    await asyncio.sleep(0)
+    with pytest.raises(Refused, match="is ending"):
+        await decided(feeding, "late")
+    assert not forest.closed
+    go_on.set()
+    assert [await each for each in taken] == [[*"abcdefghijkl"]] * 2
+    await closing
+    assert (forest.closed, forest.is_open, len(forest.decided)) == (1, False, 24)
 
 
 @pytest.mark.parametrize("is_owner", [True, False])
-def test_a_forest_released_at_shutdown_is_not_retaken(
+async def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
     """Even if the thread had other work pending."""
     monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
+    forest, looking, go_on = Forest(), threading.Event(), threading.Event()
 
-    async def run() -> None:
-        forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+    def look() -> None:
+        if forest.is_open is is_owner:
+            looking.set()
+            go_on.wait(HANG_S)
 
-        def look() -> None:
-            if forest.is_open is is_owner:
-                looking.set()
-                go_on.wait(HANG_S)
-
-        forest.on_open = look
-        feeding = feeding_of(forest)
-        await feeding.__aenter__()
-        await until(looking.is_set)
-        closing = asyncio.create_task(feeding.__aexit__(None, None, None))
-        await asyncio.sleep(0.02)
-        go_on.set()
-        await closing
-        # Some looks later.
-        await asyncio.sleep(0.05)
-        assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
-
-    asyncio.run(run())
+    forest.on_open = look
+    feeding = feeding_of(forest)
+    await feeding.__aenter__()
+    await until(looking.is_set)
+    closing = asyncio.create_task(feeding.__aexit__(None, None, None))
+    await asyncio.sleep(0.02)
+    go_on.set()
+    await closing
+    # Some looks later.
+    await asyncio.sleep(0.05)
+    assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
 
 
 def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -475,7 +427,7 @@ def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch)
         is_back.set()
 
 
-def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     blocked = EsdedupError("the forest is blocked")
 
@@ -487,15 +439,12 @@ def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch
         written.set_exception(blocked)
         return written
 
-    async def run() -> None:
-        forest = Forest()
-        async with owning(forest) as feeding:
-            forest.write, forest.on_open = refused, refuse
-            with pytest.raises(EsdedupError, match="the forest is blocked"):
-                await decided(feeding, "a")
-            await asyncio.sleep(0.1)
-            assert (feeding.ownership.is_owner, feeding.ownership.error) == (True, blocked)
-            forest.on_open = lambda: None
-            await until(lambda: feeding.ownership.error is None)
-
-    asyncio.run(run())
+    forest = Forest()
+    async with owning(forest) as feeding:
+        forest.write, forest.on_open = refused, refuse
+        with pytest.raises(EsdedupError, match="the forest is blocked"):
+            await decided(feeding, "a")
+        await asyncio.sleep(0.1)
+        assert (feeding.ownership.is_owner, feeding.ownership.error) == (True, blocked)
+        forest.on_open = lambda: None
+        await until(lambda: feeding.ownership.error is None)

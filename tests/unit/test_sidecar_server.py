@@ -80,56 +80,47 @@ def test_a_request_that_does_not_arrive_is_given_up(half: bytes, request_timeout
     assert asyncio.run(received()) == b""
 
 
-def test_head_body_and_idle_timeouts_differ() -> None:
-    async def received() -> list[bytes]:
-        async with listening() as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            answers = []
-            for _ in range(2):
-                writer.write(HEAD + BODY + b"ab")
-                # Longer than a head may take.
-                await asyncio.sleep(0.4)
-                writer.write(b"cd")
-                answers.append((await asyncio.wait_for(reader.readuntil(b"abcd"), timeout=30))[:12])
-                await asyncio.sleep(0.4)
-            writer.close()
-            return answers
-
-    assert asyncio.run(received()) == [b"HTTP/1.1 200"] * 2
+async def test_head_body_and_idle_timeouts_differ() -> None:
+    async with listening() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        answers = []
+        for _ in range(2):
+            writer.write(HEAD + BODY + b"ab")
+            # Longer than a head may take.
+            await asyncio.sleep(0.4)
+            writer.write(b"cd")
+            answers.append((await asyncio.wait_for(reader.readuntil(b"abcd"), timeout=30))[:12])
+            await asyncio.sleep(0.4)
+        writer.close()
+        assert answers == [b"HTTP/1.1 200"] * 2
 
 
-def test_connections_beyond_the_limit_are_closed() -> None:
-    async def received() -> list[bytes]:
-        async with listening() as port:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-            answers: list[bytes] = []
-            for reader, writer in held:
-                try:
-                    writer.write(HEAD + BODY + b"abcd")
-                    answers.append(await asyncio.wait_for(reader.read(12), timeout=30))
-                except ConnectionError:
-                    answers.append(b"")
-                writer.close()
-            return answers
-
-    assert asyncio.run(received()) == [b"HTTP/1.1 200"] * 3 + [b""] * 2
-
-
-def test_probes_are_answered_however_many_connections_are_open() -> None:
-    async def received() -> list[bytes]:
-        async with listening() as port:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
-            answers: list[bytes] = []
-            for _ in range(3):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+async def test_connections_beyond_the_limit_are_closed() -> None:
+    async with listening() as port:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        answers: list[bytes] = []
+        for reader, writer in held:
+            try:
+                writer.write(HEAD + BODY + b"abcd")
                 answers.append(await asyncio.wait_for(reader.read(12), timeout=30))
-                writer.close()
-            for _, writer in held:
-                writer.close()
-            return answers
+            except ConnectionError:
+                answers.append(b"")
+            writer.close()
+        assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
-    assert asyncio.run(received()) == [b"HTTP/1.1 200"] * 3
+
+async def test_probes_are_answered_however_many_connections_are_open() -> None:
+    async with listening() as port:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        answers: list[bytes] = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answers.append(await asyncio.wait_for(reader.read(12), timeout=30))
+            writer.close()
+        for _, writer in held:
+            writer.close()
+        assert answers == [b"HTTP/1.1 200"] * 3
 
 
 SMUGGLED = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n"
@@ -145,18 +136,14 @@ SMUGGLED = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\
     ],
     ids=["at once", "in two parts", "behind another", "partly behind another"],
 )
-def test_what_two_servers_may_read_differently_is_refused(sent: list[bytes], refused_at: int) -> None:
-    async def received() -> bytes:
-        async with listening() as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            for part in sent:
-                writer.write(part)
-                await asyncio.sleep(0.1)
-            answer = await asyncio.wait_for(reader.read(), timeout=20)
-            writer.close()
-            return answer
-
-    answer = asyncio.run(received())
+async def test_what_two_servers_may_read_differently_is_refused(sent: list[bytes], refused_at: int) -> None:
+    async with listening() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for part in sent:
+            writer.write(part)
+            await asyncio.sleep(0.1)
+        answer = await asyncio.wait_for(reader.read(), timeout=20)
+        writer.close()
     assert answer.count(b"HTTP/1.1 200") == refused_at
     assert answer.count(b"HTTP/1.1 400") == 1
     assert answer.endswith(b"Invalid HTTP request received: " + answer.rpartition(b": ")[2])
@@ -170,25 +157,20 @@ PARTS = ("_bucket", "_sum", "_count")
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_body_that_breaks_the_protocol_is_refused_once(
+async def test_a_body_that_breaks_the_protocol_is_refused_once(
     apart: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The application answers before it has read the body."""
-
-    async def answered() -> bytes:
-        async with listening() as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"POST /at-once HTTP/1.1\r\nHost: localhost\r\n")
-            writer.write(b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
-            if apart:
-                await writer.drain()
-                await asyncio.sleep(0.1)
-            writer.write(b"no length\r\n")
-            answer = await asyncio.wait_for(reader.read(), timeout=20)
-            writer.close()
-            return answer
-
-    answer = asyncio.run(answered())
+    async with listening() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /at-once HTTP/1.1\r\nHost: localhost\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
+        if apart:
+            await writer.drain()
+            await asyncio.sleep(0.1)
+        writer.write(b"no length\r\n")
+        answer = await asyncio.wait_for(reader.read(), timeout=20)
+        writer.close()
     # What answered before the fault was seen has answered.
     status = b"200" if apart else b"400"
     assert answer.startswith(b"HTTP/1.1 " + status), answer

@@ -3,27 +3,17 @@
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import pytest
-from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.enricher import Enricher
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.make_tables import is_alnum
 from esdedup import VERIFIED
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.overrides import NO_OVERRIDES
-from esdedup.elastic.kept import WritableIndex
-from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging
-from esdedup.forest.store import MemoryStore
-from esdedup.neighbours.relation import relation_of
 from esdedup.text.normalise import normal_form, normalise, visible_beginning, visible_text
 from esdedup.text.parsed import LocatedPassages, left_out
 from tests.support.pages import HARBOUR, MENU, article, page
@@ -192,26 +182,7 @@ def test_overrides_do_not_reverse_the_text_for_readers() -> None:
     ids=ascii,
 )
 def test_padding_makes_no_article_longer(padding: str) -> None:
-    relation = relation_of(VERIFIED)
-    store = MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation)
-
-    assigner = Assigner(VERIFIED, overrides=NO_OVERRIDES, most_plausible_leaves=64)
-
-    class InMemory:
-        def assign(self, articles: Sequence[ArticleAction]) -> None:
-            assigner.assign(articles, store=store, now_ms=0)
-
-    enricher = Enricher(
-        InMemory().assign,
-        fields=Fields(),
-        check_process=lambda: None,
-        check_index=lambda _: WritableIndex(fields=Fields()),
-        batch_size=10,
-        max_text_length=VERIFIED.max_text_length,
-    )
-    actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]
-    plain, padded = enricher.enrich(actions)
-    assert padded["_source"]["dedup"]["length"] == plain["_source"]["dedup"]["length"] == 61
+    assert Fingerprinter(VERIFIED).fingerprint([TEXT, TEXT + padding]).alphanumerics.tolist() == [61, 61]
 
 
 NOTHING_LEARNED = Boilerplate().filter

@@ -144,44 +144,32 @@ def test_the_api_lists_its_routes() -> None:
     assert request(NOWHERE, "news", answer["description"]).json["openapi"]
 
 
-def test_a_body_is_read_up_to_its_limit_only() -> None:
-    """The longest text passes in any encoding; a larger body is not read beyond the limit."""
-    given = Request(
-        path="/api/v1/similar",
-        method="POST",
-        headers={"content-type": "application/json"},
-        body=json.dumps({"text": "\u4e2d" * MAX_TEXT}).encode(),
-    )
-    assert [response.status for response in requests(NOWHERE, "news", [given])] == [PASSED]
-    read_bytes = 0
+async def test_a_body_is_read_up_to_its_limit_only() -> None:
+    """The longest text passes in any encoding: `test_the_longest_text_passes`."""
+    read_bytes, statuses = 0, list[int]()
 
-    async def send_without_end() -> int:
-        async with AsyncElasticsearch(NOWHERE) as client:
-            statuses: list[int] = []
+    async def receive() -> dict[str, Any]:
+        nonlocal read_bytes
+        read_bytes += 2**16
+        return {"type": "http.request", "body": b" " * 2**16, "more_body": True}
 
-            async def receive() -> dict[str, Any]:
-                nonlocal read_bytes
-                read_bytes += 2**16
-                return {"type": "http.request", "body": b" " * 2**16, "more_body": True}
+    async def collect(message: Any) -> None:
+        statuses.append(message.get("status"))
 
-            async def collect(message: Any) -> None:
-                statuses.append(message.get("status"))
-
-            scope = {
-                "type": "http",
-                "method": "POST",
-                "path": "/api/v1/similar",
-                "query_string": b"",
-                "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-            }
-            await asyncio.wait_for(create_app(client, "news")(scope, receive, collect), timeout=60)
-            return statuses[0]
-
-    assert asyncio.run(send_without_end()) == 413
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/api/v1/similar",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+    async with AsyncElasticsearch(NOWHERE) as client:
+        await asyncio.wait_for(create_app(client, "news")(scope, receive, collect), timeout=60)
+    assert statuses[0] == 413
     assert read_bytes <= guards.MAX_BODY_BYTES + 2**16
 
 
-def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     going_on = asyncio.Event()
 
     async def wait(*_: Any, **__: Any) -> None:
@@ -190,14 +178,10 @@ def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("esdedup.reading.reader.AsyncReader.list", wait)
     monkeypatch.setattr(guards, "MAX_REQUESTS", 2)
     monkeypatch.setattr(guards, "MAX_ANSWER_S", 0.2)
-
-    async def three() -> list[Response]:
-        async with AsyncElasticsearch(NOWHERE) as client:
-            app = create_app(client, "news")
-            at_once = await asyncio.gather(*(send(app, Request(path="/api/v1/list")) for _ in range(3)))
-            return [*at_once, await send(app, Request(path="/api/v1"))]
-
-    answers = asyncio.run(three())
+    async with AsyncElasticsearch(NOWHERE) as client:
+        app = create_app(client, "news")
+        at_once = await asyncio.gather(*(send(app, Request(path="/api/v1/list")) for _ in range(3)))
+        answers = [*at_once, await send(app, Request(path="/api/v1"))]
     assert [response.status for response in answers] == [504, 504, 503, 200]
     assert ["no answer within" in response.body for response in answers[:3]] == [True, True, False]
     assert "too many requests" in answers[2].body
@@ -252,33 +236,12 @@ def test_a_request_that_does_not_arrive_is_given_up(half: bytes) -> None:
     assert (b'"routes"' in asyncio.run(until_closed())) is (half.count(HEAD) == 2)
 
 
-def test_connections_beyond_the_limit_are_closed() -> None:
-    async def answers() -> list[bytes]:
-        async with listening() as port:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-            received: list[bytes] = []
-            for reader, writer in held:
-                try:
-                    writer.write(HEAD + b"Connection: close\r\n\r\n")
-                    received.append((await asyncio.wait_for(reader.read(), timeout=20))[:12])
-                except ConnectionError:
-                    received.append(b"")
-                writer.close()
-            return received
-
-    assert asyncio.run(answers()) == [b"HTTP/1.1 200"] * 3 + [b""] * 2
-
-
-def test_the_answer_to_an_invalid_request_has_the_headers() -> None:
-    async def answer() -> bytes:
-        async with listening() as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"nonsense\r\n\r\n")
-            received = await asyncio.wait_for(reader.read(), timeout=20)
-            writer.close()
-            return received
-
-    received = asyncio.run(answer())
+async def test_the_answer_to_an_invalid_request_has_the_headers() -> None:
+    async with listening() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"nonsense\r\n\r\n")
+        received = await asyncio.wait_for(reader.read(), timeout=20)
+        writer.close()
     assert received.startswith(b"HTTP/1.1 400")
     assert b"default-src 'none'" in received
 
@@ -344,53 +307,49 @@ def test_the_longest_text_passes(character: str) -> None:
     assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 
 
-def test_half_requests_and_unread_answers_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_half_requests_and_unread_answers_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "MAX_REQUESTS", 1)
+    async with AsyncElasticsearch(NOWHERE) as client:
+        app = create_app(client, "news")
+        never = asyncio.Event()
 
-    async def statuses() -> list[int]:
-        async with AsyncElasticsearch(NOWHERE) as client:
-            app = create_app(client, "news")
-            never = asyncio.Event()
+        def scope(method: str, path: str) -> dict[str, Any]:
+            headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+            return {
+                "type": "http",
+                "method": method,
+                "path": path,
+                "query_string": b"",
+                "headers": headers,
+            }
 
-            def scope(method: str, path: str) -> dict[str, Any]:
-                headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
-                return {
-                    "type": "http",
-                    "method": method,
-                    "path": path,
-                    "query_string": b"",
-                    "headers": headers,
-                }
+        async def half() -> dict[str, Any]:
+            if not sent:
+                sent.append(True)
+                return {"type": "http.request", "body": b"{", "more_body": True}
+            await never.wait()
+            raise AssertionError
 
-            async def half() -> dict[str, Any]:
-                if not sent:
-                    sent.append(True)
-                    return {"type": "http.request", "body": b"{", "more_body": True}
-                await never.wait()
-                raise AssertionError
+        async def nothing() -> dict[str, Any]:
+            return {"type": "http.request", "body": b""}
 
-            async def nothing() -> dict[str, Any]:
-                return {"type": "http.request", "body": b""}
+        async def unread(_: Any) -> None:
+            reading.set()
+            await never.wait()
 
-            async def unread(_: Any) -> None:
-                reading.set()
-                await never.wait()
+        async def ignored(_: Any) -> None:
+            pass
 
-            async def ignored(_: Any) -> None:
-                pass
-
-            sent: list[bool] = []
-            reading = asyncio.Event()
-            stuck = asyncio.gather(
-                app(scope("POST", "/api/v1/similar"), half, ignored),
-                app(scope("GET", "/api/v1"), nothing, unread),
-            )
-            await asyncio.wait_for(reading.wait(), timeout=20)
-            found = [(await send(app, Request(path="/api/v1"))).status for _ in range(2)]
-            stuck.cancel()
-            return found
-
-    assert asyncio.run(statuses()) == [200, 200]
+        sent: list[bool] = []
+        reading = asyncio.Event()
+        stuck = asyncio.gather(
+            app(scope("POST", "/api/v1/similar"), half, ignored),
+            app(scope("GET", "/api/v1"), nothing, unread),
+        )
+        await asyncio.wait_for(reading.wait(), timeout=20)
+        found = [(await send(app, Request(path="/api/v1"))).status for _ in range(2)]
+        stuck.cancel()
+        assert found == [200, 200]
 
 
 def size(result: Any) -> int:

@@ -1,6 +1,5 @@
 """Weights, dictionaries and stop words of one's own: what files may hold, and what becomes of them."""
 
-import json
 import math
 import pickle
 import warnings
@@ -27,7 +26,7 @@ from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
-from esdedup.text.weights import StopWords, Tf, TfIdf, WordTable
+from esdedup.text.weights import StopWords, Tf, WordTable
 from tests import sample
 from tests.unit.test_fingerprinter import EN, ZH, names
 
@@ -125,13 +124,6 @@ def test_every_word_of_a_custom_table_can_be_cut() -> None:
     assert words_never_cut(KEYWORDS.with_changes(weighting=table)) == []
     alone = [word for word in table.words if list(Jieba().cut(word)) != [word]]
     assert alone
-
-
-def test_every_word_of_real_articles_can_be_cut(shared: Path) -> None:
-    with (shared / "data" / "zh_news.jsonl").open(encoding="utf-8") as lines:
-        texts = normalise([json.loads(line)["text"] for line in lines][::5])
-    words = {word for text in texts for word in Jieba().cut(text)}
-    assert [word for word in words if any(map(str.isalnum, word)) and not Jieba().can_yield(word)] == []
 
 
 @given(
@@ -300,12 +292,6 @@ def test_labels_tell_contents_apart() -> None:
     assert Jieba(of_lines).name == Jieba(Dictionary.of_lines(["a 3"], name="other")).name
 
 
-def test_stop_words_weigh_nothing() -> None:
-    profile = CLASSIC.with_changes(weighting=StopWords(["THE", "ferry"]))
-    words = {each.word for each in Fingerprinter(profile).features("The ferry has the right of way")}
-    assert words == {"has", "right", "of", "way"}
-
-
 def test_the_files_together(write: Write) -> None:
     profile = with_words(
         KEYWORDS,
@@ -326,11 +312,6 @@ def test_a_word_of_a_table_has_one_weight() -> None:
     assert WordTable({"Ferry": 2, "ｆｅｒｒｙ": 2, "FERRY": 2.0}).words == ["ferry"]
     with pytest.raises(SettingError, match="the word 'FERRY' is in the table twice, with different weights"):
         WordTable({"Ferry": 2, "FERRY": 3})
-
-
-@pytest.mark.parametrize("name", ["tf-idf", "tf"])
-def test_weightings_by_name(name: str) -> None:
-    assert read_weights(name) == {"tf": Tf(), "tf-idf": TfIdf()}[name]
 
 
 @pytest.mark.parametrize(

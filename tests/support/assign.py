@@ -1,6 +1,13 @@
 """Assigns arrivals without learning from their texts."""
 
-from esdedup.forest import Arrivals, Assignment, Store, begin, decide
+from collections.abc import Sequence
+
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import VERIFIED, Profile
+from esdedup.forest import Aging, Arrivals, Assignment, Store, begin, decide
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import relation_of
+from esdedup.times import DAY_MS
 
 
 def assign(store: Store, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
@@ -9,3 +16,25 @@ def assign(store: Store, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]
     decision = decide(store, arrivals, now_ms=now_ms)
     decision.written.result()
     return decision.assignments
+
+
+def assigned(
+    texts: Sequence[str],
+    profile: Profile = VERIFIED,
+    *,
+    days: Sequence[int] | None = None,
+    origins: Sequence[int] = (),
+) -> list[Assignment]:
+    """Assign texts that arrive in this order at an empty forest in memory, which keeps them for a week.
+
+    Args:
+        texts: The texts.
+        profile: How they are compared.
+        days: On which day each was published; by default, none has a date.
+        origins: The bits of their addresses and ids.
+    """
+    times_ms = [None] * len(texts) if days is None else [day * DAY_MS for day in days]
+    found = Fingerprinter(profile).fingerprint(texts)
+    arrivals = Arrivals.of(found, times_ms=times_ms, origins=origins)
+    store = MemoryStore(aging=Aging(retention_ms=7 * DAY_MS, granularity_ms=1), relation=relation_of(profile))
+    return assign(store, arrivals, now_ms=400 * DAY_MS)

@@ -14,13 +14,10 @@ from esdedup import VERIFIED, Profile, SettingError
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import BINS, SIGNATURE, WORDS
-from esdedup.forest import Aging, Arrivals
-from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Rule
-from esdedup.neighbours.relation import relation_of
 from tests.support import comparison
-from tests.support.assign import assign
+from tests.support.assign import assigned
 from tests.support.wording import numbers, words
 
 RULES = Agreement()
@@ -280,10 +277,7 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
 
 def roots(texts: Iterable[list[str]], profile: Profile = VERIFIED) -> list[int]:
     """Return the number of each text's root, if they arrive in this order."""
-    found = Fingerprinter(profile).fingerprint([" ".join(text) for text in texts])
-    arrivals = Arrivals.of(found, times_ms=[None] * len(found.signatures))
-    store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation_of(profile))
-    each = [assignment.root for assignment in assign(store, arrivals, now_ms=0)]
+    each = [given.root for given in assigned([" ".join(text) for text in texts], profile)]
     return [each.index(root) for root in each]
 
 

@@ -7,20 +7,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
-from esdedup.forest import Aging, Arrivals, Kind
-from esdedup.forest.store import MemoryStore
+from esdedup.forest import Kind
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Explanation, Rule
-from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, RootComparison, outcome
 from esdedup.sites import RawPage
 from esdedup.web.comparison import explained
 from esdedup.web.languages import language
 from tests.sample import articles
-from tests.support.assign import assign
+from tests.support.assign import assigned
 
 SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
@@ -52,11 +49,7 @@ LINES = [
 
 def alone(one: str, other: str, profile: Profile, origins: tuple[int, int] = (0, 0)) -> tuple[Kind, bool]:
     """Return what becomes of the second of two texts in an empty forest, and whether they share a root."""
-    relation = relation_of(profile)
-    found = Fingerprinter(profile).fingerprint([one, other])
-    arrivals = Arrivals.of(found, times_ms=[None, None], origins=origins)
-    store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation)
-    first, second = assign(store, arrivals, now_ms=0)
+    first, second = assigned([one, other], profile, origins=origins)
     return second.kind, first.root is not None and first.root == second.root
 
 

@@ -37,15 +37,14 @@ from esdedup.fields import partition_of
 from esdedup.fingerprint import bands
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Kind
-from esdedup.forest.store import MemoryStore
+from esdedup.forest import Kind
 from esdedup.neighbours import explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading import overview, results, versions
 from esdedup.text import hashing, segmenters, weights
 from esdedup.times import DAY_MS
 from tests import sample
-from tests.support.assign import assign
+from tests.support.assign import assigned
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {
@@ -328,12 +327,7 @@ def test_the_documented_batch_is_what_the_fingerprinter_computes(articles: list[
 
 def test_the_documented_page_is_what_clustering_gives(articles: list[dict[str, Any]]) -> None:
     """Without a server: the clusters, and the numbers that the page shows of them."""
-    arrivals = Arrivals.of(
-        Fingerprinter(VERIFIED).fingerprint([article["text"] for article in articles]),
-        times_ms=[None] * len(articles),
-    )
-    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(VERIFIED))
-    assignments = assign(store, arrivals, now_ms=0)
+    assignments = assigned([article["text"] for article in articles])
     roots = {article["id"]: each.root for article, each in zip(articles, assignments, strict=True)}
     sizes = collections.Counter(roots.values())
     matches = [article["id"] for article in articles if "greyholm" in article["title"].lower()]

@@ -113,10 +113,18 @@ def test_longer_keys_read_less_of_2_34_fingerprints(
     assert (scheme.stored_keys, scheme.candidates(LITERATURE)) == (stored_keys, candidates)
 
 
-def test_keys_in_one_store_must_name_their_block() -> None:
-    count = 2**37
-    # Four entries of each fingerprint under keys of 16 bits, of which an arrival reads four.
-    assert 4 * (4 * count // 2**16) == 4 * BLOCKS.candidates(count)
+def test_sums_of_the_document_are_right() -> None:
+    bucket, in_one_store = LITERATURE // 2**16, 4 * 2**37 // 2**16
+    assert [LITERATURE, 8 * LITERATURE, bucket, 2**32 // 2**16] == [
+        17_179_869_184,
+        128 << 30,
+        262_144,
+        65_536,
+    ]
+    assert [LITERATURE // 2**20, 2**30 // 2**20, 2**18 // 3] == [16_384, 1_024, 87_381]
+    assert [10 * LITERATURE // 2**26, in_one_store] == [2_560, 8_388_608]
+    # Keys that do not name their block lead to four times as many.
+    assert 4 * in_one_store == 4 * BLOCKS.candidates(2**37)
 
 
 def test_no_schemes_differ_by_87_381() -> None:

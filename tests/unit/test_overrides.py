@@ -14,13 +14,13 @@ from esdedup import VERIFIED, Override, Overrides, SettingError
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging, Arrivals
+from esdedup.forest import Aging
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.text.parsed import LocatedPassages, Passages
-from tests.support.assign import assign
+from tests.support.assign import assigned
 from tests.support.comparison import resemblance
 
 FOOTER = "The editors of this newspaper answer the questions of their readers every morning."
@@ -230,10 +230,7 @@ def test_variants_of_two_stories_attract_no_reprint(seed: int) -> None:
     variants = [_variant(random, *((one, other) if number % 2 else (other, one))) for number in range(20)]
     reprints = [_reprint(random, story) for story in (one, other) for _ in range(10)]
     texts = [" ".join(text) for text in (one, other, one[:10] + other[:10], *variants, *reprints)]
-    store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
-    fingerprints = Fingerprinter(VERIFIED).fingerprint(texts)
-    assigned = assign(store, Arrivals.of(fingerprints, times_ms=[None] * len(texts)), now_ms=0)
-    roots = [each.root for each in assigned]
+    roots = [each.root for each in assigned(texts)]
     assert roots[-20:] == [roots[0]] * 10 + [roots[1]] * 10
 
 

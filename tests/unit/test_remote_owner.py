@@ -204,10 +204,7 @@ def test_errors_of_index_or_caller_fail_the_batch(status: int) -> None:
 @pytest.mark.parametrize(
     "item",
     [
-        {},
-        None,
-        7,
-        "joined",
+        *({}, None, 7, "joined"),
         {"outcome": "joined"},
         {"outcome": "joined", "doc": None},
         {"dedup": DEDUP},
@@ -226,22 +223,20 @@ def test_a_malformed_item_is_an_error_of_the_sidecar(item: Any) -> None:
     assert raised.value.address == ADDRESS
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"<html>",
-        b"\xff",
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"items":7}',
-        b'{"items":null}',
-        b'{"items":[]}',
-        b'{"items":[{},{}]}',
-        b"[" * 100_000,
-    ],
+_NO_ITEMS = (
+    b"",
+    b"<html>",
+    b"\xff",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"items":7}',
+    b'{"items":null}',
+    b'{"items":[]}',
 )
+
+
+@pytest.mark.parametrize("answer", [*_NO_ITEMS, b'{"items":[{},{}]}', b"[" * 100_000])
 def test_a_malformed_answer_is_an_error_of_the_sidecar(answer: bytes) -> None:
     with pytest.raises(SidecarError, match="something else than roots"):
         remote(Answering(answer=answer)).assign([article({"text": "hello"})])

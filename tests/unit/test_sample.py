@@ -9,13 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from esdedup import sample as packed
-from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import VERIFIED
-from esdedup.forest import Aging, Arrivals
-from esdedup.forest.store import MemoryStore
-from esdedup.neighbours.relation import relation_of
 from tests.sample import COUNT, END, Sample, articles, samples
-from tests.support.assign import assign
+from tests.support.assign import assigned
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +82,7 @@ def test_stories_of_all_sizes(corpus: list[Sample]) -> None:
 def test_it_is_clustered_as_it_was_told() -> None:
     """Bulletins of other days are kept apart; only what was cut down or rewritten a lot may stand alone."""
     told = samples(600)
-    found = Fingerprinter(VERIFIED).fingerprint([each.article["text"] for each in told])
-    relation = relation_of(VERIFIED)
-    arrivals = Arrivals.of(found, times_ms=[None] * len(told))
-    store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation)
-    roots = [answer.root for answer in assign(store, arrivals, now_ms=0)]
+    roots = [answer.root for answer in assigned([each.article["text"] for each in told])]
     right = pairs((each.story, root) for each, root in zip(told, roots, strict=True))
     assert right / pairs(roots) > 0.99
     # 0.867 was measured: most of the others resemble the first of their story by 0.4 to 0.65.

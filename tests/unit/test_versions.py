@@ -7,13 +7,8 @@ import pytest
 
 from esdedup import CLASSIC, VERIFIED, Profile
 from esdedup.fields import Fields
-from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.forest import Aging, Arrivals
-from esdedup.forest.store import MemoryStore
-from esdedup.neighbours.relation import relation_of
 from esdedup.sites import origin_of
-from esdedup.times import DAY_MS
-from tests.support.assign import assign
+from tests.support.assign import assigned
 from tests.support.wording import numbers, words
 
 PAGE = "https://news.example/fire-at-the-quay"
@@ -28,13 +23,10 @@ def roots(
     profile: Profile = VERIFIED,
 ) -> list[str]:
     """Return each text's root, if they arrive in this order."""
-    found = Fingerprinter(profile).fingerprint([" ".join(text) for text in texts])
     named = zip(links, ids or [None] * len(texts), strict=True)
     origins = [origin_of({"url": link}, Fields(), article) for link, article in named]
-    times_ms: list[int | None] = [None] * len(texts) if days is None else [day * DAY_MS for day in days]
-    store = MemoryStore(aging=Aging(retention_ms=7 * DAY_MS, granularity_ms=1), relation=relation_of(profile))
-    arrivals = Arrivals.of(found, times_ms=times_ms, origins=origins)
-    given = [each.root for each in assign(store, arrivals, now_ms=400 * DAY_MS)]
+    joined = [" ".join(text) for text in texts]
+    given = [each.root for each in assigned(joined, profile, days=days, origins=origins)]
     assert None not in given
     return [root or "" for root in given]
 

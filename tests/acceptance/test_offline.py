@@ -374,14 +374,6 @@ def test_weights_of_articles_are_those_of_fingerprints(run: Run, tmp_path: Path)
     assert shown.err == ""
 
 
-def test_words_that_a_dictionary_never_yields_are_named(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("ferry\nþing 9\n")
-    made = run("weights", "-", "--dictionary", "words.txt", stdin=WEIGHED.encode())
-    assert made.code == 0
-    assert "1 of 2 words of the dictionary have no effect" in made.err
-    assert "'þing' (as þ | ing)" in made.err
-
-
 def test_bad_articles_are_counted_and_said(run: Run) -> None:
     lines = WEIGHED + 'nonsense\n{"id": 5}\n{"id": 1, "text": "again"}\n'
     made = run("weights", "-", "--min-articles", "1", stdin=lines.encode())

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -117,39 +116,6 @@ def test_index_list_similar(online: Run, es: Elasticsearch, index_name: Names) -
     assert online("list", "--index", "test-no-such-*").code == 3
     feed = ("index", "-", "--index", "test-*", "--forest", forest)
     assert "cannot name one index" in online(*feed, stdin=lines(*articles)).err
-
-
-def test_real_news_is_indexed_and_listed(
-    online: Run, es: Elasticsearch, index_name: Names, shared: Path
-) -> None:
-    """Every count on every page equals a count by hand."""
-    index, forest = index_name("news"), index_name("forest")
-    online("setup", index)
-    # More than a batch.
-    news = (shared / "data" / "zh_news.jsonl").read_bytes().splitlines(keepends=True)[:1_200]
-    how = ("--index", index, "--forest", forest, "--json")
-    result = online("index", "-", *how, stdin=b"".join(news))
-    assert result.code == 0
-    assert result.json["read"] == result.json["written"] == 1_200
-    hits = es.search(index=index, size=10_000, source_includes="dedup.root")["hits"]["hits"]
-    sizes = Counter(hit["_source"]["dedup"]["root"] for hit in hits)
-    assert 500 < len(sizes) < 1_200
-
-    for sort in ("newest", "oldest", "similar-desc", "similar-asc", "relevance"):
-        seen: list[str] = []
-        listed = ("list", "--index", index, "--sort", sort, "--size", 500, "--json")
-        for number in range(1, 100):
-            page = online(*listed, "--page", number).json
-            assert page["total_rows"] == len(sizes)
-            assert page["total_articles"] == 1_200
-            assert all(row["similar"] == sizes[row["root"]] - 1 for row in page["rows"])
-            seen += [row["root"] for row in page["rows"]]
-            if not page["rows"]:
-                break
-        assert sorted(seen) == sorted(sizes)
-        if sort.startswith("similar"):
-            counts = [sizes[root] for root in seen]
-            assert counts == sorted(counts, reverse=sort == "similar-desc")
 
 
 def test_two_processes_and_one_forest(

@@ -245,13 +245,6 @@ def test_files_of_costs_that_are_wrong(change: Callable[[str], str], message: st
         CostsFile.read(change(text), name="file.json")
 
 
-def test_costs_are_those_of_the_profile() -> None:
-    held = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED)
-    assert held.of(VERIFIED.with_changes(max_text_length=900), name="file.json") is COSTS
-    with pytest.raises(SettingError, match=r"file\.json has no unit costs of classic, .*: measure with"):
-        held.of(CLASSIC, name="file.json")
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_package_has_costs_of_every_profile(profile: str) -> None:
     chosen, held = PROFILES[profile], shipped()

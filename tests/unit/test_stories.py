@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.stories import touched_since
-from esdedup.forest.stories import NO_STORIES, Edit, Stories, new_story, text_key
+from esdedup.forest.stories import Edit, Stories, new_story, text_key
 from tests.support.story_model import Text, by_model
 
 # Texts with their roots: r1 is the text of a root, r1.a and r1.b of its leaves; ~x has no fingerprint.
@@ -82,15 +82,6 @@ def test_a_long_chain_of_merges_is_followed_at_once() -> None:
     assert len(roots) == 40_000
     # A step for each pair would take minutes.
     assert time.monotonic() - began_s < 20
-
-
-def test_an_undone_edit_has_no_effect() -> None:
-    merge = Edit(number=1, kind="merge", by="A", at_ms=1, into="r1", stories=("r2",))
-    undo = Edit(number=2, kind="undo", by="A", at_ms=2, undoes=1)
-    redo = Edit(number=3, kind="undo", by="A", at_ms=3, undoes=2)
-    found = [Stories(said).of("r2", "r2") for said in ([merge], [merge, undo], [merge, undo, redo])]
-    assert found == ["r1", "r2", "r1"]
-    assert NO_STORIES.of("r2", "r2") == "r2"
 
 
 def test_stories_merged_both_ways_after_an_undo_resolve() -> None:

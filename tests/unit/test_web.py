@@ -1,7 +1,7 @@
 """Computations of the pages: texts, drawings, facets, bars that link to other lists, and visits."""
 
 import asyncio
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from esdedup.times import iso, time_ms
 from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
 from esdedup.web.bar_charts import curve, draw, histogram
 from esdedup.web.comparison import read_place
-from esdedup.web.form import PageForm, SentForm
+from esdedup.web.form import PageForm
 from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES, Visits, facets, narrowings
@@ -286,37 +286,6 @@ def overview(**values: Any) -> Overview:
     empty = Timeline(interval_ms=MINUTE_MS, steps=())
     given: dict[str, Any] = {"total_articles": 9, "timeline": empty, "sources": None, "facets": ()}
     return Overview(**given | values)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"since": "2026-09-01", "since_time": "06:30"}, {"since": "2026-09-01T06:30"}),
-        ({"until_time": "06:30:59", "compact": True}, {"until": "2026-11-28T06:30:59", "compact": "true"}),
-        ({"since": "2026-09-01", "until_time": ""}, {"since": "2026-09-01"}),
-    ],
-)
-def test_a_time_of_day_belongs_to_a_moment(given: dict[str, Any], expected: dict[str, str]) -> None:
-    assert SentForm(**given).at_times(date(2026, 11, 28)).parameters == expected
-
-
-def test_a_value_is_chosen_beside_others_and_given_up() -> None:
-    form = PageForm(q="ferry", source=["Wire"], where=["language:zh"], page=3)
-    found = overview(
-        sources=facet("source.keyword", "Echo", "Wire", chosen="Wire"),
-        facets=(facet("language", "en", "zh", chosen="zh"), facet("desk", "Sport")),
-    )
-    shown = facets(found, form, EN)
-    assert [each.heading for each in shown] == ["Sources", "Language", "desk"]
-    assert [each.heading for each in facets(found, form, ZH)] == ["来源", "语言", "desk"]
-    wire, echo = shown[0].links
-    # The chosen one is in sight, and leads to the list without it, from its first page.
-    assert (wire.label, wire.is_chosen, wire.parameters["source"]) == ("Wire", True, [])
-    assert (echo.parameters["source"], echo.parameters["page"]) == (["Wire", "Echo"], "")
-    assert echo.parameters["q"] == "ferry"
-    assert [each.label for each in shown[1].links] == ["Chinese", "English"]
-    assert shown[1].links[1].parameters["where"] == ["language:zh", "language:en"]
-    assert shown[2].links[0].parameters["where"] == ["language:zh", "desk:Sport"]
 
 
 def test_many_values_unfold_and_long_ones_are_left_out() -> None:

@@ -139,16 +139,6 @@ def test_known_answers(function: Callable[[bytes], int], token: str, value: int)
     assert function(token.encode()) == value
 
 
-def test_the_sum_of_bernstein_by_its_formula() -> None:
-    """Written out as a sum of powers, which the code is not."""
-    text = b"times thirty-three"
-    n = len(text)
-    assert (
-        times33(text)
-        == (5381 * 33**n + sum(byte * 33 ** (n - 1 - at) for at, byte in enumerate(text))) % 2**32
-    )
-
-
 def test_murmur3s_finalizer_extends_32_bit_hashes() -> None:
     # fmix64 of the reference implementation.
     assert mixed(np.array([0, 1], np.uint64)).tolist() == [0, 0xB456BCFC34C2CB2C]

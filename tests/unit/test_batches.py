@@ -306,17 +306,3 @@ def test_a_single_batch_is_assigned_by_its_caller() -> None:
     forest = Assigning()
     assert len(list(enriched(forest, texts("a")))) == 1
     assert forest.threads == {threading.get_ident()}
-
-
-def test_what_comes_slowly_does_not_wait_for_what_follows() -> None:
-    may_go_on = threading.Event()
-
-    def actions() -> Iterator[dict[str, Any]]:
-        yield from texts("a", "b", "c")
-        may_go_on.wait(10)
-        yield from texts("d")
-
-    found = enriched(Assigning(), actions(), flush_interval_s=0.05)
-    assert [next(found)["_id"] for _ in range(3)] == [*"abc"]
-    may_go_on.set()
-    assert [each["_id"] for each in found] == ["d"]

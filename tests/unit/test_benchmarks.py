@@ -1,34 +1,24 @@
 """The benchmarks: what they measure with, how they score, and the documents that quote their results."""
 
-import collections
-import dataclasses
 import json
 import random
 import re
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
-from unittest import mock
 
-import numpy as np
 import pytest
 
-from benchmarks import detectors, render, results, scripts
+from benchmarks import render, results
 from benchmarks.articles import SETS, Articles, articles_of, labels_of, labels_path
 from benchmarks.detection import Roots, Score
 from benchmarks.detectors import hashed_by
-from benchmarks.processes import STEPS, machine
+from benchmarks.processes import STEPS
 from benchmarks.results import ROOT, Measured, Result
-from benchmarks.signatures import NOW_MS, Held
-from esdedup import CLASSIC, VERIFIED, Profile
+from esdedup import Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import PROFILES
-from esdedup.forest import Aging, Kind
-from esdedup.forest.store import MemoryStore
-from esdedup.neighbours.relation import NeighbourIndex, relation_of
 from tests import sample
-from tests.support.assign import assign
 
 
 def test_every_step_that_is_timed_exists() -> None:
@@ -172,90 +162,9 @@ def test_documents_quote_only_figures_among_the_results(path: Path) -> None:
         assert found <= {*pattern.findall(held), *NOT_MEASURED}, found
 
 
-def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
-    kept = {"quality": quality(zh_news="0.99 (0.9-1.0)")}
-    results.save(kept, tmp_path / "results.json")
-    assert results.load(tmp_path / "results.json") == kept
-    assert results.load(tmp_path / "none.json") == {}
-
-
-def test_results_of_other_code_are_measured_again() -> None:
-    measured = dataclasses.replace(MEASURED, code=results.code(), machine=machine())
-    assert results.is_current(Result(measured=measured, tables={}))
-    older, another = dataclasses.replace(measured, code="0"), dataclasses.replace(measured, machine="another")
-    assert not results.is_current(Result(measured=older, tables={}))
-    assert not results.is_current(Result(measured=another, tables={}))
-
-
-def test_a_block_of_a_document_is_made_anew() -> None:
-    text = "before\n<!-- results: quality -->\nold\n<!-- end of results -->\nafter\n"
-    shown = render.quoted(text, {"quality": quality(zh_news="0.99", en_pages="0.93")})
-    assert shown.startswith("before\n<!-- results: quality -->\n| method |")
-    assert "| `verified` (default) | precision | 0.99 | 0.93 |" in shown
-    assert shown.endswith("|\n<!-- end of results -->\nafter\n")
-    assert render.quoted(shown, {"quality": quality(zh_news="0.99", en_pages="0.93")}) == shown
-
-
-def test_all_results_say_how_they_were_measured() -> None:
-    shown = render.document({"quality": quality(zh_news="0.99")})
-    assert "`python -m benchmarks quality`, 2026-01-02, in 7 s, code c0de." in shown
-    assert "a machine; a system; numpy 2." in shown
-
-
-HELD, BATCH = 5_000, 1_000
-
-
 @pytest.fixture(scope="module")
 def articles() -> Articles:
     return {each["id"]: each for each in list(sample.articles())[:600]}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
-def test_arrivals_are_copies_near_copies_and_between_two_roots(profile: Profile) -> None:
-    random = np.random.default_rng(1)
-    held = Held.random(profile, HELD, random)
-    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
-    first = assign(store, held.arrivals(0, HELD), now_ms=NOW_MS)
-    assert {each.kind for each in first} == {Kind.NEW_ROOT}
-    batch = held.batch(BATCH, random)
-    index = NeighbourIndex(store.relation)
-    index.add(held.signatures.tobytes())
-    with mock.patch.object(store, "commit", wraps=store.commit) as commit:
-        assigned = assign(store, held.arrivals_after(batch, 0), now_ms=NOW_MS)
-    kinds = collections.Counter(each.kind for each in assigned)
-    assert 50 <= kinds[Kind.KNOWN] <= 60
-    assert 190 <= kinds[Kind.JOINED] <= 210
-    # All that is held is a root.
-    near_counts = collections.Counter(index.find_pairs(batch)[0].tolist())
-    assert sum(count > 1 for count in near_counts.values()) >= 2
-    # Nearly everything that is seen again was last seen more than an hour before.
-    assert len(commit.call_args.args[0].written) > 1_150
-
-
-@pytest.mark.slow
-def test_another_hash_function_gives_the_same_clusters(articles: Articles) -> None:
-    texts = [each["text"] for each in articles.values()]
-    own = Fingerprinter(VERIFIED).fingerprint(texts).signatures
-    with hashed_by(3):
-        other = Fingerprinter(VERIFIED).fingerprint(texts).signatures
-        roots = detectors.clustered(articles, VERIFIED)
-    assert not (own["sketch"] == other["sketch"]).any()
-    np.testing.assert_array_equal(Fingerprinter(VERIFIED).fingerprint(texts).signatures, own)
-    again = detectors.clustered(articles, VERIFIED)
-    # Nearly the same: estimates differ, and so may the minhashes that two texts share.
-    both = len(set(zip(roots.values(), again.values(), strict=True)))
-    assert both == pytest.approx(len(set(again.values())), rel=0.1)
-
-
-@pytest.mark.slow
-def test_texts_in_27_languages_have_one_letter_exchanged() -> None:
-    assert len(scripts.LANGUAGES) == 27
-    for language in scripts.LANGUAGES:
-        texts, others = scripts.texts_with_typos(language, 1)
-        for text, other in zip(texts, others, strict=True):
-            assert len(text) >= 800
-            assert sum(one != two for one, two in zip(text, other, strict=True)) == 1
 
 
 def labels(**pairs: str) -> dict[frozenset[str], str]:

@@ -13,7 +13,6 @@ from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import Overrides
 from esdedup.text.parsed import PassageFilter, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
-from tests.support.exploring import examples
 from tests.support.learned import contents, last_learned_page
 
 # Its id, passages, site and article, and perhaps its title.
@@ -170,22 +169,6 @@ def test_pages_teach_what_they_teach_in_the_model(
     assert filtered(copy.filter, given_pages[::-1]) == filtered(boilerplate.filter, given_pages[::-1])
 
 
-@examples(40)
-@given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
-@example(FORGOTTEN, [4], 1, 1)
-def test_a_step_that_is_undone_leaves_nothing_behind(
-    given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_records: int
-) -> None:
-    boilerplate = Boilerplate(block_pages=block_pages, period_records=period_records)
-    for batch in cut(given_pages, batch_sizes):
-        before = contents(boilerplate)
-        boilerplate.begin()
-        undone = filtered(filter_of(boilerplate, batch, {}), batch)
-        boilerplate.undo()
-        assert contents(boilerplate) == before
-        assert filtered(filter_of(boilerplate, batch, {}), batch) == undone
-
-
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
 def test_changes_are_joined(
     given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_records: int
@@ -216,28 +199,6 @@ def test_what_larger_blocks_have_stored_is_read() -> None:
     assert last_learned_page(smaller) == 0
     filtered(smaller.filter, [(99, POOL[:2], None, None)])
     assert last_learned_page(smaller) == 64
-
-
-def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
-    """Five contexts are learned from; the sixth page is judged by them."""
-    footer = ModelPassage(99 << 32, 150, is_prose=True)
-    texts = [
-        [ModelPassage((number + 1) << 32, 300 + number, is_prose=True) for number in (2 * n, 2 * n + 1)]
-        for n in range(9)
-    ]
-    learning = Boilerplate(block_pages=1).filter
-    assert [filtered(learning, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
-        False
-    ] * 5 + [True] * 4
-
-
-def test_a_page_that_is_a_list_keeps_it() -> None:
-    """However much its introduction says, next to the list it is little."""
-    intro = ModelPassage(1 << 32, 250, is_prose=True)
-    learning = Boilerplate().filter
-    for items, is_left_out in ((5, True), (12, False)):
-        listed = [ModelPassage((each + 2) << 32, 45, is_prose=False) for each in range(items)]
-        assert filtered(learning, [(items, [intro, *listed], None, None)]) == [False, *[is_left_out] * items]
 
 
 def test_a_table_keeps_its_rows_however_common_they_are() -> None:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import json
 import logging
-import threading
 from collections.abc import AsyncIterator, Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ from esdedup.ingest.remote_owner import RemoteOwner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, VERIFIED, ArticleRejected, Fields, Profile, _core
-from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup import VERIFIED, ArticleRejected, Fields, Profile, _core
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.kept import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Aging
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
@@ -37,7 +34,6 @@ from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests import sample
 from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering
-from tests.support.pages import pages
 from tests.unit.test_sidecar_enrich_api import Sidecar
 
 # Invented texts, and what the last version in numpy made of each alone.
@@ -106,39 +102,6 @@ def test_flags_that_do_not_fit_are_refused() -> None:
         parsed.core.signatures(bytes(3), 6, 2_000)
     with pytest.raises(ValueError, match="do not fit"):
         _core.weighted_simhashes(bytes(16), bytes(8), bytes(8))
-
-
-@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC, KEYWORDS], ids=lambda profile: profile.name)
-def test_any_number_of_threads_gives_the_same_results(profile: Profile) -> None:
-    texts = [page["text"] for page in pages(300)] + ["", "short", "x " * 150_000]
-
-    def found(threads: int) -> list[Fingerprints]:
-        fingerprinter, boilerplate = Fingerprinter(profile, threads=threads), Boilerplate(block_pages=8)
-        # What was learned decides about later pages, so the order counts.
-        return [
-            fingerprinter.fingerprint(some, passage_filter=boilerplate.filter)
-            for some in (texts, texts[:40], [])
-        ]
-
-    for one, four in zip(found(1), found(4), strict=True):
-        for column in dataclasses.fields(Fingerprints):
-            np.testing.assert_array_equal(getattr(one, column.name), getattr(four, column.name))
-
-
-def test_several_threads_fingerprint_at_once() -> None:
-    texts = [article["text"] for article in sample.articles(200)]
-    expected = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    found: list[bytes] = []
-
-    def work() -> None:
-        found.append(Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes())
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 4
 
 
 @given(st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n<p>&"), max_size=30), max_size=5), st.randoms())

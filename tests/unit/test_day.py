@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from benchmarks.day.crawl import RETENTION, CrawledPage, crawl
 from benchmarks.day.table import Truth
 from benchmarks.month.arrivals import BEGINNING, HOT_DAY, Arrival, Month
 from benchmarks.month.owner import Fed
-from benchmarks.month.table import TABLE, Day, draw, flatness
+from benchmarks.month.table import TABLE, Day, flatness
 from esdedup.elastic.forest.store import Contents
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
@@ -96,21 +95,6 @@ def test_arrivals_are_repeatable_and_in_order(days: list[list[Arrival]]) -> None
         assert {(each.when - BEGINNING) // timedelta(days=1) for each in arrivals} == {number}
 
 
-def test_days_have_a_rhythm_and_one_hot_story(days: list[list[Arrival]]) -> None:
-    counts = [len(each) for each in days]
-    usual = counts[3:HOT_DAY]
-    assert all(0.7 * A_DAY < each < 1.4 * A_DAY for each in usual)
-    assert sum(counts[HOT_DAY : HOT_DAY + 2]) > 2 * 1.05 * sum(usual) / len(usual)
-    hours = Counter(each.when.hour for each in itertools.chain.from_iterable(days))
-    assert sum(hours[each] for each in range(8, 12)) > 2 * sum(hours[each] for each in range(4))
-
-
-def test_some_pages_are_fetched_again_as_they_were(days: list[list[Arrival]]) -> None:
-    texts = Counter(each.article["text"] for each in itertools.chain.from_iterable(days))
-    again = sum(count - 1 for count in texts.values())
-    assert 0.005 < again / texts.total() < 0.04
-
-
 def day(number: int, **changes: float) -> Day:
     contents = Contents(
         nodes=int(changes.get("nodes", 1_000)),
@@ -152,8 +136,3 @@ def test_flatness_compares_days_after_the_first_retention() -> None:
     first = [dataclasses.replace(each, forest_bytes=0) if each.number < 7 else each for each in flat]
     assert [row.ratio for row in flatness(first)] == [1.0] * 5
     assert list(flatness(flat[:9])) == []
-
-
-def test_the_picture_is_drawn_from_the_table(tmp_path: Path) -> None:
-    draw([day(number).cells() for number in range(30)], tmp_path / "month.svg")
-    assert "<svg" in (tmp_path / "month.svg").read_text()

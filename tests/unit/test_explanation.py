@@ -257,27 +257,6 @@ def test_two_versions_of_a_story() -> None:
     assert " in A, " in facts["Representatives in common"]
 
 
-@pytest.mark.parametrize(
-    ("code", "verdict", "reason"),
-    [
-        ("en", "Two stories.", "They have no characteristic passage in common."),
-        ("zh", "两组。", "没有共同的特征片段。"),
-    ],
-)
-def test_two_stories(code: str, verdict: str, reason: str) -> None:
-    found = explained(indexed(explain(FERRY, RAIN), roots=("a", "b")), language(code))
-    assert not found.is_one_cluster
-    assert (found.verdict, found.reason) == (verdict, reason)
-    assert found.shared == ()
-    assert found.more_shared == 0
-
-
-def test_what_others_decided_is_said_in_full() -> None:
-    found = explained(indexed(explain(FERRY, RAIN), roots=("a", "a")), language("en"))
-    assert found.verdict == "One story."
-    assert "other articles link them" in found.reason
-
-
 def test_a_text_without_words() -> None:
     found = explained(indexed(explain(FERRY, ""), roots=("a", None)), language("en"))
     assert found.reason.startswith("B was indexed without esdedup")

@@ -145,13 +145,6 @@ def test_a_sidecar_without_pages_needs_no_web_packages() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-def test_help_needs_no_extra() -> None:
-    program = "sys.argv = ['esdedup', '--help']; from esdedup.cli import main; main()"
-    every = tuple(module for modules in EXTRAS.values() for module in modules)
-    assert run_without(every, program).returncode == 0
-
-
 def test_every_package_of_an_extra_is_asked_for() -> None:
     distributions = metadata.packages_distributions()
     for extra, modules in EXTRAS.items():

@@ -1,7 +1,6 @@
 """Band keys, how representatives are compared and looked up, and the index that finds near signatures."""
 
 import itertools
-from collections.abc import Iterable
 from random import Random
 
 import numpy as np
@@ -21,7 +20,7 @@ from esdedup.fingerprint.bands import (
 )
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
-from esdedup.fingerprint.signature import BINS, REPRESENTATIVES, SIGNATURE, are_minhashes
+from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, are_minhashes
 from esdedup.neighbours.relation import NeighbourIndex, Relation, relation_of
 from tests.sample import articles
 from tests.support.comparison import compare
@@ -49,25 +48,6 @@ def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, fli
     assert set(asked) & set(stored_of_other)
     assert set(asked_for_other) & set(stored)
     assert set(stored) <= set(asked)
-
-
-@in_each_layout
-def test_recall_against_exhaustive_search(layout: Layout) -> None:
-    random = np.random.default_rng(5)
-    base = random.integers(0, 2**64, 200, np.uint64)
-    flips = np.uint64(1) << random.integers(0, 64, (200, 5), np.uint64)
-    values = np.concatenate(
-        (base, *(np.bitwise_xor.reduce(flips[:, :n], axis=1) ^ base for n in range(1, 6)))
-    )
-    near = np.bitwise_count(values[:, None] ^ values[None, :]) <= 3
-    rows: dict[str, set[int]] = {}
-    for row, terms in enumerate(layout.terms(values)):
-        for term in terms:
-            rows.setdefault(term, set()).add(row)
-    assert near.sum() > len(values) * 3
-    for row, asked in enumerate(layout.asked_terms(values)):
-        found = set().union(*(rows.get(term, set()) for term in asked))
-        assert found >= set(np.flatnonzero(near[row]).tolist())
 
 
 @pytest.mark.parametrize(("layout", "flipped_bits"), [(NODES, [0, 13, 26, 39]), (ARTICLES, [0, 1, 32, 33])])
@@ -186,22 +166,6 @@ def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     assert {len(each) for each in keys} <= {11, 10}
 
 
-def test_a_row_is_found_only_by_an_equal_minhash() -> None:
-    held = np.zeros(2, RELATION.dtype)
-    held["representatives"] = array(0b111 << 40, 0b1001)[:, None] + np.zeros(REPRESENTATIVES, np.uint64)
-    held["representatives"][:, 1] = 0b0101, 0b1101
-    held["sketch"], held["units"], held["runs"] = 0x5555_5555_5555_5555, 10_000, BINS
-    held = as_nodes(held)
-    index = NeighbourIndex(RELATION)
-    index.add(held.tobytes())
-    query = held.copy()
-    # One minhash is equal to the first row's, the simhash is 4 bits away; the other differs in one bit.
-    query["representatives"][0] = [0xF << 50, 0b0101, *[0xF << 50] * (REPRESENTATIVES - 2)]
-    query["representatives"][1] = [0xF << 50, 0b1111, *[0xF << 50] * (REPRESENTATIVES - 2)]
-    positions, rows = index.find_pairs(query)
-    assert (positions.tolist(), rows.tolist()) == ([0], [0])
-
-
 flipped = st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << bit for bit in bits))
 values = st.lists(st.one_of(st.integers(0, 2**64 - 1), flipped), max_size=40)
 
@@ -229,34 +193,6 @@ def test_finds_what_exhaustive_search_finds(
         for row, other in enumerate(everything)
         if (one ^ other).bit_count() <= max_distance_bits
     ]
-
-
-# Everything in one bucket of one table, or of both; few bits that vary; and nothing of the kind.
-PATTERNS = {
-    "evenly": (0, 2**64 - 1),
-    "one high half": (7 << 32, 2**32 - 1),
-    "one low half": (7, 2**64 - 2**32),
-    "few bits": (0, 0x0F0F_0000_00FF_0003),
-    "high bits only": (0, 0xFFFF_0000_FFFF_0000),
-    "one quarter": (7 << 32, 0xFFFF_0000),
-}
-
-
-@pytest.mark.parametrize(("fixed", "varying"), PATTERNS.values(), ids=PATTERNS)
-def test_full_buckets_lose_nothing(fixed: int, varying: int) -> None:
-    random = np.random.default_rng(1)
-    index, everything = by_distance(), np.zeros(0, np.uint64)
-    for _ in range(6):
-        batch = random.integers(0, 2**64, 500, np.uint64) & np.uint64(varying) | np.uint64(fixed)
-        near: Iterable[int] = np.flatnonzero(random.random(500) < 0.3) if len(everything) else ()
-        for position in near:
-            flips = random.choice(64, random.integers(0, 5), replace=False)
-            mask = np.bitwise_or.reduce(np.uint64(1) << flips.astype(np.uint64), initial=np.uint64(0))
-            batch[position] = random.choice(everything) ^ mask
-        distances = np.bitwise_count(batch[:, None] ^ everything[None, :])
-        assert pairs(index, batch) == [tuple(pair) for pair in np.argwhere(distances <= 3).tolist()]
-        index.add(batch.tobytes())
-        everything = np.concatenate((everything, batch))
 
 
 AGREEMENT = Agreement()

@@ -163,20 +163,6 @@ def test_each_action_gets_its_own_addition() -> None:
     }
 
 
-def test_a_doc_that_serves_as_upsert_gets_two_objects() -> None:
-    """An existing article keeps its date; a new one has none, and counts from its arrival."""
-    undated, dated = Sidecar().enrich(
-        {"update": {"_id": "1"}},
-        {"doc": {"text": "one"}, "doc_as_upsert": True},
-        {"update": {"_id": "2"}},
-        {"doc": {"text": "two", "published_at": "2020-01-02T03:04:05Z"}, "doc_as_upsert": True},
-    )
-    assert "published" not in undated["doc"]
-    assert undated["upsert"]["published"] == 1_000
-    assert "upsert" not in dated
-    assert dated["doc"]["published"] == 1_000
-
-
 def test_dedup_fields_in_an_update_are_to_be_removed() -> None:
     forged = {"dedup": {"root": "forged"}}
     alone, dated, beside = Sidecar().enrich(
@@ -223,14 +209,6 @@ def test_a_text_that_is_cut_is_named() -> None:
     cut, whole = Sidecar().enrich({"index": {}}, {"text": "long"}, {"index": {}}, {"text": "short"})
     assert cut["is_cut"] is True
     assert "is_cut" not in whole
-
-
-@pytest.mark.parametrize("backfill", [True, False])
-def test_articles_are_told_apart_that_may_be_old(backfill: bool) -> None:
-    sidecar = Sidecar()
-    sidecar.enrich({"index": {}}, {"text": "one"}, query=f"backfill={backfill}".lower())
-    sidecar.enrich({"index": {}}, {"text": "one"})
-    assert [each.is_backfill for each in sidecar.articles] == [backfill, False]
 
 
 def test_bodies_may_be_gzip() -> None:

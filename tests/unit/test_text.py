@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import make_tables
-from esdedup import CLASSIC, VERIFIED
+from esdedup import VERIFIED
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
@@ -195,36 +195,6 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("地铁 7 号线", ["地", "铁", "7", "号", "线"]),
-        ("1,234.5 at 10:30, then 2.", ["1,234.5", "at", "10:30", "then", "2"]),
-        ("iphone15 pro", ["iphone", "15", "pro"]),
-    ],
-)
-def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: list[str]) -> None:
-    assert page_words(text) == expected
-    assert len(set(page_ids(text, " ".join(expected), "-".join(expected)))) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        # Vowel signs and accents belong to their words.
-        ("यह हिन्दी है", ["यह", "हिन्दी", "है"]),
-        ("e\u0323\u0301x y", ["e\u0323\u0301x", "y"]),
-        # Without spaces between words, each letter is a token.
-        ("ตลาด ข่าว", list("ตลาดข่าว")),
-    ],
-)
-def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, tokens: list[str]) -> None:
-    """Between East Asian characters and the like, spaces do not count; between words they do."""
-    first, spaced, cut = page_ids(text, " ".join(tokens), " ".join("".join(tokens)))
-    assert first == spaced
-    assert (spaced == cut) == (max(map(len, tokens)) == 1)
-
-
 @given(token_texts, token_texts)
 def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str]) -> None:
     """Counted as for an explanation: runs, and figures, which are numbers but for those beside the text."""
@@ -334,19 +304,6 @@ def test_the_longest_sentence_of_each_half(batch: list[str]) -> None:
         expected = [max(half, key=letters) for half in halves if half]
         found = fingerprinter.passages(text)
         assert [" ".join(each.split()).rstrip(" 。.!") for each in found] == expected
-
-
-def test_rows_are_joined_where_one_alone_is_too_short() -> None:
-    """Not over a blank line, nor after a full stop or an East Asian character."""
-    fingerprinter = Fingerprinter(CLASSIC)
-    for text, longest in (
-        ("Net 26 mln\nRevs 110 mln\n\nPay April 15", "net 26 mln\nrevs 110 mln"),
-        ("Pay April 15\nIt rose. So did", "pay april 15\nit rose"),
-        ("So did costs\n净利润\n营收", "so did costs\n净利润"),
-        ("净利润增长\n营收", "净利润增长"),
-    ):
-        assert fingerprinter.passages(text) == [longest]
-    assert fingerprinter.passages("...") == []
 
 
 def hashes(text: str) -> list[int]:

@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
-from esdedup.ingest.load import Summary, counts_of
+from esdedup.ingest.load import Run, counts_of
 
 from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
@@ -60,7 +60,7 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
     is_set_up: bool
 
 
-class InPlace:
+class InPlace(Run):
     """Articles of some indices that are enriched where they are.
 
     The articles themselves show the progress: after a run that was killed, the next one continues.
@@ -81,19 +81,13 @@ class InPlace:
     ) -> None:
         if not index:
             raise SettingError("the name of the index is empty")
+        super().__init__()
         self._client = client
         self._index = index
         self._on_rejected = on_rejected
         self._bulk = ArticleBulk(client, index=index, only_existing=True)
-        self._counts: collections.Counter[str] = collections.Counter()
         self._under_way: collections.deque[Place] = collections.deque()
         self._failed: set[Place] = set()
-        self._seconds = 0.0
-
-    @property
-    def summary(self) -> Summary:
-        """The run so far; after an error, articles that were read and not acknowledged count as failed."""
-        return Summary.of(self._counts, seconds=self._seconds)
 
     @property
     def total(self) -> int:
@@ -216,7 +210,7 @@ class InPlace:
         """Enrich articles, except those that were changed since they were read."""
         decided: _Decided = {}
         started, before = time.monotonic(), self._written
-        try:
+        with self._timed():
             for written in self._bulk.write(self._updates(dedup, hits, decided, backfill)):
                 for index in {each.index for each in written}:
                     check_again(dedup.require_ready, index)
@@ -225,8 +219,6 @@ class InPlace:
                 if most_per_s is not None:
                     due_s = (self._written - before) / most_per_s
                     time.sleep(max(0.0, started + due_s - time.monotonic()))
-        finally:
-            self._seconds += time.monotonic() - started
 
     @property
     def _written(self) -> int:
@@ -235,11 +227,10 @@ class InPlace:
     def _updates(
         self, dedup: Dedup, hits: Iterable[Hit], decided: _Decided, backfill: bool
     ) -> Iterator[dict[str, Any]]:
-        counts: collections.deque[dict[str, int]] = collections.deque()
         self._under_way.clear()
 
         def assigned(article: ArticleAction, assignment: Assignment) -> None:
-            counts.append(counts_of(article, assignment))
+            decided[place_of(article.action)] = self._under_way.popleft(), counts_of(article, assignment)
 
         def rejected(error: ArticleRejected) -> None:
             while (place := self._under_way.popleft())[1] != error.article:
@@ -248,12 +239,11 @@ class InPlace:
 
         actions = map(self._action, hits)
         enriched = dedup.enrich(actions, backfill=backfill, on_rejected=rejected, on_assigned=assigned)
-        for action in enriched:
-            decided[place_of(action)] = self._under_way.popleft(), counts.popleft()
-            yield self._written_as(action)
+        return map(self._written_as, enriched)
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
-        return action | {"_op_type": "update", "_source": {"doc": {self.fields.dedup: self._added(action)}}}
+        name = self.fields.dedup
+        return action | {"_op_type": "update", "_source": {"doc": {name: action["_source"][name]}}}
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         self._counts["read"] += 1
@@ -261,11 +251,6 @@ class InPlace:
         action = {"_index": hit["_index"], "_id": hit["_id"], "routing": hit.get("_routing")}
         version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
         return action | version | {"_source": hit["_source"]}
-
-    def _added(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return the object that an article gets, by its action as it was enriched."""
-        added: dict[str, Any] = action["_source"][self.fields.dedup]
-        return added
 
     def _acknowledge(self, written: list[Written], decided: _Decided) -> None:
         for each in written:

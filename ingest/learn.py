@@ -1,4 +1,4 @@
-"""Learns boilerplate from pages before these or others are assigned; reads overrides from a file."""
+"""Learns boilerplate from pages before these or others are assigned."""
 
 import itertools
 import logging
@@ -13,7 +13,7 @@ from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import ReadArticle
 from esdedup.ingest.records import input_name
 
-from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.errors import ArticleRejected, SettingError, TextFailed
 from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -179,7 +179,8 @@ def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPag
 
 def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
     """Learn from articles that will be read again; unreadable ones are rejected in the second pass."""
-    Learning(on_rejected=lambda _: None).run(learner, texts_of(articles, fields))
+    pages = (each for each in texts_of(articles, fields) if isinstance(each, RawPage))
+    learner.learn(pages, on_learned=lambda *_: None)
 
 
 def two_passes(
@@ -213,19 +214,3 @@ def refuse_to_keep(profile: Profile) -> None:
     """Raise `SettingError` if a profile keeps boilerplate."""
     if profile.keep_boilerplate:
         raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")
-
-
-def read_overrides(path: Path | None, *, keep_boilerplate: bool) -> Overrides:
-    """Return the overrides in a file of JSON Lines, none if no file is named.
-
-    Raises `SettingError` if it cannot be read, or is wrong, or overrides would mean nothing.
-    """
-    if path is None:
-        return NO_OVERRIDES
-    try:
-        with path.open("rb") as lines:
-            overrides = Overrides.of_lines(lines, name=str(path))
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error
-    refuse_useless(overrides, keep_boilerplate=keep_boilerplate)
-    return overrides

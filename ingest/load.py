@@ -1,6 +1,7 @@
 """Enriches and indexes the articles of files, and accounts for every one."""
 
 import collections
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -46,12 +47,29 @@ class Summary(pydantic.BaseModel, frozen=True):
     too_old: int
     seconds: float
 
-    @classmethod
-    def of(cls, counts: collections.Counter[str], *, seconds: float) -> "Summary":
-        """Return the run so far; articles read, but neither written nor left as they are, count as failed."""
-        failed = counts["read"] - counts["written"] - counts["skipped"]
-        counted = {name: counts[name] for name in cls.model_fields}
-        return cls.model_validate(counted | {"failed": failed, "seconds": round(seconds, 3)})
+
+class Run:
+    """A run of articles that are written, of which each is counted."""
+
+    def __init__(self) -> None:
+        # By the fields of `Summary`.
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._seconds = 0.0
+
+    @property
+    def summary(self) -> Summary:
+        """The run so far; after an error, articles that were read and not acknowledged count as failed."""
+        counted = {name: self._counts[name] for name in Summary.model_fields}
+        failed = counted["read"] - counted["written"] - counted["skipped"]
+        return Summary.model_validate(counted | {"failed": failed, "seconds": round(self._seconds, 3)})
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds += time.monotonic() - started
 
 
 _KINDS = {
@@ -76,7 +94,7 @@ def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
     }
 
 
-class Load:
+class Load(Run):
     """One run of articles into an index; accounts for every one.
 
     `on_cut` is called with the name of each article that has a longer text than is fingerprinted, and
@@ -90,20 +108,13 @@ class Load:
         on_cut: Callable[[str], None] = lambda _: None,
         on_refused: Callable[[FileArticle], None] = lambda _: None,
     ) -> None:
+        super().__init__()
         self._on_rejected = on_rejected
         self._on_refused = on_refused
         self._on_cut = on_cut
-        # By the fields of `Summary`.
-        self._counts: collections.Counter[str] = collections.Counter()
-        self._seconds = 0.0
         # Articles that Elasticsearch has not acknowledged, by id, and where they will be counted.
         self._articles: dict[str, FileArticle] = {}
         self._decided: dict[str, dict[str, int]] = {}
-
-    @property
-    def summary(self) -> Summary:
-        """The run so far; after an error, unacknowledged articles count as failed."""
-        return Summary.of(self._counts, seconds=self._seconds)
 
     def run(
         self,
@@ -124,9 +135,8 @@ class Load:
         `learned_from` are the same articles, read once more: before the first is indexed, these teach what is
         boilerplate. The other parameters are those of `Dedup` and `Dedup.enrich`.
         """
-        started = time.monotonic()
         bulk = ArticleBulk(client, index=index)
-        try:
+        with self._timed():
             if learned_from:
                 first_pass(dedup, learned_from, dedup.require_ready(index))
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
@@ -139,8 +149,6 @@ class Load:
                 for written in bulk.write(actions):
                     check_again(dedup.require_ready, index)
                     self._acknowledge(written)
-        finally:
-            self._seconds += time.monotonic() - started
 
     def _actions(self, batch: Iterable[ReadArticle], target: dict[str, str]) -> Iterator[dict[str, Any]]:
         for article in batch:

@@ -273,19 +273,18 @@ class Migration(InPlace):
         seen = value_of(source, f"{self._present.dedup}.seen")
         return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
-    def _added(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return the new object, which replaces an earlier one; the article keeps its place in time."""
-        published = value_of(self._read[place_of(action)], self._present.published)
-        before = OPTIONAL if self.fields.dedup in action["_source"] else ()
-        return dict.fromkeys(before) | super()._added(action) | {"published": published}
-
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return an update; or the whole article, if it has dotted names for parts of the object."""
-        update, source = super()._written_as(action), self._read.pop(place_of(action))
-        if not any(key.startswith(f"{self.fields.dedup}.") for key in source):
-            return update
-        added = Addition({"source": update["_source"]["doc"][self.fields.dedup]})
-        return with_addition({**update, "_op_type": "index", "_source": source}, added, (self.fields.dedup,))
+        """Return an update; or the whole article, if it has dotted names for parts of the object.
+
+        The new object replaces an earlier one; the article keeps its place in time.
+        """
+        source, name = self._read.pop(place_of(action)), self.fields.dedup
+        published = value_of(source, self._present.published)
+        added = dict.fromkeys(OPTIONAL) | action["_source"][name] | {"published": published}
+        if not any(key.startswith(f"{name}.") for key in source):
+            return super()._written_as(action | {"_source": {name: added}})
+        whole = action | {"_op_type": "index", "_source": source}
+        return with_addition(whole, Addition({"source": added}), (name,))
 
 
 def _free_name(present: str, mappings: Iterable[dict[str, Any]]) -> str:

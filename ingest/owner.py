@@ -66,20 +66,17 @@ class OwnerSettings:
 
     def __post_init__(self) -> None:
         leaves, every_s = self.most_plausible_leaves, self.expire_every_s
-        if not 1 <= self.lease_ttl_s < float("inf"):
-            raise SettingError(f"lease_ttl_s is {self.lease_ttl_s}; it must be at least 1")
-        if not self.wait_s >= 0:
-            raise SettingError(f"wait_s is {self.wait_s}; it must be at least 0")
-        if leaves < 1 or leaves.bit_count() != 1:
-            raise SettingError(f"most_plausible_leaves is {leaves}; it must be a power of two")
-        if self.lookup not in {None, *LOOKUPS}:
-            raise SettingError(f"lookup is {self.lookup!r}; it must be {' or '.join(map(repr, LOOKUPS))}")
-        if self.memory_bytes is not None and self.memory_bytes < 0:
-            raise SettingError(f"memory_bytes is {self.memory_bytes}; it must be at least 0")
-        if not 1 <= self.workers <= _MOST_WORKERS:
-            raise SettingError(f"workers is {self.workers}; it must be from 1 to {_MOST_WORKERS}")
-        if every_s is not None and not 0 < every_s < threading.TIMEOUT_MAX:
-            raise SettingError(f"expire_every_s is {every_s}; it must be greater than 0")
+        for name, is_right, allowed in (
+            ("lease_ttl_s", 1 <= self.lease_ttl_s < float("inf"), "at least 1"),
+            ("wait_s", self.wait_s >= 0, "at least 0"),
+            ("most_plausible_leaves", leaves >= 1 and leaves.bit_count() == 1, "a power of two"),
+            ("lookup", self.lookup in {None, *LOOKUPS}, " or ".join(map(repr, LOOKUPS))),
+            ("memory_bytes", self.memory_bytes is None or self.memory_bytes >= 0, "at least 0"),
+            ("workers", 1 <= self.workers <= _MOST_WORKERS, f"from 1 to {_MOST_WORKERS}"),
+            ("expire_every_s", every_s is None or 0 < every_s < threading.TIMEOUT_MAX, "greater than 0"),
+        ):
+            if not is_right:
+                raise SettingError(f"{name} is {getattr(self, name)!r}; it must be {allowed}")
         # Raises if no template makes such an index.
         _ = self.aging
 

@@ -237,73 +237,58 @@ def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | 
     Unlike a streaming parser such as ijson, this loses nothing that follows a damaged element. One that is
     too long is None. What follows the array on its last line is one more element, unless it is blank.
     """
-    splitter = _Splitter(MAX_ARTICLE_BYTES)
-    line = line[line.index(b"[") + 1 :]
-    while True:
-        yield from splitter.split(line, lines.number)
-        if splitter.has_ended and lines.is_at_end_of_line:
-            break
-        lines.skip_empty()
-        line = lines.read()
-        if not line:
-            break
-    yield from splitter.take()
-    if not splitter.has_ended:
-        raise EOFError("the JSON array has no end")
-
-
-class _Splitter:
-    """Finds the ends of elements in an array that is read in pieces."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self.has_ended = False
-        self._max_bytes = max_bytes
-        # Of the current element.
-        self._number = 0
-        self._parts: list[bytes] = []
-        self._size_bytes = 0
-        self._depth = 0
-        self._is_in_string = False
-        # Whether the next piece begins with what follows a backslash.
-        self._is_escaped = False
-
-    def split(self, piece: bytes, number: int) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the elements that end in a piece of the line with that number."""
-        begin, at = 0, int(self._is_escaped)
-        self._is_escaped = False
-        while not self.has_ended:
-            if self._is_in_string:
+    element = _Element(MAX_ARTICLE_BYTES)
+    depth, is_in_string, has_ended = 0, False, False
+    # Whether the next piece begins with what follows a backslash.
+    is_escaped = False
+    piece = line[line.index(b"[") + 1 :]
+    while piece:
+        begin, at = 0, int(is_escaped)
+        is_escaped = False
+        while not has_ended:
+            if is_in_string:
                 rest = _REST_OF_STRING.match(piece, at)
                 if rest is None:
                     unclosed = piece[at:]
-                    self._is_escaped = (len(unclosed) - len(unclosed.rstrip(b"\\"))) % 2 == 1
+                    is_escaped = (len(unclosed) - len(unclosed.rstrip(b"\\"))) % 2 == 1
                     break
-                at, self._is_in_string = rest.end(), False
+                at, is_in_string = rest.end(), False
             found = _OUTSIDE_STRINGS.search(piece, at)
             if found is None:
                 break
             at, token = found.end(), found.group()
             if token == b'"':
-                self._is_in_string = True
+                is_in_string = True
             elif token in b"[{":
-                self._depth += 1
-            elif self._depth and token in b"]}":
-                self._depth -= 1
-            elif not self._depth:
-                self._add(piece[begin : found.start()], number)
-                yield from self.take()
+                depth += 1
+            elif depth and token in b"]}":
+                depth -= 1
+            elif not depth:
+                element.add(piece[begin : found.start()], lines.number)
+                yield from element.take()
                 begin = at
-                self.has_ended = token != b","
-        self._add(piece[begin:], number)
+                has_ended = token != b","
+        element.add(piece[begin:], lines.number)
+        if has_ended and lines.is_at_end_of_line:
+            break
+        lines.skip_empty()
+        piece = lines.read()
+    yield from element.take()
+    if not has_ended:
+        raise EOFError("the JSON array has no end")
 
-    def take(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the element that has been read, unless it is blank, and begin another."""
-        if self._size_bytes:
-            yield self._number, b"".join(self._parts) if self._size_bytes <= self._max_bytes else None
-        self._parts.clear()
+
+class _Element:
+    """An element of an array that is read in pieces."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._number = 0
+        self._parts: list[bytes] = []
         self._size_bytes = 0
 
-    def _add(self, part: bytes, number: int) -> None:
+    def add(self, part: bytes, number: int) -> None:
+        """Add a piece of it, which is on the line with that number."""
         if not self._size_bytes:
             part = part.lstrip()
             self._number = number
@@ -312,3 +297,10 @@ class _Splitter:
             self._parts.append(part)
         if self._size_bytes > self._max_bytes:
             self._parts.clear()
+
+    def take(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield it, unless it is blank, and begin another; None if it is too long."""
+        if self._size_bytes:
+            yield self._number, b"".join(self._parts) if self._size_bytes <= self._max_bytes else None
+        self._parts.clear()
+        self._size_bytes = 0

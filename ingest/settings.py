@@ -249,10 +249,21 @@ class Fingerprinting(Cut):
         )
 
     def overrides(self) -> "Overrides":
-        """Return the overrides in the file, if one is given."""
-        from esdedup.ingest.learn import read_overrides
+        """Return the overrides in the file, none if no file is given.
 
-        return read_overrides(self.overrides_file, keep_boilerplate=self.keep_boilerplate)
+        Raises `SettingError` if it cannot be read, or is wrong, or overrides would mean nothing.
+        """
+        from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
+
+        if (path := self.overrides_file) is None:
+            return NO_OVERRIDES
+        try:
+            with path.open("rb") as lines:
+                overrides = Overrides.of_lines(lines, name=str(path))
+        except OSError as error:
+            raise SettingError(f"cannot read {path}: {error.strerror}") from error
+        refuse_useless(overrides, keep_boilerplate=self.keep_boilerplate)
+        return overrides
 
 
 _ABOUT_WORDS = {"segmenter", "dictionary", "weights", "stop_words", "token_hash", "zero_bit"}

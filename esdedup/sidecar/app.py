@@ -19,7 +19,6 @@ from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
 from esdedup.errors import EsdedupError
 from esdedup.fields import fields_given
-from esdedup.ingest.learn import read_overrides
 from esdedup.ingest.owner import Owner, OwnerSettings
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader, asking_owner
@@ -193,7 +192,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     )
 
     client = client_of(settings.url, **_login(settings))
-    overrides = read_overrides(settings.overrides_file, keep_boilerplate=settings.keep_boilerplate)
+    overrides = settings.overrides()
     owner = OwnerThread(
         Owner(
             client,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import aiohttp
-from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutError
 from aiohttp.connector import Connection
 from yarl import URL
 
@@ -275,7 +274,7 @@ class Upstream:
                 response.close()
                 failures.append(f"{node}: it answers with the status {response.status}")
                 break
-            except (ClientConnectorError, ConnectionTimeoutError) as error:
+            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 node.avoided_until_s = time.monotonic() + _AVOIDED_S
                 failures.append(f"{node}: {_said(error)}")
             except (aiohttp.ClientError, OSError) as error:

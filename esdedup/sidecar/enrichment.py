@@ -165,17 +165,20 @@ class Enrichment:
         letters = [each.boilerplate_letters for each in articles]
         self.metrics.with_boilerplate.inc(sum(map(bool, letters)))
         self.metrics.boilerplate_letters.inc(sum(letters))
-        self.metrics.articles(Counter(kind for each in items if (kind := _kind_of(each)) is not None))
+        kinds: Counter[ArticleKind] = Counter(
+            each.assignment.kind.value for each in articles if each.rejection is None
+        )
+        kinds["rejected"] = sum(each.rejection is not None for each in items)
+        self.metrics.articles(kinds)
 
     async def _targets(
-        self, names: Collection[str], headers: Headers, *, is_required: bool
+        self, names: frozenset[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
         """Return the indices that were set up, or why nothing may be written to them."""
-        valid = {each for each in names if _is_index_name(each) or not is_required}
         targets: dict[str, WritableIndex | Rejection] = {
-            each: _no_index(each) for each in names if each not in valid and is_required
+            each: _no_index(each) for each in names if is_required and not _is_index_name(each)
         }
-        found = await self.find(valid)
+        found = await self.find(names - targets.keys())
         known = sorted(name for name, each in found.items() if each is not None)
         allowed = await self.may_write(headers, known) if known else {}
         for name, each in found.items():
@@ -215,13 +218,6 @@ def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) 
         item.article = found
     else:
         item.added = found
-
-
-def _kind_of(item: BulkItem) -> ArticleKind | None:
-    """Return what became of the article of an item, for the metrics; None if it has none."""
-    if item.rejection is not None:
-        return "rejected"
-    return None if item.article is None else item.article.assignment.kind.value
 
 
 def _asked_name(item: BulkItem) -> str | None:

@@ -144,6 +144,20 @@ def test_what_passes_through(action: dict[str, Any]) -> None:
     assert read_action(action, INDEX, position=1, now_ms=NOW_MS) is action
 
 
+def test_old_dates_count_where_old_articles_are_expected() -> None:
+    arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
+    arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
+    for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
+        article = read_action(
+            {"text": "hello", FIELDS.time: dated_ms}, INDEX, position=1, now_ms=NOW_MS, backfill=backfill
+        )
+        assert isinstance(article, ArticleAction)
+        added = addition_to(article, arrived, {}, alphanumerics=5, profile="classic-4")
+        values = added.parts["source"]
+        assert values is not None
+        assert values["published"] == expected_ms
+
+
 @pytest.mark.parametrize("flat", [True, False])
 def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
     doc = {FIELDS.time: DATED_MS, "n": 1}

@@ -135,6 +135,8 @@ def reader() -> Reader:
                 ({"page": "2"}, "whole numbers"),
                 ({"after": 5}, "the cursor is 5, which is not a string"),
                 ({"size": "20"}, "whole numbers"),
+                ({"min_similar": -1}, "at least 0"),
+                ({"min_sources": 1_001}, "at most 1,000"),
             )
         ),
         ("list", [["news"]], {}, "the index is a list, not a string"),

@@ -129,6 +129,13 @@ async def test_requests_without_articles_need_no_rights() -> None:
     assert asked == []
 
 
+async def test_deletions_that_would_fail_the_request_are_rejected() -> None:
+    names = ("news", "_x", "", "a*")
+    items = await enriched(*({"delete": {"_index": name, "_id": "1"}} for name in names))
+    expected = [None, *(Rejection(f"no index can be called {name!r}") for name in names[1:])]
+    assert [each.rejection for each in items] == expected
+
+
 FEEDER = [(b"Authorization", b"ApiKey feeder"), (b"User-Agent", b"test")]
 VISITOR = [(b"authorization", b"ApiKey visitor")]
 

@@ -10,6 +10,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import queries
 from esdedup.reading.paging import Cursor, Paging
+from esdedup.reading.scope import Tuning
 
 Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc", "sources-desc", "rising"]
 """What rows are sorted by: their best match, their newest or oldest match, or a count."""
@@ -82,6 +83,9 @@ class ListRequest:
     min_sources: int = 0
     # The field that sources are counted by, if they decide.
     source_field: str | None = None
+    # Whether each cluster is on one shard.
+    is_routed_by_root: bool = False
+    tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
     dedup: bool = True
     details: bool = False
     # Milliseconds since 1970; None: what is new is not counted.

@@ -13,7 +13,7 @@ from esdedup.reading.articles import including
 from esdedup.reading.list_request import Head, ListRequest, Sort, SortResult
 from esdedup.reading.paging import PageNumber, PageSize, Paging, SourceIncludes
 from esdedup.reading.results import Page, Row
-from esdedup.reading.scope import IndexName, Scope, Tuning
+from esdedup.reading.scope import IndexName, Scope
 from esdedup.reading.sorts import sorted_articles
 
 # An estimate above `exact_rows` times this factor is returned without counting.
@@ -88,7 +88,14 @@ def list_rows(
     field = ready.source_field
     if min_sources or request.sort == "sources-desc":
         field = ready.required_source_field()
-    request = dataclasses.replace(request, searched=ready.index, fields=ready.fields, source_field=field)
+    request = dataclasses.replace(
+        request,
+        searched=ready.index,
+        fields=ready.fields,
+        source_field=field,
+        is_routed_by_root=ready.is_routed_by_root,
+        tuning=scope.tuning,
+    )
     beside = [bodies.count_articles(request), count_not_enriched(request)]
     if request.arrived_since is not None:
         arrived = bodies.count_articles(request)
@@ -96,9 +103,9 @@ def list_rows(
         beside.append(arrived)
     # Whether no cluster lies on two shards; None: if the index has one shard, which the first answer shows.
     is_apart = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
-    first_count, counted = yield from _first_count(request, scope.tuning, is_apart=is_apart is not False)
+    first_count, counted = yield from _first_count(request, is_apart=is_apart is not False)
     result, answers = yield from carrying(
-        sorted_articles(request, start, ready, scope.tuning), request.searched, *beside, *first_count
+        sorted_articles(request, start), request.searched, *beside, *first_count
     )
     total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(beside)])
     for body, answer in zip(first_count, answers[len(beside) :], strict=True):
@@ -109,7 +116,7 @@ def list_rows(
         is_apart = answers[0]["_shards"]["total"] == 1
         if not is_apart and bodies.ranks_articles(request.query):
             counted = None
-    counter = _RowCounter(request, scope.tuning, total_articles, first=counted, is_apart=is_apart)
+    counter = _RowCounter(request, total_articles, first=counted, is_apart=is_apart)
     rows, for_rows = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
@@ -136,9 +143,7 @@ def list_rows(
     return (yield from including(found, index, source_includes))
 
 
-def _first_count(
-    request: ListRequest, tuning: Tuning, *, is_apart: bool
-) -> Requests[tuple[list[Query], Any]]:
+def _first_count(request: ListRequest, *, is_apart: bool) -> Requests[tuple[list[Query], Any]]:
     """Return the search for the number of rows that goes with the first request, or its cached answer.
 
     Matches of words are few, so their rows are counted; else rows are estimated.
@@ -147,8 +152,8 @@ def _first_count(
         return [], None
     if bodies.ranks_articles(request.query):
         # If the answers show several shards, rows are counted again.
-        return [_count_of_few(request, tuning, is_apart=is_apart)], None
-    body = estimate_rows(request, partitions=tuning.estimate_partitions)
+        return [_count_of_few(request, is_apart=is_apart)], None
+    body = estimate_rows(request, partitions=request.tuning.estimate_partitions)
     known = yield from recall(request.searched, body)
     return [] if known else [body], known
 
@@ -195,7 +200,6 @@ class _RowCounter:
     """Counts or estimates the rows on all pages of a list."""
 
     request: ListRequest
-    tuning: Tuning
     total_articles: int
     # The answer to the search of `_first_count`; None if unusable.
     first: Any
@@ -204,14 +208,14 @@ class _RowCounter:
 
     def searches(self) -> list[Query]:
         """Return the search that counts or estimates rows; none if the first did."""
-        request, tuning = self.request, self.tuning
+        request, tuning = self.request, self.request.tuning
         if not request.dedup:
             return []
         has_counted_few = bodies.ranks_articles(request.query)
         if self.total_articles <= tuning.few_articles:
             if has_counted_few and self.first is not None:
                 return []
-            return [_count_of_few(request, tuning, is_apart=self.is_apart)]
+            return [_count_of_few(request, is_apart=self.is_apart)]
         if self.total_articles > tuning.many_articles:
             return [estimate_rows(request, partitions=tuning.estimate_partitions)] if has_counted_few else []
         return [estimate_rows(request)]
@@ -220,7 +224,7 @@ class _RowCounter:
         """Return the number of rows, and whether it is exact."""
         if not self.request.dedup:
             return self.total_articles, True
-        if self.total_articles <= self.tuning.few_articles:
+        if self.total_articles <= self.request.tuning.few_articles:
             found = answer["aggregations"]["rows"]
             rows, is_exact = int(found["count"] if "count" in found else found["doc_count"]), True
         else:
@@ -231,7 +235,7 @@ class _RowCounter:
 
     def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
         """Return the number of rows, counted if the estimate is low enough, and whether it is exact."""
-        request, tuning = self.request, self.tuning
+        request, tuning = self.request, self.request.tuning
         rows = int(answer["aggregations"]["rows"]["value"])
         if self.total_articles > tuning.many_articles:
             rows *= PARTITIONS // tuning.estimate_partitions
@@ -248,7 +252,7 @@ class _RowCounter:
 
     def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
         """Return how many of `rows` rows pass the filters; of many, estimate from some partitions."""
-        request, tuning = self.request, self.tuning
+        request, tuning = self.request, self.request.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
         body = bodies.matching_roots(request, size=tuning.max_roots, partitions=partitions)
@@ -273,7 +277,8 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
     return queries.aggregation(bodies.with_roots(roots, fields), {"roots": {"terms": terms, "aggs": aggs}})
 
 
-def _count_of_few(request: ListRequest, tuning: Tuning, *, is_apart: bool) -> Query:
+def _count_of_few(request: ListRequest, *, is_apart: bool) -> Query:
+    tuning = request.tuning
     if is_apart:
         return count_few_rows(request, most=tuning.few_articles)
     return count_rows(request, up_to=tuning.exact_rows, few=tuning.few_articles)

@@ -21,13 +21,9 @@ from esdedup.reading.queries import aggregation, within
 from esdedup.reading.scope import Tuning
 
 
-def ranked(
-    request: ListRequest, depth: int, tuning: Tuning, *, is_routed_by_root: bool
-) -> Requests["RankedRoots"]:
+def ranked(request: ListRequest, depth: int) -> Requests["RankedRoots"]:
     """Return the roots of the first `depth` rows of a list by count."""
-    ranking = _Ranking(
-        request=request, tuning=tuning, is_routed_by_root=is_routed_by_root, counted=request.articles
-    )
+    ranking = _Ranking(request=request, counted=request.articles)
     return _by_sources(ranking, depth) if request.sort == "sources-desc" else _shown(ranking, depth)
 
 
@@ -80,12 +76,14 @@ class _Ranking:
     """Clusters ranked by how many of their articles match a query."""
 
     request: ListRequest
-    tuning: Tuning
-    is_routed_by_root: bool
     # Matches the articles that are counted.
     counted: Query
     # Clusters without an article that matches this are skipped; None skips none.
     required: Query | None = None
+
+    @property
+    def tuning(self) -> Tuning:
+        return self.request.tuning
 
     def first(self, depth: int) -> Requests[RankedRoots]:
         """Rank the first `depth` clusters, requesting as few roots from each shard as suffice."""
@@ -101,7 +99,7 @@ class _Ranking:
         answer = yield from self._search(
             self.counted, size=from_shard, from_shard=from_shard, least_of_shard=self._least
         )
-        is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
+        is_on_one_shard = answer["_shards"]["total"] == 1 or self.request.is_routed_by_root
         sent = answer["aggregations"]["roots"]
         buckets: list[dict[str, Any]] = sent["buckets"]
         # OpenSearch ignores `shard_min_doc_count` if the smallest come first: it cuts before it leaves out.

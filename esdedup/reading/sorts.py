@@ -21,21 +21,18 @@ from esdedup.reading.list_request import ListRequest, SortResult
 from esdedup.reading.paging import Cursor
 from esdedup.reading.queries import Hit, aggregation, first_and_last, place_of, root_of
 from esdedup.reading.ranking import ranked
-from esdedup.reading.scope import ReadyIndex, Tuning
 
 _MAX_CHUNK = 5_000
 # The next chunk excludes the clusters with the most articles read so far, at most this many.
 _MAX_EXCLUDED = 1_000
 
 
-def sorted_articles(
-    request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
-) -> Requests[SortResult]:
+def sorted_articles(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     """Return the operation that finds the articles on a page."""
     if request.sort in bodies.SORTS_BY_TIME:
-        return _by_time(request, start, tuning)
+        return _by_time(request, start)
     if request.is_by_count:
-        return _by_count(request, start, ready, tuning)
+        return _by_count(request, start)
     return _by_relevance(request, start)
 
 
@@ -66,13 +63,13 @@ def _rows(hits: list[Hit], request: ListRequest) -> list[tuple[str, Hit | None]]
     return [(root_of(hit, request.fields), hit if are_heads else None) for hit in hits]
 
 
-def _by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[SortResult]:
+def _by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.paging.size + 1
-    left = tuning.read_articles + tuning.read_articles_a_row * needed
+    left = request.tuning.read_articles + request.tuning.read_articles_a_row * needed
     chunk = min(2 * needed, _MAX_CHUNK, left)
-    reader = _TimeReader(request=request, tuning=tuning, place=start.place, chunk=chunk, left=left)
+    reader = _TimeReader(request=request, place=start.place, chunk=chunk, left=left)
     rows: list[Hit] = []
     while len(rows) < needed and not reader.is_at_end and reader.left:
         candidates = yield from reader.next_chunk()
@@ -95,7 +92,6 @@ class _TimeReader:
     """Reads the articles of a list in order of time, some at a time."""
 
     request: ListRequest
-    tuning: Tuning
     # The sort values of the last article read; None: it begins with the first.
     place: list[Any] | None
     # How many articles are read next, and how many may still be read.
@@ -139,7 +135,7 @@ class _TimeReader:
 
         Where articles arrived in order of time, the newest are slow to find without a range query.
         """
-        request, tuning = self.request, self.tuning
+        request, tuning = self.request, self.request.tuning
         if request.sort != "newest" or request.query is not None:
             return None
         body = aggregation({"match_all": {}}, first_and_last(request.fields)) | {"track_total_hits": True}
@@ -164,10 +160,10 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
     return [hit for hit in hits if place_of(hit) in firsts]
 
 
-def _by_count(request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning) -> Requests[SortResult]:
+def _by_count(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     end = min(start.offset + request.paging.size, limits.MAX_HITS)
     # One more than the page needs shows whether there is a next page.
-    found = yield from ranked(request, end + 1, tuning, is_routed_by_root=ready.is_routed_by_root)
+    found = yield from ranked(request, end + 1)
     return SortResult(
         rows=[(root, None) for root in found.roots[start.offset : end]],
         has_more=end < min(len(found.roots), limits.MAX_HITS),

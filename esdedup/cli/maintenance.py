@@ -93,7 +93,6 @@ def verify(
     *,
     index: Indices = [],  # noqa: B006 - typer's way
     repair: bool = False,
-    dry_run: bool = False,
     json: options.Json = False,
     forest: options.WritableForest,
     field_names: options.FieldNames,
@@ -105,16 +104,13 @@ def verify(
 
     Options:
         repair: Repair what can be repaired.
-        dry_run: With --repair: only show what can be repaired.
     """
-    if dry_run and not repair:
-        raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
     with server.connect() as client:
         fields, name = field_names.fields_of(client, *index), forest.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
-        if repair and not dry_run:
+        if repair:
             # As many passes as are needed.
             with output.count_progress("repairing", None) as on_progress:
                 repaired = maintenance.repair(index, on_progress=on_progress)

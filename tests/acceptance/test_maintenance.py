@@ -81,8 +81,6 @@ def test_verify_and_repair(online: Run, run: Run, es: Elasticsearch, fed: tuple[
     assert f"{last['_id']}: an article whose node is missing" in broken.err
     assert "(can be repaired)" in broken.err
     assert "Traceback" not in broken.err
-    dry = online(*verify, "--repair", "--dry-run")
-    assert (dry.code, dry.err) == (1, broken.err)
     repaired = online(*verify, "--repair", "--json")
     assert (repaired.code, repaired.err) == (0, "")
     assert repaired.json["repaired"]
@@ -122,7 +120,6 @@ def test_expire_deletes_what_has_expired(
         (["verify", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
         (["rebuild", "--index", "nothing-there"], 3, "there is no index 'nothing-there'"),
         (["rebuild"], 2, "Missing option '--index'"),
-        (["verify", "--dry-run"], 2, "--dry-run goes with --repair"),
         (["rebuild", "--index", "x", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),
     ],
 )

@@ -17,7 +17,7 @@ use crate::characters::Point;
 use crate::columns::{Column, column, numbers};
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, to_string};
-use crate::parsed::{ParseRules, ParsedText, Parser, sentence_places};
+use crate::parsed::{ParseRules, ParsedSentence, ParsedText, Parser, sentence_places};
 use crate::passages::Passage;
 use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
@@ -99,7 +99,7 @@ impl Parsed {
     fn longest_sentences(&self, py: Python<'_>, omitted: &[u8], max_length: usize) -> PyResult<Represented> {
         self.represented(py, omitted, |points, sentences| {
             let joined = with_rows_joined(points, sentences);
-            longest(&joined).map_or(String::new(), |each| {
+            longest(&joined, |each| each.letters).map_or(String::new(), |each| {
                 to_string(&points[each.start..each.end.min(each.start.saturating_add(max_length))])
             })
         })
@@ -316,7 +316,7 @@ mod module {
 
 fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> Vec<String> {
     let sentences = text.remaining_sentences(omitted);
-    let chosen = crate::sentences::longest_of_halves(&sentences).map(|each| {
+    let chosen = crate::sentences::longest_of_halves(&sentences, ParsedSentence::letters).map(|each| {
         let hashed = hashed_tokens(text, each, max_length);
         // Up to the first token that is not hashed.
         let is_cut = hashed.len() < each.tokens().len();

@@ -115,42 +115,25 @@ pub fn to_string(points: &[Point]) -> String {
 /// Returns the place of each point that `normalise` makes of all of a text, but for the end; last its length.
 pub fn places_of_points(visible: &str) -> Vec<usize> {
     let tables = tables();
-    let mut places = Vec::with_capacity(visible.len());
-    // A character that has no normal form by itself is grouped with those before it, with which it may combine.
-    let mut group = String::new();
-    let mut first = 0;
-    let mut length = 0;
-    let mut finish = |group: &mut String, first: usize, has_several: bool| {
-        let mut points = Vec::new();
-        if has_several {
-            normalise_line(group, &mut points);
-        }
-        let count = if has_several { points.len() } else { usize::from(!group.is_empty()) };
-        places.extend(std::iter::repeat_n(first, count));
-        group.clear();
-    };
-    let mut has_several = false;
-    for (at, character) in visible.chars().enumerate() {
-        length = at + 1;
+    let unfolded = visible.chars().enumerate().flat_map(|(at, character)| {
         // Three full stops at one place.
-        let dots = [if character == ELLIPSIS { '.' } else { character }; 3];
-        let unfolded = if character == ELLIPSIS { &dots[..] } else { &dots[..1] };
-        for &each in unfolded {
-            let is_start = tables.single(each.into()).is_some();
-            if is_start {
-                finish(&mut group, first, has_several);
-                has_several = false;
-            } else {
-                has_several = true;
-            }
-            if group.is_empty() {
-                first = at;
-            }
-            group.push(each);
+        let (each, count) = if character == ELLIPSIS { ('.', ELLIPSIS_LENGTH) } else { (character, 1) };
+        std::iter::repeat_n((at, each), count)
+    });
+    let all: Vec<(usize, char)> = unfolded.collect();
+    let is_single = |character: char| tables.single(character.into()).is_some();
+    let (mut places, mut points) = (Vec::with_capacity(all.len() + 1), Vec::new());
+    // A character that has no normal form by itself is grouped with those before it, with which it may combine.
+    for group in all.chunk_by(|_, (_, next)| !is_single(*next)) {
+        points.clear();
+        let is_alone = group.len() == 1 && is_single(group[0].1);
+        if !is_alone {
+            normalise_line(&group.iter().map(|(_, each)| each).collect::<String>(), &mut points);
         }
+        let count = if is_alone { 1 } else { points.len() };
+        places.extend(std::iter::repeat_n(group[0].0, count));
     }
-    finish(&mut group, first, has_several);
-    places.push(length);
+    places.push(visible.chars().count());
     places
 }
 

@@ -34,15 +34,14 @@ pub struct ParsedSentence {
 }
 
 impl ParsedSentence {
+    /// The number of its letters and digits.
+    pub fn letters(&self) -> usize {
+        self.sentence.letters
+    }
+
     /// The places of its tokens.
     pub fn tokens(&self) -> Range<usize> {
         self.first as usize..self.stop as usize
-    }
-}
-
-impl AsRef<Sentence> for ParsedSentence {
-    fn as_ref(&self) -> &Sentence {
-        &self.sentence
     }
 }
 
@@ -112,14 +111,7 @@ impl ParsedText {
         if !omitted.contains(&true) {
             return Cow::Borrowed(&self.tokens);
         }
-        let mut kept = Vec::with_capacity(self.tokens.len());
-        let mut done = 0;
-        for (sentence, _) in self.sentences.iter().zip(omitted).filter(|(_, is_omitted)| **is_omitted) {
-            kept.extend_from_slice(&self.tokens[done..sentence.first as usize]);
-            done = sentence.stop as usize;
-        }
-        kept.extend_from_slice(&self.tokens[done..]);
-        Cow::Owned(kept)
+        Cow::Owned(self.without(&self.tokens, omitted, ParsedSentence::tokens))
     }
 
     /// Returns the normal text without some passages, and its sentences then.
@@ -130,21 +122,33 @@ impl ParsedText {
             let plain = self.sentences.iter().map(|each| each.sentence).collect();
             return (Cow::Borrowed(&self.points), plain);
         }
-        let mut kept = Vec::with_capacity(self.points.len());
-        let mut done = 0;
-        for (each, _) in self.sentences.iter().zip(omitted).filter(|(_, is_omitted)| **is_omitted) {
-            kept.extend_from_slice(&self.points[done..each.sentence.start]);
-            done = each.sentence.end;
-        }
-        kept.extend_from_slice(&self.points[done..]);
+        let kept = self.without(&self.points, omitted, |each| each.sentence.start..each.sentence.end);
         let stops: Vec<usize> = (0..kept.len()).filter(|&at| kept[at].has(STOP)).collect();
         let found = sentences(&kept, &stops);
         (Cow::Owned(kept), found)
     }
 
+    /// Returns items of the text without those of the omitted sentences, given the places of a sentence's.
+    fn without<T: Copy>(
+        &self,
+        all: &[T],
+        omitted: &[bool],
+        places: impl Fn(&ParsedSentence) -> Range<usize>,
+    ) -> Vec<T> {
+        let mut kept = Vec::with_capacity(all.len());
+        let mut done = 0;
+        for (each, _) in self.sentences.iter().zip(omitted).filter(|(_, is_omitted)| **is_omitted) {
+            let Range { start, end } = places(each);
+            kept.extend_from_slice(&all[done..start]);
+            done = end;
+        }
+        kept.extend_from_slice(&all[done..]);
+        kept
+    }
+
     /// Returns the number of letters and digits.
     pub fn letters(&self) -> usize {
-        self.sentences.iter().map(|each| each.sentence.letters).sum()
+        self.sentences.iter().map(ParsedSentence::letters).sum()
     }
 }
 

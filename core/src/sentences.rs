@@ -15,12 +15,6 @@ pub struct Sentence {
     pub letters: usize,
 }
 
-impl AsRef<Sentence> for Sentence {
-    fn as_ref(&self) -> &Sentence {
-        self
-    }
-}
-
 /// Returns the sentences of a normal text that ends with `Point::END`, given the places of all its stops.
 pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     let ends_sentence = |at: &&usize| points[**at].has(HARD_END) || stop_ends_sentence(points, **at);
@@ -64,17 +58,17 @@ pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentenc
     joined
 }
 
-/// Returns the longest of some sentences, the first of equals.
-pub fn longest<T: AsRef<Sentence>>(sentences: &[T]) -> Option<&T> {
+/// Returns the longest of some sentences by their letters, the first of equals.
+pub fn longest<T>(sentences: &[T], letters: fn(&T) -> usize) -> Option<&T> {
     // Of equals, this takes the last.
-    sentences.iter().rev().max_by_key(|each| each.as_ref().letters)
+    sentences.iter().rev().max_by_key(|each| letters(each))
 }
 
 /// Returns the longest sentence of each half: a new lead, a cut tail or a long footer replaces only one of the two.
-pub fn longest_of_halves<T: AsRef<Sentence>>(sentences: &[T]) -> impl Iterator<Item = &T> {
+pub fn longest_of_halves<T>(sentences: &[T], letters: fn(&T) -> usize) -> impl Iterator<Item = &T> {
     // The first half of n sentences are those before n / 2.
     let (first, second) = sentences.split_at(sentences.len() / 2);
-    longest(first).into_iter().chain(longest(second))
+    longest(first, letters).into_iter().chain(longest(second, letters))
 }
 
 #[cfg(test)]
@@ -112,7 +106,9 @@ mod tests {
     fn the_longest_of_each_half_is_the_first_of_equals() {
         let sentence = |(start, letters)| Sentence { start, end: 0, letters };
         let five = [(0, 2), (1, 3), (2, 4), (3, 4), (4, 1)].map(sentence);
-        let starts = |some: &[Sentence]| longest_of_halves(some).map(|each| each.start).collect::<Vec<_>>();
+        let starts = |some: &[Sentence]| {
+            longest_of_halves(some, |each| each.letters).map(|each| each.start).collect::<Vec<_>>()
+        };
         assert_eq!(starts(&five), [1, 2]);
         assert_eq!(starts(&five[..1]), [0]);
         assert!(starts(&[]).is_empty());

@@ -41,7 +41,7 @@ pub struct SignatureRules {
 /// Returns the signature of a text without its omitted passages, if it has one, and the number of letters and digits.
 pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> (Option<[u8; SIZE]>, usize) {
     let sentences = text.remaining_sentences(omitted);
-    let letters = sentences.iter().map(|each| each.sentence.letters).sum();
+    let letters = sentences.iter().map(ParsedSentence::letters).sum();
     if letters < rules.min_letters || sentences.is_empty() {
         // If boilerplate was all of it, it is near no text but its copies.
         let key = (mixed(text.content_hash) | MINHASH).to_le_bytes().repeat(REPRESENTATIVES);
@@ -106,7 +106,7 @@ fn representatives(
 ) -> [u64; REPRESENTATIVES] {
     let mut found = [0; REPRESENTATIVES];
     let mut count = 0;
-    for sentence in longest_of_halves(sentences) {
+    for sentence in longest_of_halves(sentences, ParsedSentence::letters) {
         let tokens = hashed_tokens(text, sentence, rules.max_sentence_length);
         found[count] = majority(runs(tokens, SENTENCE_UNITS)) & !MINHASH;
         count += 1;

@@ -199,26 +199,14 @@ fn append_utf16(point: Point, letters: &mut Vec<u16>) {
 
 /// Returns the words of a normal text. Signs within a number, as in 1,000.5, belong to it.
 pub fn words(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut start = None;
-    let mut last_role = 0;
-    let mut characters = text.char_indices().peekable();
-    while let Some((at, character)) = characters.next() {
-        let point = tables().point(character.into());
-        let next_role = characters.peek().map_or(0, |(_, next)| tables().point((*next).into()).role());
-        let joins = point.role() == JOINER && last_role == NUMBER && next_role == NUMBER;
-        last_role = point.role();
-        match (point.is_in_word() || joins, start) {
-            (true, None) => start = Some(at),
-            (false, Some(first)) => {
-                found.push(&text[first..at]);
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    found.extend(start.map(|first| &text[first..]));
-    found
+    let own = text.chars().map(|each| tables().point(each.into()));
+    let points: Vec<Point> = [Point::END].into_iter().chain(own).chain([Point::END]).collect();
+    let mut at = 0;
+    let is_between = |_: char| {
+        at += 1;
+        !(points[at].is_in_word() || joins_numbers(&points, at))
+    };
+    text.split(is_between).filter(|word| !word.is_empty()).collect()
 }
 
 /// Returns the letters, digits and marks of a normal text, without all that stands between them.

@@ -218,10 +218,10 @@ fn assign<R: Rules>(
     nodes.begin();
     let signatures = signatures.chunks_exact(R::SIZE).zip(exist);
     let arrivals = signatures.zip(pages.iter().zip(&arrival_times));
-    let arrivals = arrivals.map(|((signature, exists), (page, time_ms))| Arrival {
+    let arrivals = arrivals.map(|((signature, exists), (&page, &time_ms))| Arrival {
         signature: (*exists != 0).then(|| R::read(signature)),
-        page: *page,
-        time_ms: *time_ms,
+        page,
+        time_ms,
     });
     let mut state = State { seq, time_ms, origin_ms };
     let assigned = nodes.assign(arrivals, &mut state, now_ms);

@@ -78,15 +78,9 @@ impl Learner {
             };
             let passages: Vec<Passage> = (0..count).map(passage).collect();
             let (mut omitted, mut start) = (vec![false; count], 0);
-            for (at, (id, (origin, title, scope))) in (0..).zip(ids.iter().zip(&origins)) {
+            for (at, (&id, &(origin, title, scope))) in (0..).zip(ids.iter().zip(&origins)) {
                 let end = start + pages[start..].partition_point(|page| *page <= at);
-                let page = Arrival {
-                    id: *id,
-                    origin: *origin,
-                    title: *title,
-                    scope: *scope,
-                    passages: &passages[start..end],
-                };
+                let page = Arrival { id, origin, title, scope, passages: &passages[start..end] };
                 learner.filter(&page, &overrides.0, &mut omitted[start..end]);
                 start = end;
             }

@@ -14,7 +14,7 @@ struct Context {
 }
 
 /// The contexts of a passage, to which others are added.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Contexts {
     hash: u64,
     contexts: [Context; MOST_CONTEXTS],
@@ -29,13 +29,7 @@ pub struct Contexts {
 impl Contexts {
     /// Returns the contexts of a passage with this entry in the table of passages.
     pub fn of(hash: u64, value: u32, memory: &Memory) -> Contexts {
-        let mut found = Contexts {
-            hash,
-            contexts: [Context::default(); MOST_CONTEXTS],
-            last_added: 0,
-            is_learned: value >= LEARNED,
-            site_pages: SitePages::default(),
-        };
+        let mut found = Contexts { hash, is_learned: value >= LEARNED, ..Contexts::default() };
         if value == 0 || found.is_learned {
             return found;
         }

@@ -18,6 +18,7 @@ pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
 /// What is known by 64-bit keys. The first number of each key is a page, by which the key becomes outdated; pages are
 /// numbered from 1, so it is never 0.
+#[derive(Default)]
 pub struct Memory {
     /// The number of the last page that was learned from.
     pub last_learned: u32,
@@ -52,15 +53,7 @@ pub struct Moment {
 impl Memory {
     /// Makes an empty memory.
     pub fn new(window: Window) -> Memory {
-        Memory {
-            last_learned: 0,
-            window,
-            pages: VecDeque::new(),
-            numbers: Periods::default(),
-            sites: Periods::default(),
-            passages: Periods::default(),
-            contexts: Periods::default(),
-        }
+        Memory { window, ..Memory::default() }
     }
 
     /// Returns the memory that it takes.
@@ -154,7 +147,7 @@ impl Memory {
 }
 
 /// Two periods of pages. A period ends with the block that brings the number of records to its capacity.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Window {
     /// At least 1.
     pub capacity: u64,

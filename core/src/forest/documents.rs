@@ -66,7 +66,9 @@ impl Layout {
     pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
         let mut terms = Vec::new();
         let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);
-        let mut add = |(_, representative): (usize, u64)| {
+        let (keys, distinct) = (R::keys(signature), R::distinct(signature));
+        let all: Vec<_> = if is_indexed { keys.collect() } else { distinct.collect() };
+        for (_, representative) in all {
             if R::is_exact(representative) {
                 terms.push(
                     self.written(representative >> (64 - self.digit_bits * exact_digits), exact_digits),
@@ -77,11 +79,6 @@ impl Layout {
                 });
                 terms.extend(keys);
             }
-        };
-        if is_indexed {
-            R::keys(signature).for_each(&mut add);
-        } else {
-            R::distinct(signature).for_each(&mut add);
         }
         terms
     }

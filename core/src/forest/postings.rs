@@ -80,6 +80,7 @@ struct Size {
 }
 
 /// Lists by their number.
+#[derive(Default)]
 pub struct Postings {
     heads: Vec<Head>,
     lines: Chunks<Line>,
@@ -89,20 +90,6 @@ pub struct Postings {
     free_pages: Vec<u32>,
     long: Vec<Vec<Line>>,
     free_long: Vec<u32>,
-}
-
-impl Default for Postings {
-    fn default() -> Self {
-        Postings {
-            heads: Vec::new(),
-            lines: Chunks::default(),
-            sizes: std::array::from_fn(|_| Size::default()),
-            places: Vec::new(),
-            free_pages: Vec::new(),
-            long: Vec::new(),
-            free_long: Vec::new(),
-        }
-    }
 }
 
 impl Postings {

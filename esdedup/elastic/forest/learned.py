@@ -297,7 +297,7 @@ def _write_of(hit: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _state(hit: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a document; None if it is damaged."""
+    """Return the content of a document; empty if it is damaged."""
     state = hit.get("_source", {}).get("state")
     return state if isinstance(state, dict) else {}
 

@@ -58,7 +58,7 @@ class Addition(NamedTuple):
 
 
 UNDECIDED = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
-"""Of an article that was not assigned yet, or that an owner elsewhere has rejected."""
+"""The assignment of an article that has not been assigned, or was rejected by a sidecar."""
 
 
 # Not frozen: a batch has thousands, and a frozen one takes three times as long to make.
@@ -91,9 +91,9 @@ class ArticleAction:
     # Whether old articles are expected: the forest's time is taken from them, not from the clock.
     is_backfill: bool = False
 
-    # Set when it is assigned.
+    # All that follows is set when it is assigned. The forest's decision.
     assignment: Assignment = dataclasses.field(default=UNDECIDED, init=False)
-    # As in `Addition`; or why the article cannot be indexed.
+    # What is added to the action, as in `Addition`; or why the article cannot be indexed.
     parts: Mapping[str, Mapping[str, Any] | None] | None = dataclasses.field(default=None, init=False)
     routing: str | None = dataclasses.field(default=None, init=False)
     rejection: ArticleRejected | None = dataclasses.field(default=None, init=False)

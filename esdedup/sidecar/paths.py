@@ -102,7 +102,7 @@ _ARTICLE_PATH = "esdedup.article_path"
 
 
 def article_path_of(scope: Scope) -> ArticlePath | None:
-    """Return the same for a request, whose path is parsed once."""
+    """Return what a request writes by its path, which is parsed once for all layers."""
     if _ARTICLE_PATH not in scope:
         scope[_ARTICLE_PATH] = article_path(scope["method"], scope["raw_path"])
     path: ArticlePath | None = scope[_ARTICLE_PATH]

@@ -33,7 +33,7 @@ help:
 	@echo "make test              the test suite, on a real node"
 	@echo "make test-foreign      clients in other languages, the documents, and nodes that start and die"
 	@echo "make nightly           all of both with a new seed, 80 times as many random examples, every moment of a crash"
-	@echo "                       and every profile, look-up and window; then the large comparisons and the soak"
+	@echo "                       and every profile, look-up, time zone and window; then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "                       (two parts: soak-sidecars, soak-editors)"
 	@echo "make fuzz MINUTES=60   odd requests to a sidecar and to the pages, of which none may fail, hang or forge"

@@ -1,7 +1,6 @@
 """Feeding an index on a real server with `Dedup`."""
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -16,23 +15,8 @@ from esdedup import (
     SettingError,
 )
 from esdedup.elastic.client import connect
-from tests import sample
-from tests.support.forests import TEXT
+from tests.support.forests import TEXT, roots
 from tests.support.names import Names
-
-ARTICLES = list(sample.articles(300))
-
-
-def actions(index: str) -> Iterator[dict[str, Any]]:
-    for article in ARTICLES:
-        source = dict(article)
-        yield {"_index": index, "_id": source.pop("id"), "_source": source}
-
-
-def roots(es: Elasticsearch, index: str) -> dict[str, str]:
-    es.indices.refresh(index=index)
-    hits = es.search(index=index, size=10_000, source_includes="dedup")["hits"]["hits"]
-    return {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits}
 
 
 def test_every_kind_of_action(es: Elasticsearch, index_name: Names) -> None:

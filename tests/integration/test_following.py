@@ -252,9 +252,9 @@ def test_a_forest_that_is_searched_is_not_followed(es: Elasticsearch, index_name
 def test_learned_boilerplate_is_followed(es: Elasticsearch, index_name: Names) -> None:
     """The next owner continues as if it had read all pages."""
     index, forest = index_name("articles"), index_name("forest")
-    articles = [{"_id": page["id"], **page} for page in pages(120)]
+    articles = [{"_id": page["id"], **page} for page in pages(90)]
     with Pace().kept():
-        for at in range(0, 120, 30):
+        for at in range(0, 90, 30):
             standby = following(es, forest)
             with Dedup(es, forest=forest, batch_size=7) as dedup:
                 if at == 0:

@@ -115,7 +115,7 @@ def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
     assert not list(Maintenance(es, forest=old.to, fields=NEXT).verify([old.alias]))
 
 
-def test_migrated_articles_get_roots_in_order_of_arrival(es: Elasticsearch, old: Old) -> None:
+def test_migrated_articles_get_roots_and_former_ones_find_them(es: Elasticsearch, old: Old) -> None:
     old.feed(es, SOME)
     before, listed = sources(es, old.alias), Reader(es).list(old.alias, sort="similar-desc")
     overview = Reader(es).overview(old.alias)
@@ -136,6 +136,23 @@ def test_migrated_articles_get_roots_in_order_of_arrival(es: Elasticsearch, old:
     assert (after.total_articles, after.not_enriched) == (len(SOME), 0)
     assert after == Reader(es, fields=NEXT).list(old.alias, sort="similar-desc", size=100)
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
+    # The former root of a story still finds it.
+    reader, found = Reader(es), sources(es, old.alias)
+    changed = {each["dedup"]["root"] for each in found.values()} - {
+        each["dedup_2"]["root"] for each in found.values()
+    }
+    assert changed
+    for root in changed:
+        page = reader.cluster(old.alias, root, size=100)
+        assert page.root in {
+            each["dedup_2"]["root"] for each in found.values() if each["dedup"]["root"] == root
+        }
+        assert {row.id for row in page.rows} == {
+            name for name, each in found.items() if each["dedup_2"]["root"] == page.root
+        }
+    now = next(iter(found.values()))["dedup_2"]["root"]
+    assert reader.cluster(old.alias, now).root == now
+    assert reader.cluster(old.alias, "none").total == 0
 
 
 def test_no_caller_writes_the_object_that_a_migration_fills(
@@ -209,27 +226,6 @@ def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: 
         assert len(found) > 5
         assert all(page in (former, present) for page in found)
     assert pages[0][-1] == present
-
-
-def test_the_former_root_of_a_story_still_finds_it(es: Elasticsearch, old: Old) -> None:
-    old.feed(es, SOME)
-    old.migrate(es, swap=True)
-    reader, found = Reader(es), sources(es, old.alias)
-    changed = {each["dedup"]["root"] for each in found.values()} - {
-        each["dedup_2"]["root"] for each in found.values()
-    }
-    assert changed
-    for root in changed:
-        page = reader.cluster(old.alias, root, size=100)
-        assert page.root in {
-            each["dedup_2"]["root"] for each in found.values() if each["dedup"]["root"] == root
-        }
-        assert {row.id for row in page.rows} == {
-            name for name, each in found.items() if each["dedup_2"]["root"] == page.root
-        }
-    now = next(iter(found.values()))["dedup_2"]["root"]
-    assert reader.cluster(old.alias, now).root == now
-    assert reader.cluster(old.alias, "none").total == 0
 
 
 def test_the_present_forest_is_fed_meanwhile(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:

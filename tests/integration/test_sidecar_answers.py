@@ -26,9 +26,7 @@ from hypothesis import strategies as st
 from esdedup.sidecar.bulk import merged, read_document, refused_item, whole_answer
 from esdedup.sidecar.bulk_request import Rejection, RequestRefused, read_bulk
 from esdedup.sidecar.paths import article_path, error_body, routed
-from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
-from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed
 from tests.support.names import Names, new_names
 from tests.support.sidecar import Feeding
 
@@ -177,32 +175,6 @@ def test_a_document_goes_with_its_routing(server: Server) -> None:
     (hit,) = json.loads(answer)["hits"]["hits"]
     assert hit["_routing"] == "r/ü&"
     assert hit["_source"] == {"text": "x", "dedup": {"root": "r"}}
-
-
-# So a server of version 9 takes what one of version 8 takes.
-_AS_8 = "application/vnd.elasticsearch+{};compatible-with=8"
-NDJSON = {"Content-Type": _AS_8.format("x-ndjson"), "Accept": _AS_8.format("json")}
-
-
-@pytest.fixture(scope="module")
-def stage(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Fuzzed]:
-    """A sidecar that must be well at the end, and have brought in no article without a root."""
-    with new_names(es) as name, fuzzed(es, elasticsearch_url, name) as made:
-        yield made
-        made.articles(es)
-        made.check_lives()
-        made.check_is_idle()
-
-
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
-def test_what_is_read_is_what_the_server_reads(stage: Fuzzed, body: bytes) -> None:
-    ours, theirs = stage.both(stage.set_up, "/{index}/_bulk", body, NDJSON)
-    check_bulk(body, ours, theirs)
-    if ours.status == theirs.status == 200:
-        read = read_bulk(body, index=stage.set_up.theirs)
-        for item, (operation, values) in zip(read, theirs.items, strict=True):
-            assert (operation, values["_index"]) == (item.operation, item.index)
-            assert "_id" not in item.meta or values["_id"] in (item.meta["_id"], "auto-generated")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,8 +25,6 @@ PAGES = [
     {"_id": page["id"], "text": page["text"], "source": f"paper {at % 3}"}
     for at, page in enumerate(pages(300))
 ]
-THREADS = 4
-ROOT = Path(__file__).parents[2]
 LOGSTASH_FILTER = "filter_path=errors,items.*.error,items.*.status"
 
 

@@ -11,6 +11,8 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from esdedup.sidecar.bulk_request import read_bulk
+from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples, new_random, times_effort
 from tests.support.forests import ARTICLES
 from tests.support.from_openapi import Description
@@ -53,13 +55,19 @@ def mutated(chance: random.Random, body: bytes) -> bytes:
 
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
+# So a server of version 9 takes what one of version 8 takes.
+_AS_8 = "application/vnd.elasticsearch+{};compatible-with=8"
+AS_8 = {"Content-Type": _AS_8.format("x-ndjson"), "Accept": _AS_8.format("json")}
 
 
 @pytest.fixture(scope="module")
 def stage(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Fuzzed]:
+    """A sidecar that must be well at the end, and have brought in no article without a root."""
     with new_names(es) as name, fuzzed(es, elasticsearch_url, name) as made:
         made.process.post(f"/{made.set_up.ours}/_doc/known?refresh=true", {"text": ONE["text"]})
         yield made
+        made.articles(es)
+        made.check_lives()
         made.check_is_idle()
 
 
@@ -124,6 +132,17 @@ _UPDATES = [
     *(_bulk({"doc": {"text": _SHORT}, "doc_as_upsert": True}), _bulk({"doc": {"n": 2}})),
     _bulk({"doc": {}, "upsert": {}}),
 ]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
+def test_what_is_read_is_what_the_server_reads(stage: Fuzzed, body: bytes) -> None:
+    ours, theirs = stage.both(stage.set_up, "/{index}/_bulk", body, AS_8)
+    check_bulk(body, ours, theirs)
+    if ours.status == theirs.status == 200:
+        read = read_bulk(body, index=stage.set_up.theirs)
+        for item, (operation, values) in zip(read, theirs.items, strict=True):
+            assert (operation, values["_index"]) == (item.operation, item.index)
+            assert "_id" not in item.meta or values["_id"] in (item.meta["_id"], "auto-generated")
 
 
 def test_bulk_requests_are_refused_or_get_the_servers_status(stage: Fuzzed) -> None:

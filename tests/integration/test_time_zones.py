@@ -41,9 +41,7 @@ def published(es: Elasticsearch) -> Iterator[dict[str, tuple[str, list[int]]]]:
         for number, (span, (start, length)) in enumerate(SPANS.items()):
             random, index = Random(number), name("zones")
             begin_ms = int(datetime.fromisoformat(start).replace(tzinfo=UTC).timestamp() * 1_000)
-            times_ms = [
-                begin_ms + random.randrange(int(length.total_seconds() * 1_000)) for _ in range(2_000)
-            ]
+            times_ms = [begin_ms + random.randrange(int(length.total_seconds() * 1_000)) for _ in range(500)]
             Dedup(es).setup(index)
             actions = (
                 {"_index": index, "_source": {"dedup": {"root": f"r{at}", "seq": at, "published": each}}}

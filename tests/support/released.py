@@ -103,18 +103,6 @@ def _later_articles() -> Iterator[dict[str, Any]]:
         }
 
 
-def stored_articles(folder: Path, what: str) -> Iterator[dict[str, Any]]:
-    """Yield the articles of an index as they came, in their order.
-
-    They are those of the files, since the sample corpus of a later version may be another.
-    """
-    stored = _read_lines(folder / f"{what}.jsonl.gz")[1:]
-    for each in sorted(stored, key=lambda each: each["_source"]["dedup"]["seq"]):
-        yield {"_id": each["_id"]} | {
-            name: each["_source"][name] for name in each["_source"] if name != "dedup"
-        }
-
-
 def later_articles(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what the version was fed after its indices had been kept."""
     yield from _read_lines(folder / "later.jsonl.gz")

@@ -199,7 +199,7 @@ def test_a_child_may_drop_a_stream_of_its_parent() -> None:
     assert next(stream) == ARTICLES[:1]
     with held_by_another_thread(reader._changed):
         assert in_child(stream.close) == ["done"]
-    assert next(stream) == ARTICLES[1:2]
+    assert next(filter(None, stream)) == ARTICLES[1:2]
 
 
 @contextlib.contextmanager

@@ -200,6 +200,7 @@ FORGED = [
         {"upsert": {"text": "hello"}, "script": {"source": "x"}},
         {"doc": {"clicks": 3}, "upsert": {"text": "hello"}},
         {"doc": {"text": "hello"}, "upsert": {"clicks": 0}, "doc_as_upsert": True},
+        {"doc": {"text": "hello", "published_at": DATED_MS}, "upsert": {"clicks": 0}, "doc_as_upsert": True},
     ],
 )
 def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:

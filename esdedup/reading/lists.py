@@ -68,6 +68,7 @@ def list_rows(
     Raises:
         SettingError: A value is invalid, two contradict each other, or the page lies too deep.
     """
+    paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     request = ListRequest(
         index=index,
         query=query,
@@ -78,7 +79,7 @@ def list_rows(
         dedup=dedup,
         details=details,
         arrived_since_ms=queries.moment_ms(arrived_since),
-        paging=Paging(page=page, size=size, after=after, source_includes=source_includes),
+        paging=paging,
     )
     start = request.start()
     ready = yield from scope.ready(index)

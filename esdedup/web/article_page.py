@@ -9,7 +9,8 @@ from esdedup.web.bar_charts import draw
 from esdedup.web.context import ContextDep
 from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
-from esdedup.web.rendering import language_of, render
+from esdedup.web.languages import language_of
+from esdedup.web.rendering import render
 from esdedup.web.shown_text import shown_text
 
 View = Literal["oldest", "newest", "source"]

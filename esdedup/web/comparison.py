@@ -17,8 +17,8 @@ from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
-from esdedup.web.languages import Language
-from esdedup.web.rendering import language_of, render
+from esdedup.web.languages import Language, language_of
+from esdedup.web.rendering import render
 from esdedup.web.shown_text import MAX_TOKENS, shown_text
 
 _MOST_PASSAGES = 6
@@ -106,7 +106,6 @@ async def comparison_page(
     """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
     first, second = await article_at(context, one), await article_at(context, other)
     is_one_article = (first.index, first.id) == (second.index, second.id)
-    language = language_of(context)
     return render(
         "comparison.html",
         context,
@@ -116,7 +115,7 @@ async def comparison_page(
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         max_words=MAX_TOKENS,
-        explained=None if is_one_article else await _explained(context, first, second, language),
+        explained=None if is_one_article else await _explained(context, first, second),
         form=PageForm.of_address(listed),
         listed=listed,
     )
@@ -145,9 +144,7 @@ def read_place(text: str) -> tuple[str | None, str]:
     return (index, article_id) if slash else (None, text)
 
 
-async def _explained(
-    context: Context, one: FullArticle, other: FullArticle, language: Language
-) -> ExplanationForReaders | str:
+async def _explained(context: Context, one: FullArticle, other: FullArticle) -> ExplanationForReaders | str:
     """Explain two articles in words, or return why that is impossible, such as a missing text."""
     try:
         found = await context.reader.explain(
@@ -158,7 +155,7 @@ async def _explained(
         raise
     except EsdedupError as error:
         return str(error)
-    return explained(found, language)
+    return explained(found, language_of(context))
 
 
 def explained(found: IndexedExplanation, language: Language) -> ExplanationForReaders:

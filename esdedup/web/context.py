@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from typing import Annotated
+from typing import Annotated, cast
 from zoneinfo import ZoneInfo
 
 from fastapi import Depends, Request
@@ -128,8 +128,7 @@ class Context:
 
 async def _context(request: Request) -> Context:
     # FastAPI would call a function that is not async in a thread.
-    context: Context = request.app.state.context_of(request)
-    return context
+    return cast(Context, request.app.state.context_of(request))
 
 
 ContextDep = Annotated[Context, Depends(_context)]

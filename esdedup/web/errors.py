@@ -37,7 +37,8 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
     if _path(scope).startswith(_OF_PROGRAMS):
         return problem.response()
     # Imported here, since the API alone needs no templates.
-    from esdedup.web.rendering import language_of, render
+    from esdedup.web.languages import language_of
+    from esdedup.web.rendering import render
 
     context = scope["app"].state.context_of(Request(scope))
     words = problem.words or _WORDS.get(problem.kind, problem.detail)

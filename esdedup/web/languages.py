@@ -22,6 +22,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from esdedup.times import DAY_MS, time_ms
+from esdedup.web.context import Context
 
 NAMES = {"en": "English", "zh": "中文"}
 """The languages by code, each in its own name. The first is the default."""
@@ -130,6 +131,12 @@ def language(code: str) -> Language:
         compiled.seek(0)
         translations = gettext.GNUTranslations(compiled)
     return Language(code=code, locale=babel.Locale.parse(code), translations=translations)
+
+
+def language_of(context: Context) -> Language:
+    """Return the language in which a visitor reads the interface, with the time zone."""
+    found = language(chosen(context.request.headers, context.request.cookies))
+    return dataclasses.replace(found, zone=context.zone)
 
 
 def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:

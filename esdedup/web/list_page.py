@@ -24,8 +24,8 @@ from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm, Parameters, SentForm
 from esdedup.web.formats import MAX_VALUE
-from esdedup.web.languages import Language, calendar_time, keep_cookie
-from esdedup.web.rendering import language_of, render
+from esdedup.web.languages import Language, calendar_time, keep_cookie, language_of
+from esdedup.web.rendering import render
 
 SORT_NAMES = {
     "relevance": translatable("best match"),

@@ -1,6 +1,5 @@
 """Renders pages: the templates' environment in each language, its filters, and the answer."""
 
-import dataclasses
 import functools
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -10,13 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.web import formats, languages
 from esdedup.web.context import Context
-from esdedup.web.languages import Language
-
-
-def language_of(context: Context) -> Language:
-    """Return the language in which a visitor reads the interface, with the time zone."""
-    language = languages.language(languages.chosen(context.request.headers, context.request.cookies))
-    return dataclasses.replace(language, zone=context.zone)
+from esdedup.web.languages import Language, language_of
 
 
 def render(name: str, context: Context, *, status_code: int = 200, **values: object) -> HTMLResponse:

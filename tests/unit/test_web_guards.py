@@ -236,6 +236,20 @@ def test_a_request_that_does_not_arrive_is_given_up(half: bytes) -> None:
     assert (b'"routes"' in asyncio.run(until_closed())) is (half.count(HEAD) == 2)
 
 
+async def test_connections_beyond_the_limit_are_closed() -> None:
+    async with listening() as port:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        answers: list[bytes] = []
+        for reader, writer in held:
+            try:
+                writer.write(HEAD + b"Connection: close\r\n\r\n")
+                answers.append((await asyncio.wait_for(reader.read(), timeout=20))[:12])
+            except ConnectionError:
+                answers.append(b"")
+            writer.close()
+        assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
+
+
 async def test_the_answer_to_an_invalid_request_has_the_headers() -> None:
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -25,12 +25,15 @@ from esdedup.errors import ForestOwner as ForestOwner
 from esdedup.errors import IndexBlocked as IndexBlocked
 from esdedup.errors import IndexNotReady as IndexNotReady
 from esdedup.errors import NodeError as NodeError
+from esdedup.errors import PageTooDeep as PageTooDeep
 from esdedup.errors import RetentionShorter as RetentionShorter
+from esdedup.errors import ServerBusy as ServerBusy
 from esdedup.errors import ServerError as ServerError
 from esdedup.errors import ServerUnavailable as ServerUnavailable
 from esdedup.errors import SettingError as SettingError
 from esdedup.errors import SidecarError as SidecarError
 from esdedup.errors import SidecarUnavailable as SidecarUnavailable
+from esdedup.errors import TextFailed as TextFailed
 from esdedup.fields import Fields as Fields
 from esdedup.fingerprint.agreement import Agreement as Agreement
 from esdedup.fingerprint.profile import CLASSIC as CLASSIC

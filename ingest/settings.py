@@ -166,7 +166,7 @@ def as_toml(settings: SettingGroup) -> str:
         for setting in members:
             if setting.name in values:
                 value = values[setting.name]
-                shown = setting.default or None if value is None else value
+                shown = (setting.default or None) if value is None else value
                 # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
                 text = "" if shown is None else json.dumps(shown, ensure_ascii=False)
                 mark = "# " if value is None or setting.is_secret else ""

@@ -83,9 +83,8 @@ class ServerCache:
             since_s, mappings = self._mappings.get(request.index, (0.0, {}))
             return mappings if mappings and now_s - since_s < _AGE_S else None
         if isinstance(request, Refresh):
-            if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
-                return {}
-            self._refreshed[request.index] = now_s
+            since_s = self._refreshed.get(request.index, -math.inf)
+            return True if now_s - since_s < self.refresh_interval_s else None
         return None
 
     def recall(self, request: Recall) -> Any:
@@ -99,15 +98,18 @@ class ServerCache:
             self._answers.clear()
         self._answers[_key(request)] = (time.monotonic(), request.answer)
 
+    def put_answer(self, request: ServerRequest, answer: Any, *, sent_s: float) -> None:
+        """Cache what the server answered to a request that was sent at `sent_s` (`time.monotonic`)."""
+        if isinstance(request, ReadMappings) and answer:
+            if len(self._mappings) > _MAX_NAMES:
+                self._mappings.clear()
+            self._mappings[request.index] = (time.monotonic(), answer)
+        elif isinstance(request, Refresh):
+            self._refreshed[request.index] = sent_s
+
     def forget_mappings(self) -> None:
         """Ask for all mappings anew."""
         self._mappings.clear()
-
-    def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
-        """Cache the mappings behind a name as they are now."""
-        if len(self._mappings) > _MAX_NAMES:
-            self._mappings.clear()
-        self._mappings[index] = (time.monotonic(), mappings)
 
 
 def _key(request: Recall | Keep) -> str:
@@ -208,11 +210,13 @@ def _steps(
             case AskOwner(text=text, site=site):
                 ask = _Call("ask the forest's owner", None, lambda: ask_owner(text, site))
                 return None if ask_owner is None else (yield ask)
-        found = None if known is None else known.answer(request)
+        if known is None:
+            return (yield from _exchange(client, request))
+        found = known.answer(request)
         if found is None:
+            sent_s = time.monotonic()
             found = yield from _exchange(client, request)
-            if known is not None and found and isinstance(request, ReadMappings):
-                known.put_mappings(request.index, found)
+            known.put_answer(request, found, sent_s=sent_s)
         return found
 
     yield _End((yield from answered(requests, answer)))
@@ -264,8 +268,9 @@ def _exchange(client: _AnyClient, request: ServerRequest) -> Generator[_Call, An
             response = yield made
             if response.meta.status != 404:
                 return response
-            if not is_lost_point(response.body):
-                raise refused(made.task, response.body, status=404, index=index)
+            if is_lost_point(response.body):
+                return None
+            raise refused(made.task, response.body, status=404, index=index)
         case OpenPointInTime():
             made = call("search", lambda: client.open_point_in_time(index=index, keep_alive=POINT_KEEP_ALIVE))
             return (yield made)["id"]

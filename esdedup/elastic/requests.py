@@ -98,7 +98,7 @@ class ReadFilters:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """Make writes visible to searches, if the client has the privilege. The response is None."""
+    """Make writes visible to searches, if the client has the privilege. The response says nothing."""
 
     index: str
 

@@ -46,14 +46,15 @@ class Store(Protocol):
         """What pages have taught: `Boilerplate()` in a new forest, after a restart with all changes written.
 
         Inside a batch the caller lets it learn. Only the store calls `begin`, `apply`, `keep` and `undo`.
+        Each `begin` of the store may replace the object.
         """
 
     def begin(self) -> None:
         """Begin a batch, and discard one that was neither committed nor learned.
 
         Calls `undo` of nodes that stay in memory. Of the boilerplate, undoes all steps that have begun, then
-        begins one. After an error of `commit`, of its future or of `learn`, first makes state, nodes and
-        boilerplate what a restart would make of what was written.
+        begins one. After an error of `commit`, of its future or of `learn`, or if nodes or boilerplate are
+        torn, first makes state, nodes and boilerplate what a restart would make of what was written.
         """
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
@@ -62,7 +63,9 @@ class Store(Protocol):
         - every live node that is near an arrival or has its id,
         - every remembered page of an arrival, with its node, near or not,
         - the roots of all these,
-        - if the relation counts leaves, every live leaf of the roots that are `contested` after `assign`.
+        - if the relation counts leaves, every live leaf of the roots that are `contested` after `assign`. A
+          store that has not all nodes calls `assign` itself, loads those leaves, calls `undo`, and begins
+          again until no other root is contested.
 
         These are as all committed plans have them, durable or not; "live" and "remembered" are meant at
         ``state.time_ms``. They may be made for this call, by `load` of what was written and `settle`. A text
@@ -85,12 +88,13 @@ class Store(Protocol):
     def learn(self) -> None:
         """Write the boilerplate's `changes`, all or nothing; when they are durable, keep its step and return.
 
-        For a batch whose pages only teach, in place of `nodes` and `commit`.
+        For a batch whose pages only teach, in place of `nodes` and `commit`. If the plan before could not
+        be written, raises its error.
         """
 
 
 class MemoryStore:
-    """Keeps a forest for as long as the process runs."""
+    """Keeps a forest for as long as the process runs. If the crate fails, what it holds is lost with it."""
 
     def __init__(self, *, aging: Aging, relation: Relation) -> None:
         self.aging = aging

@@ -16,7 +16,16 @@ from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.mappings import article_index, forest_index
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import AskOwner, ReadClock, Requests, carrying, recent, search
+from esdedup.elastic.requests import (
+    AskOwner,
+    ReadClock,
+    ReadMappings,
+    Requests,
+    carrying,
+    recent,
+    refresh,
+    search,
+)
 from esdedup.errors import IndexNotReady, ServerError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
@@ -137,6 +146,17 @@ def test_an_answer_is_kept_for_some_seconds(answers: Answers, monkeypatch: pytes
     assert len(asked) == 4
 
 
+def test_a_refresh_that_failed_is_tried_again(answers: Answers) -> None:
+    known = ServerCache(refresh_interval_s=60.0)
+    asked = answers((500, REFUSED), (200, {}))
+    with Elasticsearch(URL) as client:
+        with pytest.raises(ServerError, match="cannot refresh the index 'news': refused on purpose"):
+            execute(client, refresh("news"), known=known)
+        execute(client, refresh("news"), known=known)
+        execute(client, refresh("news"), known=known)
+    assert asked == 2 * ["POST /news/_refresh"]
+
+
 def test_an_owner_elsewhere_says_nothing() -> None:
     def asked() -> Requests[Any]:
         return (yield AskOwner(text="some text", site=None))
@@ -166,10 +186,9 @@ def test_a_failed_search_closes_its_point_in_time(answers: Answers) -> None:
 
 def test_a_deleted_forest_is_missing_despite_cached_mappings(answers: Answers) -> None:
     known = ServerCache()
-    known.put_mappings("news", {"news": article_index(Fields())["mappings"]})
-    known.put_mappings(
-        "forest", {"forest": forest_index(meta=dataclasses.asdict(Meta.of(CLASSIC)))["mappings"]}
-    )
+    forest = forest_index(meta=dataclasses.asdict(Meta.of(CLASSIC)))
+    for name, index in (("news", article_index(Fields())), ("forest", forest)):
+        known.put_answer(ReadMappings(index=name), {name: index["mappings"]}, sent_s=0.0)
     hit = {"_index": "news", "_id": "1", "_source": {"text": "The ferry runs from Monday."}}
     article = {"hits": {"total": {"value": 1}, "hits": [hit]}}
     answers((200, article), (200, article), *3 * [(404, REFUSED)])

@@ -7,6 +7,7 @@ out the writes of a stale owner.
 
 import contextlib
 import dataclasses
+import enum
 import os
 import secrets
 import socket
@@ -132,8 +133,20 @@ class LeaseTerms:
 DEFAULT_TERMS = LeaseTerms()
 
 
+class _End(enum.Enum):
+    """Why a lease is no longer renewed."""
+
+    RELEASED = enum.auto()
+    # It runs out by itself: its release failed, or would have had to wait.
+    GIVEN_UP = enum.auto()
+    # Its document goes with the index.
+    ABANDONED = enum.auto()
+    # Another process has the forest, or the forest was deleted.
+    LOST = enum.auto()
+
+
 class Lease:
-    """This process's right to write to a forest that exists: acquired, renewed until it ends, then released.
+    """This process's right to write to a forest that exists: acquired, then renewed until one of its ends.
 
     Between `acquire` and its end a thread renews it too, for callers that are busy elsewhere.
     """
@@ -145,7 +158,6 @@ class Lease:
         self._fence = Fence(client, forest=forest)
         self._forest = forest
         self._terms = terms
-        # As `_write` wrote it last, and when that began (`time.monotonic`).
         self._claim = Claim(
             token=secrets.token_hex(8),
             host=socket.gethostname(),
@@ -154,6 +166,7 @@ class Lease:
             machine=_machine(),
             address=terms.address or "",
         )
+        # The version of its document that `_write` wrote last, and when that began (`time.monotonic`).
         self._version: dict[str, int] = {}
         self._renewed_at = 0.0
         # How its document is addressed: through the alias once there is one, or else a renewal would recreate
@@ -161,10 +174,9 @@ class Lease:
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
         self._writing = threading.Lock()
-        # Set once, when it was released, given up or lost: from then on nothing renews it.
+        # None while it is held; once the event is set, nothing renews it.
+        self._end: _End | None = None
         self._ended = threading.Event()
-        # Whether it was lost: another process has the forest, or the forest was deleted.
-        self.is_lost = False
         # An exception from a signal handler may drop the lease before anybody can release it.
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
 
@@ -173,12 +185,18 @@ class Lease:
         """The alias to write nodes through, with ``require_alias``."""
         return self._fence.alias(self._claim.epoch)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process has the forest, or the forest was deleted."""
+        return self._end is _End.LOST
+
     def acquire(self) -> None:
         """Take the lease, and wait until no write of a previous owner can succeed any more.
 
         Raises:
             ForestBusy: Another process owns the forest, and still did after waiting.
             ForestLost: Another process took the forest during this call.
+            ForestMissing: The forest was deleted, or is not there.
             ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
         """
         deadline = time.monotonic() + self._terms.wait_s
@@ -197,7 +215,8 @@ class Lease:
     def renew(self, *, at_once: bool = False) -> None:
         """Renew the lease if a third of its time is over. Afterwards at least a third of it is left.
 
-        With `at_once`, renew it in any case, which shows whether the forest can be written.
+        With `at_once`, renew it in any case, which shows whether the forest can be written. A lease that was
+        released, given up or abandoned stays so.
 
         Raises:
             ForestLost: Another process has taken the forest. If it was deleted, `ForestMissing`.
@@ -214,7 +233,7 @@ class Lease:
         """
         if is_inherited(self._client) or self._ended.is_set():
             return
-        self._ended.set()
+        self._end_as(_End.RELEASED)
         with translated(f"release the forest {self._forest!r}", index=self._forest):
             try:
                 self._write(self._client, self._version, released=True)
@@ -224,17 +243,17 @@ class Lease:
 
     def give_up(self) -> None:
         """Let the lease run out; until then at least this process may take the forest again."""
-        self._ended.set()
+        self._end_as(_End.GIVEN_UP)
         self._terms.known.given_up.add(self._claim.token)
 
     def abandon(self) -> None:
         """End the lease without releasing it, since its index is about to be deleted; await a renewal."""
         with self._writing:
-            self._ended.set()
+            self._end_as(_End.ABANDONED)
 
     def lost(self) -> ForestLost | ForestMissing:
         """Record that another process owns the forest, or that it was deleted; return the error for it."""
-        self._lose()
+        self._end_as(_End.LOST)
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
             if (missing := self.missing()) is not None:
@@ -252,15 +271,17 @@ class Lease:
         """If the forest has been deleted, record that, and return the error for it."""
         if self._client.indices.exists(index=self._forest):
             return None
-        self._lose()
+        self._end_as(_End.LOST)
         return ForestMissing(
             f"the forest {self._forest!r} was deleted while this process used it: rebuild it from its "
             "articles, or else the next article makes an empty one",
             forest=self._forest,
         )
 
-    def _lose(self) -> None:
-        self.is_lost = True
+    def _end_as(self, end: _End) -> None:
+        # A lost lease stays lost: its holder is told so, however it is closed.
+        if not self.is_lost:
+            self._end = end
         self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:

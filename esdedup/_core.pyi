@@ -254,8 +254,8 @@ class Relation:
     def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
         """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
 
-    def compare(self, one: bytes, other: bytes) -> tuple[bytes, ...]:
-        """Compare signatures of `verified`, row by row: the fields of `Comparison`, float64 and bool."""
+    def compare(self, one: bytes, other: bytes) -> bytes:
+        """Compare signatures of `verified`, row by row: in each the fields of `Comparison`, packed."""
 
 class NeighbourIndex:
     """Signatures by row; see `neighbours.relation.NeighbourIndex`."""

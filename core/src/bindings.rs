@@ -8,6 +8,7 @@ mod shared;
 
 use std::borrow::Cow;
 
+use bytemuck::Zeroable;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -21,7 +22,7 @@ use crate::parsed::{ParseRules, ParsedSentence, ParsedText, Parser, sentence_pla
 use crate::passages::Passage;
 use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
-use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
+use crate::signature::{SignatureRules, Text, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
 use crate::tokens::{CharacterHash, USUAL_HASH, units};
 
@@ -89,7 +90,7 @@ impl Parsed {
         let rules = SignatureRules { min_letters, max_sentence_length };
         let (found, faults) = self.of_each(py, omitted, |text, omitted| signature(text, omitted, rules))?;
         Ok((
-            column(found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
+            column(found.iter().map(|(signature, _)| signature.unwrap_or(Text::zeroed()))),
             column(found.iter().map(|(signature, _)| signature.is_some())),
             column(found.iter().map(|(_, letters)| *letters as i64)),
             faults,

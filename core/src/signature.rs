@@ -23,11 +23,24 @@ use crate::tokens::{Token, units};
 /// How many representatives a text has: simhashes of one or two sentences, which are even, then minhashes of the
 /// wording, which are odd; a text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
-/// The bytes of a signature.
-pub const SIZE: usize = (REPRESENTATIVES + WORDS + 3) * 8 + LAST;
-// Numbers, and the origin, which is no part of a text.
-const LAST: usize = 16;
 const MINHASH: u64 = 1;
+
+/// A signature, as `SIGNATURE` has it (`fingerprint/signature.py`).
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Text {
+    pub representatives: [u64; REPRESENTATIVES],
+    pub sketch: [u64; WORDS],
+    pub figure_sketch: u64,
+    pub pair_sketch: u64,
+    pub name_sketch: u64,
+    pub units: Count,
+    pub runs: Count,
+    pub figures: Count,
+    pub indexed: u16,
+    /// Where it came from, and of a root in which period: bits of its link, its article's id, and that.
+    pub origin: u64,
+}
 
 /// The settings of a profile that signatures depend on.
 #[derive(Clone, Copy, Debug)]
@@ -39,32 +52,31 @@ pub struct SignatureRules {
 }
 
 /// Returns the signature of a text without its omitted passages, if it has one, and the number of letters and digits.
-pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> (Option<[u8; SIZE]>, usize) {
+pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> (Option<Text>, usize) {
     let sentences = text.remaining_sentences(omitted);
     let letters = sentences.iter().map(ParsedSentence::letters).sum();
     if letters < rules.min_letters || sentences.is_empty() {
         // If boilerplate was all of it, it is near no text but its copies.
-        let key = (mixed(text.content_hash) | MINHASH).to_le_bytes().repeat(REPRESENTATIVES);
-        let mut signature = [0; SIZE];
-        signature[..key.len()].copy_from_slice(&key);
+        let representatives = [mixed(text.content_hash) | MINHASH; REPRESENTATIVES];
+        let signature = Text { representatives, ..Text::zeroed() };
         return ((text.letters() >= rules.min_letters).then_some(signature), letters);
     }
     let tokens = text.remaining_tokens(omitted);
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS));
-    let units = units(tokens.iter());
+    let length = units(tokens.iter());
     let figures = figures(&tokens);
-    let odd = figures.each_ref().map(|each| each.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58)));
-    let names = [if units < LEAST_NAME_UNITS { 0 } else { name_sketch(&tokens) }];
-    let words = representatives(text, &sentences, &tokens, units, &sketch, rules).into_iter();
-    let numbers = [units, sketch.runs, figures[0].len(), 0].map(Count::of);
-    let mut signature = [0; SIZE];
-    let (first, last) = signature.split_at_mut(SIZE - LAST);
-    for (place, word) in first.chunks_exact_mut(8).zip(words.chain(sketch.words()).chain(odd).chain(names)) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    for (place, Count(number)) in last.chunks_exact_mut(2).zip(numbers) {
-        place.copy_from_slice(&number.to_le_bytes());
-    }
+    let odd = |figures: &Vec<u64>| figures.iter().fold(0, |bits, hash| bits ^ 1 << (hash >> 58));
+    let signature = Text {
+        representatives: representatives(text, &sentences, &tokens, length, &sketch, rules),
+        sketch: sketch.words(),
+        figure_sketch: odd(&figures[0]),
+        pair_sketch: odd(&figures[1]),
+        name_sketch: if length < LEAST_NAME_UNITS { 0 } else { name_sketch(&tokens) },
+        units: Count::of(length),
+        runs: Count::of(sketch.runs),
+        figures: Count::of(figures[0].len()),
+        ..Text::zeroed()
+    };
     (Some(signature), letters)
 }
 

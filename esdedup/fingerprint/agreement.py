@@ -131,9 +131,9 @@ class Comparison:
     def of(cls, one: Signatures, other: Signatures, rules: Agreement) -> "Comparison":
         """Compare signatures, ``(n,)`` each, row by row; the order of two makes no difference."""
         # The distance is left out.
-        columns = _core.Relation(0, rules).compare(one.tobytes(), other.tobytes())
-        dtypes = (*[float] * 4, bool, *[float] * 2, *[bool] * 3, *[np.uint8] * 2)
-        return cls(*(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
+        found = _core.Relation(0, rules).compare(one.tobytes(), other.tobytes())
+        rows = np.frombuffer(found, "f8, f8, f8, f8, ?, f8, f8, ?, ?, ?, u1, u1")
+        return cls(*(rows[name] for name in rows.dtype.names or ()))
 
 
 class Overlap(NamedTuple):

@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use super::shared::Shared;
 use crate::columns::{Column, column, numbers};
-use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
+use crate::forest::agreement::{Agreement, ByAgreement};
 use crate::forest::documents::{Layout, document};
 use crate::forest::index::{Index, Matches};
 use crate::forest::laws::Arrival;
@@ -20,6 +20,7 @@ use crate::forest::records::{Entry, Record, entries, hex};
 use crate::forest::relation::{ByDistance, Id, Relation as Rules};
 use crate::forest::table::NONE;
 use crate::forest::times::{Aging, NO_TIME, State};
+use crate::signature::Text;
 
 type Numbers = (i64, i64, i64);
 // Of an arrival: its kind; its node and that one's root; the time; its signature; and with which roots its root is linked.
@@ -172,30 +173,12 @@ impl Relation {
         })
     }
 
-    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<[Column; 12]> {
+    fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<Column> {
         let (Either::Agreement(rules), true) = (&self.0, one.len() == other.len()) else {
             return Err(PyValueError::new_err("there are no pairs of texts to compare"));
         };
-        let texts = |bytes: &[u8]| bytes.chunks_exact(ByAgreement::SIZE).map(ByAgreement::read).collect();
-        let (ones, others): (Vec<Text>, Vec<Text>) = (texts(one), texts(other));
-        let compared: Vec<Comparison> =
-            ones.iter().zip(&others).map(|(one, other)| rules.agreement.compare(one, other)).collect();
-        let shares = |of: fn(&Comparison) -> f64| column(compared.iter().map(of));
-        let flags = |of: fn(&Comparison) -> bool| column(compared.iter().map(of));
-        Ok([
-            shares(|each| each.resemblance),
-            shares(|each| each.needed),
-            shares(|each| each.replaced),
-            shares(|each| each.replaceable),
-            flags(|each| each.is_form),
-            shares(|each| each.contained),
-            shares(|each| each.share),
-            flags(|each| each.agree),
-            flags(|each| each.may_join),
-            flags(|each| each.is_part),
-            compared.iter().map(|each| each.by_member).collect(),
-            compared.iter().map(|each| each.to_root).collect(),
-        ])
+        let (ones, others): (Vec<Text>, Vec<Text>) = (numbers(one), numbers(other));
+        Ok(column(ones.iter().zip(&others).map(|(one, other)| rules.agreement.compare(one, other))))
     }
 }
 

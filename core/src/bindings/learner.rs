@@ -23,7 +23,7 @@ impl OverrideTable {
     fn new(declared: Vec<(u64, Option<Bound<'_, PyString>>, bool)>) -> PyResult<OverrideTable> {
         let mut overrides = Declared::default();
         for (hash, site, is_boilerplate) in declared {
-            overrides.declare(hash, site.as_ref().map(utf8_of).transpose()?.as_deref(), is_boilerplate);
+            overrides.declare(hash, utf8_of(&site)?.as_deref(), is_boilerplate);
         }
         Ok(OverrideTable(overrides))
     }
@@ -61,9 +61,7 @@ impl Learner {
         let [sites, articles, titles] = &names;
         let mut origins = Vec::with_capacity(ids.len());
         for (((site, article), title), id) in sites.iter().zip(articles).zip(titles).zip(&ids) {
-            let site = site.as_ref().map(utf8_of).transpose()?;
-            let article = article.as_ref().map(utf8_of).transpose()?;
-            let title = title.as_ref().map(utf8_of).transpose()?;
+            let (site, article, title) = (utf8_of(site)?, utf8_of(article)?, utf8_of(title)?);
             let scope = overrides.0.scope_of(site.as_deref());
             let origin = origin_of(site.as_deref(), article.as_deref(), *id);
             origins.push((origin, title.as_deref().map_or(0, hash_of_title), scope));
@@ -125,7 +123,7 @@ impl Learner {
         site: Option<Bound<'_, PyString>>,
     ) -> PyResult<Column> {
         let hashes: Vec<u64> = numbers(hashes);
-        let origin = origin_of(site.as_ref().map(utf8_of).transpose()?.as_deref(), None, 0);
+        let origin = origin_of(utf8_of(&site)?.as_deref(), None, 0);
         self.0.with(py, |learner| {
             column(hashes.into_iter().map(|hash| learner.is_learned(origin.local_hash(hash))))
         })
@@ -211,9 +209,10 @@ fn refused(Refusal(reason): Refusal) -> PyErr {
 }
 
 /// Returns the UTF-8 of a name, in which lone surrogates are encoded like other characters.
-fn utf8_of(name: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
-    match name.to_str() {
-        Ok(plain) => Ok(plain.as_bytes().to_vec()),
-        Err(_) => name.call_method1("encode", ("utf-8", "surrogatepass"))?.extract(),
-    }
+fn utf8_of(name: &Option<Bound<'_, PyString>>) -> PyResult<Option<Vec<u8>>> {
+    let Some(name) = name else { return Ok(None) };
+    Ok(Some(match name.to_str() {
+        Ok(plain) => plain.as_bytes().to_vec(),
+        Err(_) => name.call_method1("encode", ("utf-8", "surrogatepass"))?.extract()?,
+    }))
 }

@@ -4,13 +4,14 @@
 //! from their sketches. Every step is a single operation on doubles, in one order: the same bits on every machine.
 
 use std::cmp::Ordering;
+use std::mem::offset_of;
 
-use bytemuck::{Pod, Zeroable, bytes_of};
+use bytemuck::{NoUninit, bytes_of};
 
 use super::relation::{BY_ADDRESS, BY_MEMBER, BY_ROOT, Id, Relation};
 use crate::hashing::murmur128;
 use crate::names::differences;
-use crate::signature::{Count, REPRESENTATIVES, WORDS};
+use crate::signature::{REPRESENTATIVES, Text, WORDS};
 
 /// The rules by which two texts agree: the fields of `Agreement` that compare them (`fingerprint/agreement.py`).
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
@@ -51,23 +52,6 @@ pub struct Agreement {
     pub max_postings: usize,
 }
 
-/// A signature of `verified`, as `SIGNATURE` has it (`fingerprint/signature.py`).
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub struct Text {
-    pub representatives: [u64; REPRESENTATIVES],
-    pub sketch: [u64; WORDS],
-    pub figure_sketch: u64,
-    pub pair_sketch: u64,
-    pub name_sketch: u64,
-    pub units: Count,
-    pub runs: Count,
-    pub figures: Count,
-    pub indexed: u16,
-    /// Where it came from, and of a root in which period: bits of its link, its article's id, and that.
-    pub origin: u64,
-}
-
 const ADDRESSES: usize = 2;
 const ADDRESS_BITS: u32 = 26;
 const PERIOD: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
@@ -80,8 +64,9 @@ impl Text {
     }
 }
 
-/// The comparison of two texts.
-#[derive(Clone, Copy, Debug)]
+/// The comparison of two texts, as `Comparison` reads it (`fingerprint/agreement.py`).
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C, packed)]
 pub struct Comparison {
     /// Estimated, 0 to 1.
     pub resemblance: f64,
@@ -279,16 +264,14 @@ impl Relation for ByAgreement {
     fn id(text: &Text) -> Id {
         let origin = text.origin & PERIOD;
         let named = Text { indexed: 0, origin, ..*text };
-        let period_bytes = if origin == 0 { 0 } else { size_of::<u64>() };
-        Id::from_be_bytes(murmur128(&bytes_of(&named)[..Self::SIZE - size_of::<u64>() + period_bytes]))
+        let end = if origin == 0 { offset_of!(Text, origin) } else { Self::SIZE };
+        Id::from_be_bytes(murmur128(&bytes_of(&named)[..end]))
     }
 
     fn are_equal(one: &Text, other: &Text) -> bool {
-        one.representatives == other.representatives
-            && one.sketch == other.sketch
-            && (one.figure_sketch, one.pair_sketch, one.name_sketch)
-                == (other.figure_sketch, other.pair_sketch, other.name_sketch)
-            && (one.units, one.runs, one.figures) == (other.units, other.runs, other.figures)
+        // What follows is of nodes.
+        let compared = ..offset_of!(Text, indexed);
+        bytes_of(one)[compared] == bytes_of(other)[compared]
     }
 
     fn representative(text: &Text, place: usize) -> u64 {

@@ -19,7 +19,6 @@ import psutil
 
 from benchmarks.rows import processor_s
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.fingerprinter import ByHalves
 from esdedup.neighbours.relation import Relation
 from esdedup.text.parsed import ParsedTexts
@@ -77,7 +76,7 @@ STEPS: Steps = {
     "boilerplate": [(Boilerplate, "filter")],
     "signatures": [(ByHalves, "fingerprints")],
     "ids": [(Relation, "ids")],
-    "keys": [(Layout, "terms")],
+    "keys": [(Relation, "terms")],
 }
 
 

@@ -7,8 +7,6 @@ from datetime import timedelta
 from html import escape
 from pathlib import Path
 
-import numpy as np
-
 from esdedup import VERIFIED, explain
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -176,7 +174,7 @@ def draw_bands() -> Iterator[str]:
         16, 142, "A key is two blocks. Three different bits spoil three blocks at most, so two are left:"
     )
     yield text(16, 160, "whatever lies within 3 bits has a key in common.")
-    terms = [layout.terms(np.array([value], np.uint64))[0] for value in (one, other)]
+    terms = layout.terms([one, other])
     for at, (table, first, second) in enumerate(zip(layout.tables, *terms, strict=True)):
         x, y = 16 + 168 * (at % 5), 186 + 50 * (at // 5)
         names = "+".join(str(blocks.index(each) + 1) for each in table)

@@ -254,6 +254,12 @@ class Relation:
     def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
         """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
 
+    def are_equal(self, one: bytes, other: bytes) -> bool:
+        """Return whether all that is compared of two signatures is equal."""
+
+    def have_common_key(self, one: bytes, other: bytes) -> bool:
+        """Return whether two signatures have a representative or an address in common."""
+
     def compare(self, one: bytes, other: bytes) -> bytes:
         """Compare signatures of `verified`, row by row: in each the fields of `Comparison`, packed."""
 

@@ -1,13 +1,14 @@
 """What each scheme stores and asks for, and what follows from that. No measurement."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.bands import ARTICLES, NODES, WIDTH_BITS, BitRange, Layout, differences_within
+from esdedup.fingerprint.bands import ARTICLES, NODES, WIDTH_BITS, BitRange, Layout
 
 Fingerprints = npt.NDArray[np.uint64]
 
@@ -73,8 +74,10 @@ class Scheme:
     def own(self, fingerprints: Fingerprints, table: int) -> npt.NDArray[np.uint64]:
         """Return the key of each fingerprint, ``(n,)``, in a table, ``(n,)``."""
         assert self.layout is not None
-        ranges = self.layout.tables[table]
-        keys: npt.NDArray[np.uint64] = Layout(name="", tables=(ranges,)).keys(fingerprints)[:, 0]
+        keys = np.zeros(len(fingerprints), np.uint64)
+        for start, stop in self.layout.tables[table]:
+            bits = fingerprints >> np.uint64(WIDTH_BITS - stop) & np.uint64((1 << stop - start) - 1)
+            keys = keys << np.uint64(stop - start) | bits
         return keys
 
     def width(self, table: int) -> int:
@@ -99,6 +102,22 @@ class Scheme:
                 len(differences_within(width, self.stored_distance_bits)),
                 len(differences_within(width, self.layout.asked_distance_bits)),
             )
+
+
+@functools.cache
+def differences_within(width: int, distance_bits: int) -> npt.NDArray[np.uint64]:
+    """Return all values of `width` bits with at most `distance_bits` bits set, fewer bits first: uint64.
+
+    A value XOR these is all values within that distance. Not to be written to.
+    """
+    values = [
+        sum(1 << bit for bit in bits)
+        for count in range(distance_bits + 1)
+        for bits in itertools.combinations(range(width), count)
+    ]
+    found = np.array(values, np.uint64)
+    found.flags.writeable = False
+    return found
 
 
 def _two_levels(block_width: int, piece_width: int) -> Layout:

@@ -17,7 +17,7 @@ from esdedup.errors import SettingError
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.simhash import from_hex, signed_sums
+from esdedup.fingerprint.simhash import signed_sums
 from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
@@ -87,22 +87,22 @@ class _Description(pydantic.BaseModel):
 
 
 def _described(text: str, site: str | None, explainer: Explainer) -> _Description:
-    profile, representatives = explainer.profile, explainer.representatives(text, site)
-    values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
-    keys, asked = (relation.terms_of(values, ARTICLES, asked=asked) for asked in (False, True))
+    profile, signature = explainer.profile, explainer.signature(text, site)
+    relation = relation_of(profile)
+    stored = [] if signature is None else relation.terms(signature.tobytes(), ARTICLES, are_indexed=False)
     features = explainer.features(text, site)
     weighed = ((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
     return _Description(
         profile=profile.label,
-        fingerprint=explainer.fingerprint(text, site),
-        representatives=representatives,
+        fingerprint=None if signature is None else relation.ids(signature)[0],
+        representatives=explainer.representatives(text, site),
         features=features,
         sums=[each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
         if features
         else [],
         # Simhashes may share a band.
-        bands=list(dict.fromkeys(itertools.chain.from_iterable(keys))),
-        asked_bands=list(dict.fromkeys(itertools.chain.from_iterable(asked))),
+        bands=list(dict.fromkeys(itertools.chain(*stored))),
+        asked_bands=[] if signature is None else relation.asked_terms(signature, ARTICLES),
         left_out=explainer.left_out(text, site),
         cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
     )

@@ -68,11 +68,6 @@ class Explainer:
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
 
-    def fingerprint(self, text: str, site: str | None = None) -> str | None:
-        """Return the fingerprint of a raw text, None if it has none."""
-        signature = self._signature(text, site)
-        return None if signature is None else self._relation.ids(signature)[0]
-
     def page(self, text: str) -> int:
         """Return the id of a raw text's page."""
         return int(self._fingerprinter.fingerprint([text]).pages[0])
@@ -127,7 +122,7 @@ class Explainer:
 
     def _compared(self, text: str | RawPage, decided: PastSignature | None) -> _ComparedText:
         page = RawPage(text) if isinstance(text, str) else text
-        signature, is_todays = self._signature(page.text, page.site), True
+        signature, is_todays = self.signature(page.text, page.site), True
         if decided is not None:
             is_todays = self._are_equal(decided.signature, signature)
             signature = decided.signature
@@ -136,7 +131,7 @@ class Explainer:
             signature["origin"] = page.origin
         return _ComparedText(text=page.text, site=page.site, signature=signature, is_todays=is_todays)
 
-    def _signature(self, text: str, site: str | None, *, is_whole: bool = False) -> Signatures | None:
+    def signature(self, text: str, site: str | None = None, *, is_whole: bool = False) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
         passage_filter = None if is_whole else self._filter_of(site)
         found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
@@ -155,9 +150,9 @@ class Explainer:
         if earlier is None or later is None or self._are_equal(earlier, later):
             return False
         ((way,), _) = self._relation.joining(later, earlier, earlier)
-        return (
-            way == "address" if has_common else bool(way and self._relation.find_by_address(later, earlier))
-        )
+        if has_common:
+            return way == "address"
+        return way is not None and self._relation.have_common_key(later, earlier)
 
     def _compare_whole_texts(self, one: _ComparedText, other: _ComparedText) -> WholeTextComparison | None:
         rules = self.profile.agreement
@@ -166,7 +161,7 @@ class Explainer:
         # Exact values need the compared text. For an earlier signature it is known only if it was the whole.
         counted = None
         if all(
-            each.is_todays or self._are_equal(each.signature, self._signature(each.text, None, is_whole=True))
+            each.is_todays or self._are_equal(each.signature, self.signature(each.text, None, is_whole=True))
             for each in (one, other)
         ):
             counted = overlaps(self._remaining(one), self._remaining(other))
@@ -209,7 +204,7 @@ class Explainer:
         self, text: str, site: str | None = None, *, is_whole: bool = False
     ) -> list[Representative]:
         """Return the representatives of a raw text, each simhash once; `is_whole` leaves nothing out."""
-        signature = self._signature(text, site, is_whole=is_whole)
+        signature = self.signature(text, site, is_whole=is_whole)
         if signature is None:
             return []
         passage_filter = None if is_whole else self._filter_of(site)

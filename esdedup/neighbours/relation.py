@@ -1,5 +1,6 @@
 """The relation of a profile: which signatures are near each other, and which may share a tree."""
 
+import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -56,11 +57,8 @@ class Relation:
         return self.core.ids(signatures.tobytes())
 
     def are_equal(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether all that is compared is equal."""
-        if self._agreement is None:
-            return bool((one == other).all())
-        names = [name for name in SIGNATURE.names or () if name not in {"indexed", "origin"}]
-        return all(bool((one[name] == other[name]).all()) for name in names)
+        """Return whether all that is compared of two signatures, ``(1,)`` each, is equal."""
+        return self.core.are_equal(one.tobytes(), other.tobytes())
 
     def signature_of(self, node_id: str) -> bytes | None:
         """Return the signature with that node id, None if it cannot be computed from the id."""
@@ -100,22 +98,19 @@ class Relation:
         """
         return self.core.terms(signatures, layout, are_indexed)
 
-    def terms_of(
-        self, representatives: Representatives, layout: Layout, *, asked: bool = False
-    ) -> list[list[str]]:
-        """Return the terms under which each representative, ``(n,)``, is stored, or those to search for."""
-        are_exact = self.are_exact(representatives)
-        bands = (layout.asked_terms if asked else layout.terms)(representatives[~are_exact])
-        exact, others = iter(layout.exact_terms(representatives[are_exact])), iter(bands)
-        return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]
+    def asked_terms(self, signature: Signatures, layout: Layout) -> list[str]:
+        """Return the terms, each once, to search for what may be near a signature, ``(1,)``.
 
-    def find_by_address(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether two signatures, ``(1,)`` each, have the same link, or without links the same id."""
-        if self._agreement is None:
-            return False
-        # As `origin_of` has it: a link without an id, or an id, are the highest bits that are not 0.
-        links_or_ids = {int(each["origin"][0]) >> 38 or int(each["origin"][0]) >> 12 for each in (one, other)}
-        return len(links_or_ids) == 1 and 0 not in links_or_ids
+        First come those of its simhashes, then those of its minhashes and its address.
+        """
+        representatives = self.representatives(signature)[0]
+        simhashes = representatives[~self.are_exact(representatives)].tolist()
+        own = self.terms(signature.tobytes(), layout, are_indexed=False)
+        return list(dict.fromkeys(itertools.chain(*map(layout.asked_terms, simhashes), *own)))
+
+    def have_common_key(self, one: Signatures, other: Signatures) -> bool:
+        """Return whether two signatures, ``(1,)`` each, have a representative or an address in common."""
+        return self.core.have_common_key(one.tobytes(), other.tobytes())
 
     def joining(
         self, signatures: Signatures, members: Signatures, roots: Signatures

@@ -222,4 +222,4 @@ def test_pages_that_teach_are_named_in_the_log(
 
 def test_a_text_alone_is_an_error() -> None:
     with pytest.raises(TextFailed, match=f"text 1: .*{PLACE}"):
-        Explainer(VERIFIED).fingerprint(ARTICLES[7]["text"])
+        Explainer(VERIFIED).signature(ARTICLES[7]["text"])

@@ -11,6 +11,7 @@ from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, P
 from esdedup.forest import Kind
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Explanation, Rule
+from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, RootComparison, outcome
 from esdedup.sites import RawPage
@@ -90,7 +91,7 @@ def test_an_explanation_is_symmetric(profile: Profile, one: str, other: str) -> 
         assert bool(text.representatives) is (text.fingerprint is not None)
 
 
-@given(TEXTS.filter(lambda text: EXPLAINERS[VERIFIED].fingerprint(text) is not None))
+@given(TEXTS.filter(lambda text: EXPLAINERS[VERIFIED].signature(text) is not None))
 def test_a_text_resembles_itself_entirely(text: str) -> None:
     whole_texts = EXPLAINERS[VERIFIED].explain(text, text).whole_texts
     assert whole_texts is not None
@@ -148,7 +149,9 @@ def test_a_text_without_a_fingerprint_stands_alone(nothing: str) -> None:
         found = explainer.explain(nothing, SAMPLE[0])
         assert (found.rule, found.near, found.may_join) == (Rule.NO_FINGERPRINT, False, False)
         assert (found.one.fingerprint, found.nearest, found.whole_texts) == (None, None, None)
-        assert found.other.fingerprint == explainer.fingerprint(SAMPLE[0])
+        signature = explainer.signature(SAMPLE[0])
+        assert signature is not None
+        assert [found.other.fingerprint] == relation_of(explainer.profile).ids(signature)
 
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)

@@ -1,6 +1,7 @@
 """Band keys, how representatives are compared and looked up, and the index that finds near signatures."""
 
 import itertools
+from collections.abc import Iterable
 from random import Random
 
 import numpy as np
@@ -8,16 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.lookup.schemes import differences_within
 from benchmarks.signatures import are_distinct, as_nodes
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import (
-    ARTICLES,
-    NODES,
-    Layout,
-    around_counts,
-    differences_within,
-    terms_around,
-)
+from esdedup.fingerprint.bands import ARTICLES, NODES, Layout, around_counts, terms_around
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, are_minhashes
@@ -34,8 +29,7 @@ in_each_layout = pytest.mark.parametrize("layout", [NODES, ARTICLES], ids=lambda
 )
 def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int, key_bits: set[int]) -> None:
     assert len(layout.tables) == count
-    (own,) = layout.asked_terms(np.array([0x123456789ABCDEF0], np.uint64))
-    assert len(set(own)) == asked
+    assert len(set(layout.asked_terms(0x123456789ABCDEF0))) == asked
     assert {sum(stop - start for start, stop in ranges) for ranges in layout.tables} == key_bits
 
 
@@ -43,8 +37,8 @@ def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int,
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, flips: set[int]) -> None:
     other = value ^ sum(1 << bit for bit in flips)
-    asked, asked_for_other = layout.asked_terms(np.array([value, other], np.uint64))
-    stored, stored_of_other = layout.terms(np.array([value, other], np.uint64))
+    asked, asked_for_other = map(layout.asked_terms, (value, other))
+    stored, stored_of_other = layout.terms([value, other])
     assert set(asked) & set(stored_of_other)
     assert set(asked_for_other) & set(stored)
     assert set(stored) <= set(asked)
@@ -52,30 +46,29 @@ def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, fli
 
 @pytest.mark.parametrize(("layout", "flipped_bits"), [(NODES, [0, 13, 26, 39]), (ARTICLES, [0, 1, 32, 33])])
 def test_four_bits_may_touch_every_key(layout: Layout, flipped_bits: list[int]) -> None:
-    values = np.array([0, sum(1 << (63 - bit) for bit in flipped_bits)], np.uint64)
-    assert not set(layout.asked_terms(values)[0]) & set(layout.terms(values)[1])
+    (terms,) = layout.terms([sum(1 << (63 - bit) for bit in flipped_bits)])
+    assert not set(layout.asked_terms(0)) & set(terms)
 
 
 def test_terms_of_nodes_are_table_and_bits_in_hex() -> None:
-    value = np.array([0x123456789ABCDEF0], np.uint64)
-    (terms,) = NODES.terms(value)
+    (terms,) = NODES.terms([0x123456789ABCDEF0])
     # Table 0: bits 0 to 26. Table 9: bits 39 to 64.
     assert (terms[0], terms[9]) == (f"0{0x123456789ABCDEF0 >> 38:07x}", f"9{0x123456789ABCDEF0 % 2**25:07x}")
     assert {len(term) for term in terms} == {8}
-    assert NODES.exact_terms(value) == ["123456789a"]
-    assert NODES.terms(np.zeros(0, np.uint64)) == []
+    assert terms_of([0x123456789ABCDEF1], NODES) == [["123456789a"]]
+    assert NODES.terms([]) == []
 
 
 def test_articles_have_the_keys_of_halves_in_shorter_terms() -> None:
-    value = np.array([0x123456789ABCDEF0, 0xFFFFFFFF00000000], np.uint64)
     # Six bits a digit: the number of the table and 32 bits are 33 bits, the highest of which are 0.
-    assert ARTICLES.terms(value) == [["0id5pU", "6qLdXM"], ["3_____", "400000"]]
-    assert ARTICLES.exact_terms(value) == ["4zhmu9G", "_____M0"]
+    terms = ARTICLES.terms([0x123456789ABCDEF0, 0xFFFFFFFF00000000])
+    assert terms == [["0id5pU", "6qLdXM"], ["3_____", "400000"]]
+    assert terms_of([0x123456789ABCDEF1, 0xFFFFFFFF00000001], ARTICLES) == [["4zhmu9G"], ["_____M0"]]
 
 
 def test_articles_ask_for_keys_within_one_bit() -> None:
-    value = np.array([0x0000000180000000], np.uint64)
-    (own,), (asked,) = ARTICLES.terms(value), ARTICLES.asked_terms(value)
+    value = 0x0000000180000000
+    (own,), asked = ARTICLES.terms([value]), ARTICLES.asked_terms(value)
     assert own == ["000001", "600000"]
     assert asked[:4] == ["000001", "000000", "000003", "000005"]
     assert asked[33:36] == ["600000", "600001", "600002"]
@@ -90,8 +83,7 @@ def test_there_are_43_745_values_within_three_bits() -> None:
 
 @given(one=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_whatever_is_near_is_found_around_a_term(one: int, flips: set[int]) -> None:
-    values = np.array([one, one ^ sum(1 << bit for bit in flips)], np.uint64)
-    own, other = NODES.terms(values)
+    own, other = NODES.terms([one, one ^ sum(1 << bit for bit in flips)])
     shared = set(own) & set(other)
     assert shared
     for term in shared:
@@ -114,6 +106,19 @@ def array(*values: int) -> np.ndarray:
     return np.array(values, np.uint64)
 
 
+def with_one(representative: int) -> np.ndarray:
+    """Return a signature with one representative."""
+    made = np.zeros(1, SIGNATURE)
+    made["representatives"] = representative
+    return made
+
+
+def terms_of(representatives: Iterable[int], layout: Layout) -> list[list[str]]:
+    """Return the terms of each representative."""
+    signatures = b"".join(with_one(each).tobytes() for each in representatives)
+    return RELATION.terms(signatures, layout, are_indexed=False)
+
+
 @given(VALUES, VALUES, st.integers(0, 63))
 def test_only_two_simhashes_are_near_without_being_equal(one: int, other: int, bit: int) -> None:
     for left, right in ((one, other), (one, one ^ 1 << bit), (one, one)):
@@ -127,7 +132,7 @@ def test_only_two_simhashes_are_near_without_being_equal(one: int, other: int, b
 
 @given(st.lists(VALUES, max_size=20), st.sampled_from(STORED))
 def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: Layout) -> None:
-    found = RELATION.terms_of(array(*values), layout)
+    found = terms_of(values, layout)
     assert [len(each) == 1 for each in found] == [value % 2 == 1 for value in values]
     exact = {each[0] for each in found if len(each) == 1}
     bands = {key for each in found if len(each) > 1 for key in each}
@@ -135,7 +140,8 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
     bits = 42 if layout is ARTICLES else 40
     assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
     # What is asked for a minhash is its key, and what is asked for a simhash has its keys.
-    for stored, asked in zip(found, RELATION.terms_of(array(*values), layout, asked=True), strict=True):
+    for stored, value in zip(found, values, strict=True):
+        asked = RELATION.asked_terms(with_one(value), layout)
         assert set(stored) <= set(asked)
         assert (len(asked) == 1) == (len(stored) == 1)
 
@@ -152,7 +158,7 @@ def test_keys_of_a_signature_are_those_of_its_representatives(layout: Layout) ->
     ):
         keys = RELATION.terms(signatures.tobytes(), layout, are_indexed=are_indexed)
         rows = zip(RELATION.representatives(signatures), chosen, strict=True)
-        assert keys == [list(itertools.chain(*RELATION.terms_of(row[own], layout))) for row, own in rows]
+        assert keys == [list(itertools.chain(*terms_of(row[own], layout))) for row, own in rows]
 
 
 def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:

@@ -173,6 +173,17 @@ impl Relation {
         })
     }
 
+    fn are_equal(&self, one: &[u8], other: &[u8]) -> bool {
+        whichever!(self.0, _ => R::are_equal(&R::read(one), &R::read(other)))
+    }
+
+    fn have_common_key(&self, one: &[u8], other: &[u8]) -> bool {
+        whichever!(self.0, rules => {
+            let (one, other) = (R::read(one), R::read(other));
+            R::distinct(&one).any(|(_, key)| R::distinct(&other).any(|(_, its)| rules.in_common(key, its)))
+        })
+    }
+
     fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<Column> {
         let (Either::Agreement(rules), true) = (&self.0, one.len() == other.len()) else {
             return Err(PyValueError::new_err("there are no pairs of texts to compare"));

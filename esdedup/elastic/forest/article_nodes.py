@@ -4,7 +4,6 @@ Readers use it for a forest whose nodes are in its owner's memory. It is an appr
 been deleted, or stand in an index that nobody named, and of very many candidates it reads the best.
 """
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,14 +39,9 @@ class ArticleNodes:
         """Find live nodes that may be near one of `signatures` or have its id, and the remembered `pages`."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
-            representatives = self.relation.representatives(signatures[at : at + 1])[0]
-            keys = list(
-                itertools.chain.from_iterable(self.relation.terms_of(representatives, ARTICLES, asked=True))
-            )
-            # Also the keys of addresses.
-            keys += self.relation.terms(signatures[at : at + 1].tobytes(), ARTICLES, are_indexed=False)[0]
+            keys = self.relation.asked_terms(signatures[at : at + 1], ARTICLES)
             # Articles are ranked by the keys that they have in common with the text.
-            alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]
+            alike = [{"term": {f"{self._object}.bands": key}} for key in keys]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}
             scored = [{"constant_score": {"filter": each}} for each in alike]
             hits = yield from self._latest([*scored, same], live_since_ms, size=_MOST_CANDIDATES)

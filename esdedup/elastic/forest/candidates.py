@@ -77,12 +77,12 @@ class CandidateSearch:
         """
         representatives = np.unique(self._relation.representatives(signatures))
         are_exact = self._relation.are_exact(representatives)
-        simhashes = representatives[~are_exact]
+        simhashes = representatives[~are_exact].tolist()
         keys = NODES.terms(simhashes)
         terms = self._relation.terms(signatures.tobytes(), NODES, are_indexed=False)
         exact_keys = {*itertools.chain.from_iterable(terms)}.difference(*keys)
         targets = _Targets(
-            simhashes=simhashes.tolist(),
+            simhashes=simhashes,
             keys=keys,
             exact_keys=sorted(exact_keys),
             ids=self._relation.ids(signatures),

@@ -61,7 +61,7 @@ def _as_dedup(
     as_dedup.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[client if each.name == "client" else each for each in signature.parameters.values()]
     )
-    return as_dedup  # type: ignore[return-value] # `client` may be named as well
+    return as_dedup  # type: ignore[return-value] # `client` may also be passed by keyword
 
 
 class AsyncDedup:
@@ -119,7 +119,7 @@ class AsyncDedup:
             following = asyncio.create_task(enriched(), name="esdedup-ahead")
             try:
                 while (ready := await following) is not None:
-                    # While the actions of this one are used.
+                    # The next batch is enriched while the actions of this one are used.
                     following = asyncio.create_task(enriched(), name="esdedup-ahead")
                     for action in ready:
                         yield action

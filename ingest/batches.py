@@ -75,14 +75,13 @@ def batches(
     size_of: Callable[[_Item], int],
     flush_interval_s: float | None = None,
 ) -> Iterator[list[_Item]]:
-    """Yield the items in lists, in order; together they are the same whatever the batches.
+    """Yield the items in lists, in order; however they are cut, the lists joined are the input.
 
-    A batch is complete when it has `most` items or `MAX_BATCH_SIZE`, of which the last item may exceed
-    any size.
+    A batch is complete when it has `most` items or reaches `MAX_BATCH_SIZE`, which its last item may exceed.
 
     With `flush_interval_s`, a batch is also complete that long after its first item came. Then `items` is
-    read by a thread of its own, one batch ahead at most, and an empty list is yielded before one that is not
-    complete yet is waited for. Without, a batch waits until it is full.
+    read by a thread of its own, one batch ahead at most, and an empty list is yielded before waiting for a
+    batch that is not complete yet. Without, a batch waits until it is full.
     """
     if flush_interval_s is not None:
         yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()

@@ -1,9 +1,9 @@
 //! Figures: the numbers that a text states.
 //!
-//! What stands beside a text differs in each copy: counters, times of update, numbers of pictures and telephones. It shows
-//! by its place: in a short line that is neither prose nor in a table, unless a label and a colon say what it is; after the
-//! last sentence, with a word or two; after an ellipsis; in square brackets. A few words tell others. Times of day are
-//! written in many ways, and no figures either.
+//! Numbers beside a text, which are not part of it, differ in each copy: counters, times of update, numbers of pictures
+//! and telephones. They are recognised by their place: in a short line that is neither prose nor in a table, unless a
+//! label and a colon say what they are; after the last sentence, with a word or two; after an ellipsis; in square
+//! brackets; or by their labels. Times of day do not count as figures: their notations vary.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -13,31 +13,33 @@ use crate::normal_form::normalise;
 use crate::passages::{Passage, digits, is_time, number};
 use crate::tokens::{Token, units};
 
-// What stands beside a text in a line of its own has so many units at most, and a row of a table so many.
+// The most units of a line beside a text, and of a row of a table.
 const LABEL_UNITS: usize = 16;
 const ROW_UNITS: usize = 32;
-// `Photo 1 of 3`, `17 more words`: so many units that are no numbers may stand beside the number.
+// The most units of words beside such a number: `Photo 1 of 3`, `17 more words`.
 const FEW_UNITS: usize = 4;
-// Where a text begins, and where it breaks off: `12 shares`, `17次阅读`.
+// How many tokens count as the beginning of a text, where labels such as `12 shares` are looked for, and how many units
+// and tokens as the end of one that breaks off.
 const FIRST_TOKENS: usize = 16;
 const LAST_UNITS: usize = 8;
 const LAST_TOKENS: usize = 24;
-// `图片 1 / 3: …`; `2/9`, without a word.
+// The most tokens of a page number, `2/9`, and before an unsure label without a colon: `图片 1 / 3`.
 const FEW_TOKENS: usize = 2;
-// News parts the digits of such a number.
+// The fewest digits of an id: news writes such numbers in groups of digits.
 const ID_DIGITS: usize = 7;
-// So far from a number, its brackets are looked for.
+// The most characters between a number and a bracket around it, before and after it.
 const BRACKET_SIGNS: usize = 4;
 const BRACKET_CHARACTERS: usize = 24;
-// Between a label and its number, beside blanks: `阅读量：17`, `Ad no. 17`; and between a number and its label: `17次阅读`.
+// May stand, as spaces may, between a label and its number: `阅读量：17`, `Ad no. 17`; and between a number and its label:
+// `17次阅读`.
 const BETWEEN: [char; 8] = [':', '(', '.', '-', '+', '#', '量', '数'];
 const COUNTED: [char; 8] = ['次', '件', '条', '万', '回', '개', '건', '회'];
 
-/// The first character of a label, the label in its normal form, and whether it is no word of the news.
+/// The first character of a label, the label in its normal form, and whether it is sure: never a word of the news.
 type Label = (u32, Vec<Point>, bool);
 
-/// Labels of numbers beside a text, by their first character; and from right to left, by their last one. The file has them
-/// by what they mean, with `!` if they are no words of the news.
+/// Labels of numbers beside a text: reversed, by their last character, and as they are, by their first one. The file
+/// groups them by meaning; `!` marks groups of sure ones.
 static BY_FIRST: LazyLock<[Vec<Label>; 2]> = LazyLock::new(|| {
     let lines = include_str!("../data/asides.txt").lines().filter_map(|line| line.split_once(": "));
     let labels = lines.flat_map(|(meaning, labels)| labels.split(", ").map(move |each| (each, meaning)));
@@ -57,7 +59,7 @@ static BY_FIRST: LazyLock<[Vec<Label>; 2]> = LazyLock::new(|| {
     both
 });
 
-/// Whether a label begins some characters; if so, whether it is no word of the news.
+/// Returns whether a label at the beginning of `side` is sure; None if there is none.
 fn label<'a>(all: &[Label], side: impl Iterator<Item = &'a Point> + Clone, gaps: &[char]) -> Option<bool> {
     let is_gap = |each: &&Point| {
         each.has(SPACE) && !each.has(HARD_END) || each.role() != WORD && gaps.contains(&each.character())
@@ -73,7 +75,7 @@ fn label<'a>(all: &[Label], side: impl Iterator<Item = &'a Point> + Clone, gaps:
     own.take_while(|each| each.0 == first).filter(begins).map(|each| each.2).max()
 }
 
-/// Whether the labels before and after a number, if there are some, are no words of the news.
+/// Whether the labels before and after a number are sure; None where there is none.
 fn labels(points: &[Point], token: Token) -> [Option<bool>; 2] {
     let start = token.start as usize;
     let after = &points[start + digits(points, start).len()..];
@@ -83,7 +85,7 @@ fn labels(points: &[Point], token: Token) -> [Option<bool>; 2] {
     [label(&BY_FIRST[0], points[..start].iter().rev(), &BETWEEN), label(&BY_FIRST[1], after, &COUNTED)]
 }
 
-/// Takes the mark from numbers that no sentence states, given each passage and the places of its tokens.
+/// Clears `is_number` of numbers beside the text. `places` are the places of each passage's tokens.
 pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage], places: &[Range<usize>]) {
     for (at, (passage, own)) in passages.iter().zip(places).enumerate() {
         let Some(others) = tokens[own.clone()].iter().position(|token| token.is_number) else { continue };
@@ -98,7 +100,7 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
             tokens[own.clone()].iter_mut().for_each(|each| each.is_number = false);
             continue;
         }
-        // Thai has no full stop.
+        // Thai has no full stop, so each text in Thai counts as broken off.
         let breaks_off = is_line || points.iter().rev().nth(1).is_some_and(|last| last.has(ALNUM));
         let mut end = own.start + others;
         while let Some(others) = tokens[end..own.end].iter().position(|token| token.is_number) {
@@ -119,7 +121,7 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
     }
 }
 
-/// Whether a short passage, given whether it is a line beside no table, is beside the text.
+/// Whether a short passage is beside the text. `is_line`: it is not prose, and no row of a table is next to it.
 fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool) -> bool {
     let words = || tokens.iter().filter(|each| !each.is_number);
     let has_few = units(words()) <= FEW_UNITS;
@@ -149,8 +151,8 @@ fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool
     is_line && (is_page() || is_id()) || label().is_some_and(|is_sure| is_sure || is_line && has_few)
 }
 
-/// Whether a number is beside the text by what stands around it, given its place, and whether it is one of the last tokens
-/// where this breaks off.
+/// Whether the characters around a number show that it is beside the text. `place` is its token; `is_last`: it is one of
+/// the last tokens of a text that breaks off.
 fn is_beside(points: &[Point], token: Token, place: usize, is_last: bool) -> bool {
     let start = token.start as usize;
     let own = digits(points, start);
@@ -184,7 +186,7 @@ mod tests {
     use crate::tokens::USUAL_HASH;
 
     #[test]
-    fn numbers_beside_a_text_are_no_figures() {
+    fn numbers_beside_a_text_do_not_count_as_figures() {
         let rules =
             ParseRules { max_length: usize::MAX, are_visible: true, keep_points: false, hash: *USUAL_HASH };
         let stated =

@@ -1,8 +1,8 @@
 //! Removes the markup of a raw text, and hidden text, to leave what readers see.
 //!
-//! No text that a browser would show may be lost: an advertisement around a copied article would pass for the article.
-//! So tags end where they end in a browser, and hidden text is removed, unless it is most of the prose. A text without
-//! tags of blocks counts as plain: its line breaks stay, and so does text that only looks like a tag.
+//! No text that a browser would show may be lost: else an advertisement around a copied article would count as that
+//! article. So tags end where they end in a browser, and hidden text is removed, unless it is most of the prose. A text
+//! without block-level tags counts as plain: its line breaks stay, and so does text that only looks like a tag.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ const CDATA: &str = "<![CDATA[";
 const PROSE_BYTES: usize = 64;
 const MOST_BYTES_A_CHARACTER: usize = 4;
 
-/// Returns the visible text of a raw text, or its beginning of more than `max_length` characters: the rest of a long text
-/// is not read, unless something is hidden in that beginning.
+/// Returns the visible text of a raw text, cut to `max_length + 1` characters. The rest of a long text is read only if
+/// something is hidden in that beginning.
 ///
 /// Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
         self.shown.as_bytes().last().is_none_or(|&each| is_space(each))
     }
 
-    /// Takes off the blank, or the sign of an empty cell, with which the text ends.
+    /// Removes a space at the end of the text, or the tab of an empty cell.
     fn trim_line(&mut self) {
         if self.shown.ends_with([' ', '\t']) {
             self.shown.pop();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_text_the_beginning_is_enough() {
+    fn only_the_beginning_of_a_long_text_is_read() {
         assert_eq!(visible_beginning("中文中文", 2), "中文中");
         assert_eq!(visible_beginning(&"<p>&amp;".repeat(1_000), 3), "\n&\n&");
     }

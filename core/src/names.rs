@@ -1,22 +1,22 @@
-//! What tells one form from another that was filled in with other names, in 8 bytes of a signature: a name is
-//! repeated, and exchanged wherever it stands; of other words that are exchanged, most stand elsewhere in the text too.
+//! The sketch of names, 8 bytes of a signature, by which two forms (the same text with other names filled in) are told
+//! apart: a name is repeated, and replaced wherever it stands; most other words that are replaced stand elsewhere too.
 //!
-//! An odd sketch of a text's words, another of those that it repeats, in which each word has the same place, and how many
-//! these are. A word is a token that is no number.
+//! It has an odd sketch (`signature.rs`) of a text's words, another of the words that it repeats, in which each word hits
+//! the same bit, and the number of these. A word is a token other than a number.
 
 use crate::hashing::BASE;
 use crate::tokens::Token;
 
-/// A shorter text has no sketch of its names, and is no form.
+/// A shorter text has no sketch of names, and is never taken for a form.
 pub const LEAST_NAME_UNITS: usize = 200;
 
 const BITS: u32 = 30;
 const MASK: u64 = (1 << BITS) - 1;
-// Of the number, the lowest bits.
+// The first bit of the number, of which only the lowest 4 bits are kept.
 const COUNT: u32 = 2 * BITS;
-// So many counters for each token that two words hardly ever share one.
+// With 16, two words hardly ever share a counter.
 const COUNTERS_A_TOKEN: usize = 16;
-// What a word hits that came so many times before; more than twice is twice.
+// What a word toggles when it comes for the first and the second time, and after that (nothing).
 const HIT: [u64; 4] = [1 << BITS, 1, 0, 0];
 
 /// Sketches the words of a text.
@@ -38,8 +38,8 @@ pub fn name_sketch(tokens: &[Token]) -> u64 {
     count << COUNT | sketch
 }
 
-/// Compares two sketches. Estimates how many words only one of the two texts has, how many of these it repeats, how many
-/// both have, but only one repeats, and how many more words the first repeats, from -8 to 7.
+/// Compares two sketches. Estimates how many words only one of the two texts has; how many of these that text repeats;
+/// how many words both have but only one repeats; and how many more words the first repeats, from -8 to 7.
 #[inline]
 pub fn differences(one: u64, other: u64) -> [f64; 4] {
     let differ = one ^ other;

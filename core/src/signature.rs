@@ -7,9 +7,9 @@
 //! empty in both texts is not compared. So short texts, in which nearly every run has a bin of its own, are compared
 //! nearly exactly.
 //!
-//! From 8 bytes more, it is estimated how many figures differ: an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014), each
-//! bit of which says whether it was hit by an odd number of figures; and from 8 more, of pairs of figures in their order.
-//! From the last 8, how many words differ, and of those that are repeated, as names are (`names.rs`).
+//! Another 8 bytes estimate how many figures differ. They are an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014): each bit
+//! says whether it was hit by an odd number of figures. The next 8 do the same for pairs of consecutive figures. The last
+//! 8 estimate how many words differ, and how many repeated words, such as names (`names.rs`).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -56,7 +56,7 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     let sentences = text.remaining_sentences(omitted);
     let letters = sentences.iter().map(ParsedSentence::letters).sum();
     if letters < rules.min_letters || sentences.is_empty() {
-        // If boilerplate was all of it, it is near no text but its copies.
+        // A text that is all boilerplate is near only its exact copies.
         let representatives = [mixed(text.content_hash) | MINHASH; REPRESENTATIVES];
         let signature = Text { representatives, ..Text::zeroed() };
         return ((text.letters() >= rules.min_letters).then_some(signature), letters);
@@ -80,7 +80,7 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     (Some(signature), letters)
 }
 
-/// A number in 16 bits, in its order: exact below 32,768, beyond that rounded down to a multiple of 32, at most 1,048,544.
+/// A number in 16 bits, which keep the order of numbers: exact below 32,768, beyond that rounded down to a multiple of 32, at most 1,048,544.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Count(pub u16);
@@ -133,7 +133,7 @@ fn representatives(
     found
 }
 
-/// Returns the `most` least distinct hashes.
+/// Returns the `most` smallest hashes, each once.
 fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
     let mut least: Vec<u64> = Vec::with_capacity(most + 1);
     if most == 0 {
@@ -161,7 +161,7 @@ const BIN_BITS: u32 = 8;
 const BINS: usize = 1 << BIN_BITS;
 /// 64-bit words of a sketch.
 pub const WORDS: usize = BINS * 2 / 64;
-/// Minhashes of a text: one more than are representatives next to two sentences.
+/// Minhashes of a text: one more than there is room for beside two sentences.
 pub const MINHASHES: usize = 8;
 
 // A minhash combines the run with the least hash of each of this many groups of bins. Two runs would find a little more,

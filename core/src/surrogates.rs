@@ -7,10 +7,10 @@ use crate::characters::ASSIGNED;
 
 const SURROGATES: Range<u32> = 0xd800..0xe000;
 const COUNT: u32 = SURROGATES.end - SURROGATES.start;
-// A control character. Nothing that reads texts to compare them tells the two apart.
+// A control character, which no comparison of texts distinguishes from a surrogate.
 const ALIKE: char = '\u{1}';
 
-/// Returns a text, given by its code points, to be compared.
+/// Returns the text of some code points, with surrogates replaced, for comparisons.
 pub fn comparable(codes: &[u32]) -> String {
     codes.iter().map(|&code| char::from_u32(code).unwrap_or(ALIKE)).collect()
 }
@@ -21,7 +21,8 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Chooses unassigned characters that are not in the text; only a text of a third of a million could use them all.
+    /// Chooses a row of 2,048 unassigned characters, none of which is in the text. Only a text made for that uses all 320
+    /// rows; then its own characters of the first row come back as surrogates.
     pub fn of(codes: &[u32]) -> StandIns {
         let used: HashSet<u32> = codes.iter().map(|code| code / COUNT).collect();
         let mut rows = (ASSIGNED / COUNT..).take_while(|row| *row < 0xe0000 / COUNT);

@@ -45,8 +45,8 @@ _COLUMNS = (
     *("title", "source", "published_at", "url", "index", "id"),
 )
 """The columns; the fields of `source_includes` follow."""
-# Spreadsheets take cells that begin so, also in full width or after invisible characters, for formulas, which
-# may send other cells to a server.
+# A cell that begins with one of these, also in full width or after invisible characters, is a formula for a
+# spreadsheet, and may send other cells to a server.
 _FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")
 _FEED_TYPE = "application/rss+xml"
 _ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"
@@ -61,7 +61,7 @@ class ExportForm(PageForm):
     """The parameters of an export: those of the list."""
 
     size: Annotated[int, Field(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED
-    """Rows at most."""
+    """The most rows to export."""
 
 
 _Exported = Annotated[ExportForm, Query()]
@@ -100,7 +100,7 @@ async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Respo
 async def export_csv(context: ContextDep, form: _Exported) -> Response:
     """The first rows of the list, with a header; times are ISO 8601.
 
-    At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+    At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
     the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
     with an apostrophe.
     """
@@ -128,7 +128,7 @@ async def export_csv(context: ContextDep, form: _Exported) -> Response:
 async def export_jsonl(context: ContextDep, form: _Exported) -> Response:
     """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
 
-    At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+    At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
     the header `Link` has the address of the rest.
     """
 
@@ -149,7 +149,7 @@ async def _export(
 ) -> Response:
     """Read the rows, some at a time, and answer with a file of them."""
     if _EXPORTS.locked():
-        busy = "as many exports as may be are being made; try again"
+        busy = "too many exports are in progress; try again"
         raise Refused(busy, status=503, kind="requests")
     async with _EXPORTS:
         options = await form.options(context) | {"page": 1}

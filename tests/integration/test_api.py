@@ -28,7 +28,7 @@ CROSS_SITE = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}
 
 @pytest.fixture(scope="module")
 def index(es: Elasticsearch) -> Iterator[str]:
-    """An index of articles with further fields, one of them as deep and long as it may be."""
+    """An index of articles with further fields, one of them nested and one very long."""
     index = f"test-api-articles-{secrets.token_hex(4)}"
     forest = index.replace("articles", "forest")
     with Dedup(es, forest=forest) as dedup:
@@ -51,7 +51,7 @@ class Ask(Protocol):
 
 @pytest.fixture(scope="module")
 def ask(elasticsearch_url: str, index: str) -> Iterator[Ask]:
-    """One application for all tests: making it takes longer than to answer."""
+    """One application for all tests: making it takes longer than answering."""
     with asyncio.Runner() as runner:
 
         async def start() -> tuple[AsyncElasticsearch, ASGIApp]:
@@ -81,7 +81,7 @@ def test_an_answer_that_is_known_is_not_sent_again(ask: Ask) -> None:
     for unknown in ('"other"', "", tag[:-2]):
         assert ask(path, "size=3", if_none_match=unknown).json == first.json
     assert ask(path, "size=4").headers["etag"] != tag
-    # What else there is: a static file has a tag of its own, an error none.
+    # A static file has a tag of its own, an error has none.
     style = ask("/static/style.css")
     known = ask("/static/style.css", if_none_match=style.headers["etag"])
     assert (known.status, known.headers["cache-control"]) == (304, "private, no-cache")
@@ -125,7 +125,7 @@ def test_only_the_pages_of_named_origins_may_read(elasticsearch_url: str, index:
     assert (refused.status, refused.headers["access-control-allow-origin"]) == (404, DESK)
     assert (allowed.status, allowed.headers["access-control-allow-origin"]) == (200, DESK)
     assert "content-type" in allowed.headers["access-control-allow-headers"].lower()
-    # A name that another site has given to this address.
+    # DNS rebinding: a name of another site resolves to this server.
     rebound = Request(path=f"{PREFIX}/list", headers={"host": "evil.example", "origin": DESK})
     assert requests(elasticsearch_url, index, [rebound], of={"origins": [DESK]})[0].status == 421
 
@@ -206,7 +206,7 @@ def test_errors_are_problem_details(elasticsearch_url: str, ask: Ask) -> None:
         assert problem["detail"]
     unknown = ask(f"{PREFIX}/timeline", "id=1&fbclid=1").json
     assert unknown["detail"] == "there is no parameter 'fbclid' here; there are id, index"
-    # Pages and feeds ignore what those who share their addresses add.
+    # Pages and feeds ignore parameters, such as fbclid, that are added when an address is shared.
     for path in ("/", "/feed.rss", f"{PREFIX}/docs"):
         assert ask(path, "fbclid=1").status == 200
     missing = request(elasticsearch_url, "test-api-none", f"{PREFIX}/list")
@@ -225,7 +225,7 @@ def test_every_operation_has_examples_and_can_be_tried_out(ask: Ask) -> None:
             assert f">{path}</code>" in page
             for each in operation.get("parameters", []):
                 assert f'id="{operation["operationId"]}-{each["name"]}"' in page
-    # Its forms need none, and nothing comes from elsewhere.
+    # The forms need no inline script, and nothing is loaded from elsewhere.
     assert all('src="/static/' in each for each in re.findall("<script[^>]*>", page))
     assert "HTTPValidationError" not in json.dumps(described)
 

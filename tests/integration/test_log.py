@@ -54,7 +54,7 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert documents(es, forest)[-1] == "log-4"
 
 
-def test_a_node_needed_longer_takes_one_line(es: Elasticsearch, index_name: Names) -> None:
+def test_a_refreshed_node_is_logged_without_its_signature(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
 
     def size_bytes() -> int:
@@ -100,7 +100,7 @@ def test_expired_documents_go_and_needed_nodes_stay(
 
 
 def test_a_damaged_document_does_not_affect_others(es: Elasticsearch, index_name: Names) -> None:
-    """Both have expired, and are deleted together."""
+    """It is deleted together with another expired one."""
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
         arrive(store, range(500))
@@ -145,7 +145,7 @@ def test_beyond_its_memory_a_forest_refuses_articles(
         assert {each.kind.value for each in arrive(store, range(4_000))} == {"known"}
 
 
-def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_rebuild_can_change_the_lookup(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before, nodes_before, pages_before = roots(es, index), nodes(es, forest), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)
@@ -156,7 +156,7 @@ def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str
         assert pages(es, forest) == pages_before
         assert list(maintenance.verify([index])) == []
         assert_rearrivals_are_known(es, index, forest, VERIFIED)
-    # It stays what it is unless something else is said.
+    # It keeps its lookup unless another is given.
     maintenance.rebuild([index], replace=True)
     assert ForestIndex.find(es, forest).meta.lookup == "memory"
     with (

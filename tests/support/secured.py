@@ -1,4 +1,4 @@
-"""A stand-in for Elasticsearch's security, before a node without it: users may do what their roles allow.
+"""Stands in for Elasticsearch's security, in front of a node without it: users may do what roles allow.
 
 The actions of requests, and the actions of privileges, are those of Elasticsearch's source.
 """
@@ -56,7 +56,7 @@ class Secured:
     """The rights of the users, and a record of their actions."""
 
     def __init__(self, elasticsearch_url: str, roles: Mapping[str, Any]) -> None:
-        """Stand before a node.
+        """Stand in front of a node.
 
         Args:
             elasticsearch_url: Its address.
@@ -70,12 +70,12 @@ class Secured:
         self.refused: dict[str, set[tuple[str, str]]] = {user: set() for user in roles}
 
     def may(self, user: str, action: str, index: str) -> bool:
-        """Return whether a user may do something; without an index, somewhere."""
+        """Return whether a user may do something; with an empty index, whether on any index."""
         return any(True for _ in self.granting(user, action, index))
 
     def granting(self, user: str, action: str, index: str) -> Iterator[tuple[str, str]]:
         """Yield the privileges of a user that each allow an action, each with where it holds."""
-        # Actions on templates are those of the cluster, by their names of indices.
+        # Actions on templates concern the cluster, though their names begin with "indices:".
         is_of_cluster = action.startswith(("cluster:", "indices:admin/index_template/"))
         for names, privilege in self.privileges(user):
             is_there = is_of_cluster == (not names) and (not names or not index or _matches(names, index))
@@ -178,7 +178,7 @@ def _what(method: str, path: str, body: bytes) -> Iterator[tuple[str, str]]:
             heads = (json.loads(line) for line in body.splitlines()[::2])
             yield from ((each["index"], action) for each in heads)
         else:
-            # A point in time has its index within, and others concern the cluster.
+            # A point in time contains its index; the other actions concern the cluster.
             yield "", action
         return
     raise AssertionError(f"not known here: {method} {path}")

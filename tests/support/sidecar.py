@@ -36,7 +36,7 @@ class Feeding:
         """Check that the index has each article once and as it was sent, with its root.
 
         Args:
-            es: Asks Elasticsearch itself.
+            es: A client of Elasticsearch itself, not of the sidecar.
             in_order: Whether they came one after the other.
         """
         es.indices.refresh(index=self.index)
@@ -51,7 +51,7 @@ class Feeding:
 
 @contextlib.contextmanager
 def running(url: str, forest: str | None = None) -> Iterator[str]:
-    """Yield the address of a sidecar before a node; without a forest, it passes everything on."""
+    """Yield the address of a sidecar in front of a node; without a forest, it passes everything on."""
     command = [sys.executable, "-m", "tests.support.sidecar", url, *([forest] if forest else [])]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

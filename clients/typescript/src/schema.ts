@@ -247,7 +247,7 @@ export interface paths {
          * The rows of the list as CSV
          * @description The first rows of the list, with a header; times are ISO 8601.
          *
-         *     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+         *     At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
          *     the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
          *     with an apostrophe.
          */
@@ -271,7 +271,7 @@ export interface paths {
          * The rows of the list as JSON Lines
          * @description The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
          *
-         *     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+         *     At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
          *     the header `Link` has the address of the rest.
          */
         get: operations["export_jsonl"];
@@ -2560,7 +2560,7 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description Rows at most. */
+                /** @description The most rows to export. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
@@ -2642,7 +2642,7 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description Rows at most. */
+                /** @description The most rows to export. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;

@@ -23,7 +23,7 @@ use crate::forest::times::{Aging, NO_TIME, State};
 use crate::signature::Text;
 
 type Numbers = (i64, i64, i64);
-// Of an arrival: its kind; its node and that one's root; the time; its signature; and with which roots its root is linked.
+// Of an arrival: kind; id of its node; id of the root; time; signature; and the ids of the two roots linked with the root.
 type Answer = (u8, Option<String>, Option<String>, i64, Column, Option<String>, Option<String>);
 type Outcome = (Vec<Answer>, Vec<Column>, Column, Numbers);
 
@@ -32,7 +32,7 @@ type Outcome = (Vec<Answer>, Vec<Column>, Column, Numbers);
 #[derive(Clone, Copy)]
 pub struct Relation(Either<ByDistance, ByAgreement>);
 
-/// One for each of the two relations.
+/// A value for the relation in use, one of two.
 #[derive(Clone, Copy)]
 enum Either<D, A> {
     Distance(D),
@@ -89,7 +89,7 @@ enum LogEntry {
     Refreshed((String, i64, i64)),
 }
 
-/// Does the same for each relation, with `R` as its type.
+/// Evaluates an expression for the relation in use, whose type is `R`.
 macro_rules! whichever {
     ($either:expr, $each:pat => $work:expr) => {
         match $either {
@@ -186,7 +186,7 @@ impl Relation {
 
     fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<Column> {
         let (Either::Agreement(rules), true) = (&self.0, one.len() == other.len()) else {
-            return Err(PyValueError::new_err("there are no pairs of texts to compare"));
+            return Err(PyValueError::new_err("texts are compared in pairs, and only by an agreement"));
         };
         let (ones, others): (Vec<Text>, Vec<Text>) = (numbers(one), numbers(other));
         Ok(column(ones.iter().zip(&others).map(|(one, other)| rules.agreement.compare(one, other))))

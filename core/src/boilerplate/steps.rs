@@ -8,7 +8,7 @@ use super::learner::{Learner, Step};
 use super::memory::{Puts, Window};
 use super::pages::{Block, Occurrence, Page};
 
-// Blocks of earlier versions had so many pages.
+// Blocks of earlier versions had up to this many pages.
 const MOST_BLOCK_PAGES: usize = 64;
 
 impl Learner {
@@ -79,8 +79,8 @@ impl Learner {
         }
     }
 
-    /// Applies the changes of the next step. Before the first changes that are applied, there may have been others that
-    /// are outdated by now.
+    /// Applies the changes of the next step. The first changes that are applied need not be those of the first step:
+    /// earlier ones may be outdated.
     pub fn apply(&mut self, changes: &Changes) -> Result<(), Refusal> {
         let most = self.pace.block_pages.max(MOST_BLOCK_PAGES);
         if (changes.last_page - changes.last_learned) as usize >= most {
@@ -98,7 +98,7 @@ impl Learner {
         }
         if is_first {
             (self.memory.last_learned, self.memory.window) = (last_learned, window);
-            // Nothing is known of these pages, and nothing will be asked of them.
+            // Of these pages nothing is known or needed.
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
         self.add_pages(changes);
@@ -142,7 +142,7 @@ impl Learner {
 fn is_next(changes: &Changes, last_page: u32, last_learned: u32, window: &Window) -> bool {
     let count = i64::from(changes.last_learned) - i64::from(last_learned);
     let waiting = i64::from(last_page - last_learned);
-    // A block that ends takes all pages before it.
+    // When a block ends, all pages that wait are learned from.
     let is_possible = if count == 0 { changes.window == *window } else { count >= waiting };
     is_possible
         && changes.first_page() == last_page + 1
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_teaches_the_same() {
+    fn applied_changes_give_an_equal_learner() {
         let (mut one, mut other) = (learner(), learner());
         for start in (0..300).step_by(7) {
             one.begin();

@@ -15,11 +15,11 @@ pub struct Matches {
     pub equal: Vec<u32>,
     /// Rows that are near, including equal ones: distinct, ascending.
     pub near: Vec<u32>,
-    /// Rows that are not near, but contain it as a part or are a part of it: distinct, ascending.
+    /// Rows that are not near, but whose text is a part of the searched one or contains it: distinct, ascending.
     pub linked: Vec<u32>,
-    /// Rows from the same address, near or not, without equal ones.
+    /// Rows with the same address, near or not, without equal ones.
     pub versions: Vec<u32>,
-    /// The place of a representative in the signature, and a row indexed under exactly that one; no pair twice.
+    /// Without duplicates: the place of a representative in the searched signature, and a row indexed under an equal one.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
 }

@@ -64,7 +64,7 @@ impl Loader {
         (missing(roots), missing(self.pages.iter().filter_map(|(_, node, _)| *node).collect()))
     }
 
-    /// Adds a node or page. Of two with one id, the later one counts.
+    /// Adds a node or page. Of two with the same id, the later one counts.
     fn load_record<R: Relation>(
         &mut self,
         forest: &mut Nodes<R>,
@@ -90,7 +90,7 @@ impl Loader {
                         self.again.insert(row, root);
                         return;
                     }
-                    // It has expired, and its text came again; leaves of the old one have expired too.
+                    // The loaded node had expired when its text became a node again; its leaves have expired too.
                     forest.remove(row);
                 }
                 let row_count = forest.row_count();
@@ -124,7 +124,7 @@ impl Loader {
         for (row, root_id) in leaves {
             let leaf = *forest.node(row);
             let root = self.rows.get(&root_id).copied().unwrap_or_else(|| {
-                // If its id does not contain the signature, it has the leaf's until an article brings its own.
+                // Where ids do not contain signatures, the root gets the leaf's until an article brings the right one.
                 let signature = R::signature_of(root_id).unwrap_or(*forest.index.signature(row));
                 let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
                 self.load_node(forest, root_id, signature, node)

@@ -31,7 +31,7 @@ pub struct Node {
     pub seen_ms: i64,
     /// The page of the arrival that made it; `NO_PAGE` if that is not known.
     pub page: u64,
-    /// When that was last seen as a page of this node, rounded up.
+    /// When that page was last seen with this node, rounded up.
     pub page_seen_ms: i64,
 }
 
@@ -41,11 +41,11 @@ pub type Links = [Id; 2];
 /// A change, with the values that undo it.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// A node was added; `by_id` is the row that was found by its id alone before, if one was.
+    /// A node was added; `by_id` is the row that its id found in the table `by_id` before, if any.
     Added { row: u32, by_id: Option<u32> },
-    /// A node was last needed earlier.
+    /// The time at which a node was last needed was raised from this one.
     Seen { row: u32, before_ms: i64 },
-    /// The page that made a node was last seen earlier.
+    /// The time at which the page that made a node was last seen was raised from this one.
     PageSeen { row: u32, before_ms: i64 },
     /// A page without a node of its own had this state before; None: it was not remembered.
     Page { page: u64, before: Option<PageState> },
@@ -69,12 +69,12 @@ pub struct Nodes<R: Relation> {
     nodes: Chunks<Node>,
     // Each row with a node is in the ring of its root; empty where leaves are not counted.
     pub(super) trees: Trees,
-    // Each node's own page is there as its row, others on their own.
+    // The page that made a node is in it as the node's row; other pages have entries of their own.
     pages: Pages,
-    // The rows of nodes that are found by their id alone, being indexed under nothing or having a name; of several with one
-    // id, the one added last.
+    // The rows of nodes that only their id finds: they have no keys, or a name. Of several with the same id, the one added
+    // last.
     by_id: HashMap<Id, u32>,
-    // By row: the id of a node whose signature gives another one, as of a root that was made again from a leaf.
+    // By row: ids that signatures do not give, as of a root that was made again with a leaf's signature.
     names: HashMap<u32, Id>,
     // By the row of a root; few have any.
     links: HashMap<u32, Links>,
@@ -100,7 +100,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns the memory of nodes and pages, without changes that can be undone and the few nodes found by id.
+    /// Returns the memory of nodes and pages, but for changes that can be undone and the few nodes found by id.
     pub fn size_bytes(&self) -> usize {
         let columns = self.nodes.size_bytes() + self.trees.size_bytes();
         self.index.size_bytes() + columns + self.pages.size_bytes()
@@ -173,7 +173,7 @@ impl<R: Relation> Nodes<R> {
         row
     }
 
-    /// Gives a row the id of another than its signature's.
+    /// Gives the node in a row another id than its signature gives.
     pub fn name(&mut self, row: u32, id: Id) {
         self.names.insert(row, id);
         self.by_id.insert(id, row);
@@ -325,7 +325,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns whether the node that a page got remembers it as it was then.
+    /// Returns whether the node that a page got stores this state of the page.
     pub fn is_own(&self, page: u64, last: PageState) -> bool {
         last.row != NONE
             && (self.node(last.row).page, self.node(last.row).page_seen_ms) == (page, last.seen_ms)
@@ -338,7 +338,7 @@ impl<R: Relation> Nodes<R> {
     }
 }
 
-/// Returns the page that made the node in a row, and when it was last seen as one of this node.
+/// Returns the page that made the node in a row, and when it was last seen with this node.
 fn own_pages(nodes: &Chunks<Node>) -> impl Fn(u32) -> (u64, i64) + '_ {
     |row| {
         let node = &nodes[row as usize];

@@ -1,4 +1,5 @@
-//! Which pages are remembered: most by the node that they made, others on their own.
+//! Which content hashes, here called pages, are remembered: most in the node that they made, others in entries of their
+//! own.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -8,14 +9,14 @@ use super::table::{NONE, Table};
 /// Stands for the id of a text without letters and digits, which is not remembered.
 pub const NO_PAGE: u64 = 0;
 
-// Marks the numbers of pages that are remembered on their own; the others are rows of nodes.
+// Marks the numbers of pages that have entries of their own; the others are rows of nodes.
 const LONE: u32 = 1 << 31;
 
-/// A page, as it was when it was seen last.
+/// What is remembered of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable, Debug)]
 #[repr(C, packed(4))]
 pub struct PageState {
-    /// When that was, rounded up.
+    /// When it was last seen, rounded up.
     pub seen_ms: i64,
     /// The row of the node that it got; `NONE` if it got none.
     pub row: u32,
@@ -28,8 +29,8 @@ struct Lone {
     last: PageState,
 }
 
-/// The pages of a forest. Of nodes they know only the rows: an `of_row` returns the page that made the node in a row, and
-/// when that was last seen as a page of this node.
+/// The pages of a forest, which know nodes only by row: an `of_row` returns the page that made the node in a row, and when
+/// that page was last seen with this node.
 #[derive(Default)]
 pub struct Pages {
     table: Table,
@@ -39,7 +40,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Returns how many pages are remembered on their own.
+    /// Returns how many pages have entries of their own.
     pub fn lone_count(&self) -> usize {
         self.lone.len() - self.free.len()
     }
@@ -49,7 +50,7 @@ impl Pages {
         self.table.size_bytes() + self.lone.size_bytes() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// Returns a page as it was when it was seen last, whether that has expired or not.
+    /// Returns the latest state of a page, whether that has expired or not.
     pub fn find(&self, page: u64, of_row: impl Fn(u32) -> (u64, i64)) -> Option<PageState> {
         let mut latest: Option<PageState> = None;
         let hash = page as u32;
@@ -77,7 +78,7 @@ impl Pages {
         }
     }
 
-    /// Sets the state of a page on its own, or forgets it with None; returns the state before.
+    /// Sets the state in a page's own entry, or with None removes that entry; returns the state before.
     pub fn set_lone(
         &mut self,
         page: u64,
@@ -103,7 +104,7 @@ impl Pages {
         before
     }
 
-    /// Looks at the next `count` pages that are remembered on their own, and forgets those that have expired.
+    /// Checks the next `count` entries, and removes those that have expired.
     pub fn sweep(&mut self, count: usize, live_since_ms: i64) {
         for _ in 0..count.min(self.lone.len()) {
             self.next_swept = (self.next_swept + 1) % self.lone.len();

@@ -1,4 +1,4 @@
-//! Nodes and pages in packed form: all that a forest keeps of one, as its document has it. Numbers are little-endian.
+//! Nodes and pages (content hashes) in packed form, as documents store them. Numbers are little-endian.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,13 +34,13 @@ pub enum Record<S> {
 pub enum Entry<S> {
     /// A node or page, as it is from then on.
     Record(Record<S>),
-    /// An earlier node was needed again, and perhaps the page that made it.
+    /// An earlier node was needed again, perhaps by the page that made it.
     Refreshed {
         /// The id of the node.
         id: Id,
         /// When it was last needed, rounded up.
         seen_ms: i64,
-        /// When its page was last seen as one of this node, rounded up.
+        /// When its page was last seen with this node, rounded up.
         page_seen_ms: i64,
     },
 }
@@ -130,7 +130,7 @@ impl<S: Pod> Record<S> {
         bytes
     }
 
-    /// Reads it; None if it is of another length than nodes and pages have.
+    /// Reads it; None if its length is neither that of a node nor that of a page.
     pub fn unpack<R: Relation<Signature = S>>(bytes: &[u8]) -> Option<Record<S>> {
         let number = |at: usize| word(&bytes[at..at + 8]);
         let id = |at: usize| read_id(&bytes[at..at + R::ID_BYTES]);
@@ -180,7 +180,7 @@ impl<R: Relation> Nodes<R> {
         refreshed.retain(|row| !made.contains(row));
         let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
         let refreshed = records.len();
-        // A page counts as it was before its first arrival, and as it is after its last.
+        // By page: its state before its first arrival in the batch, and the place of its last arrival.
         let mut lasts: HashMap<u64, (Option<PageState>, usize)> = HashMap::new();
         for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
             lasts.entry(*page).or_insert((each.before, at)).1 = at;

@@ -56,6 +56,38 @@ _FEWEST = 4
 _MOST_CHARACTERS = 253
 
 
+class Provenance(NamedTuple):
+    """Where an article comes from, as its fields say."""
+
+    # As `site_of` returns it.
+    site: str | None
+    # What follows the host in its link; None for a front page or a section, by its name. What follows `#` is
+    # a place in the article, unless it is a path. Tracking parameters are left out.
+    path: str | None
+    # 64 bits that versions of it share: 26 of its address, 26 of its id, and zeros. The address is the host,
+    # path and query of its link. 0 stands for none, and for the address of a front page or a section.
+    origin: int
+
+    @classmethod
+    def of(cls, article: Mapping[str, Any], fields: Fields, article_id: str | None) -> "Provenance":
+        """Read it from an article."""
+        link = (term_of(article, fields.link) or "").strip()
+        # Most links have no parameters, and a search for them takes longer than this.
+        if "=" in link:
+            link = _TRACKING.sub(lambda found: found[1] and found[0][0], link)
+        _, _, path = (link.partition("//")[2] or link).partition("/")
+        path = _PLACE.sub("", path)
+        of_link = of_id = 0
+        host, rest = _located(link)
+        address = unquote(rest.partition("#")[0]).strip("/")
+        if host is not None and _names_article(address):
+            of_link = crc32(f"{host}/{address}".encode(errors="replace"))
+        if article_id is not None:
+            of_id = crc32(article_id.encode(errors="replace"))
+        origin = of_link >> 6 << 38 | of_id >> 6 << 12
+        return cls(site_of(article, fields), path if _names_article(path) else None, origin)
+
+
 class RawPage(NamedTuple):
     """A raw text and its origin; None for unknown parts."""
 
@@ -63,7 +95,7 @@ class RawPage(NamedTuple):
     site: str | None = None
     # The name of its article there: the path of its address, or the id; a section is another one each time.
     article: str | None = None
-    # What tells versions of it, as `origin_of` has it; 0 where that is not asked for.
+    # What tells versions of it, as `Provenance` has it; 0 where that is not asked for.
     origin: int = 0
     title: str | None = None
 
@@ -74,9 +106,9 @@ class RawPage(NamedTuple):
         Raises:
             ArticleRejected: Its text is missing, or not a string.
         """
-        page_name = path_of(article, fields) or article_id
         text, title = text_of(article, fields, name=name), term_of(article, fields.title)
-        return cls(text, site_of(article, fields), page_name, title=title)
+        site, path, _ = Provenance.of(article, fields, None)
+        return cls(text, site, path or article_id, title=title)
 
 
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
@@ -90,40 +122,6 @@ def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     return (None if link is None else _located(link.strip())[0]) or _name_in(article, fields.source)
 
 
-def path_of(article: Mapping[str, Any], fields: Fields) -> str | None:
-    """Return what follows the host in an article's link; None for a front page or a section, by its name.
-
-    What follows `#` is a place in the article, unless it is a path. Tracking parameters are left out.
-    """
-    link = _link_of(article, fields)
-    _, _, path = (link.partition("//")[2] or link).partition("/")
-    path = _PLACE.sub("", path)
-    return path if _names_article(path) else None
-
-
-def origin_of(article: Mapping[str, Any], fields: Fields, article_id: str | None) -> int:
-    """Return 64 bits that versions of an article share: 26 of its address, 26 of its id, and zeros.
-
-    The address is the host, path and query of its link. 0 stands for none, and for the address of a front
-    page or a section, by its name.
-    """
-    link = _link_of(article, fields)
-    of_link = of_id = 0
-    host, rest = _located(link)
-    path = unquote(rest.partition("#")[0]).strip("/")
-    if host is not None and _names_article(path):
-        of_link = crc32(f"{host}/{path}".encode(errors="replace"))
-    if article_id is not None:
-        of_id = crc32(article_id.encode(errors="replace"))
-    return of_link >> 6 << 38 | of_id >> 6 << 12
-
-
-def _link_of(article: Mapping[str, Any], fields: Fields) -> str:
-    link = (term_of(article, fields.link) or "").strip()
-    # Most links have no parameters, and a search for them takes longer than this.
-    return _TRACKING.sub(lambda found: found[1] and found[0][0], link) if "=" in link else link
-
-
 # The learner and the forest both ask it of an article's path.
 @functools.lru_cache(_MOST_CACHED)
 def _names_article(path: str) -> bool:
@@ -135,7 +133,7 @@ def _names_article(path: str) -> bool:
 
 
 def site_fields(fields: Fields) -> list[str]:
-    """Return the fields that `site_of` and `path_of` read."""
+    """Return the fields that `Provenance` reads."""
     return [fields.link, fields.site or fields.source]
 
 

@@ -26,7 +26,7 @@ from esdedup.fields import (
 )
 from esdedup.forest.model import NO_TIME, Assignment, Kind
 from esdedup.forest.stories import NO_STORIES, Stories
-from esdedup.sites import origin_of, path_of, site_of
+from esdedup.sites import Provenance
 from esdedup.times import time_reader
 
 BulkAction = dict[str, Any] | str | bytes
@@ -220,15 +220,14 @@ def article_in(
     article, *others = articles  # others only in an update
     text, known_ms = text_of(article, fields, name=name), action.get(KNOWN_MS)
     dated_ms, wrong_date = _dated(article, fields, known_ms)
-    site, path = site_of(article, fields), path_of(article, fields)
-    origin = origin_of(article, fields, article_id)
+    site, path, origin = Provenance.of(article, fields, article_id)
     for other in others:
         if text_of(other, fields, name=name) != text:
             raise ArticleRejected(name, _TWO_TEXTS)
         if dated_ms is None and (later := _dated(other, fields, known_ms))[0] is not None:
             dated_ms, wrong_date = later
-        site, path = site or site_of(other, fields), path or path_of(other, fields)
-        origin = max(origin, origin_of(other, fields, article_id))
+        of_other = Provenance.of(other, fields, article_id)
+        site, path, origin = site or of_other.site, path or of_other.path, max(origin, of_other.origin)
     return ArticleAction(
         action=action,
         name=name,

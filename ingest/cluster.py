@@ -20,7 +20,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.sites import RawPage, origin_of, path_of, site_of
+from esdedup.sites import Provenance, RawPage
 from esdedup.times import time_reader
 
 
@@ -91,6 +91,7 @@ class Clustering:
         field = self._fields.time
         values = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
         dates = [judged(each, time_reader(None)(each)) for each in values]
+        origins = [Provenance.of(article.article, self._fields, article.id) for article, _ in batch]
         fingerprints, decided = arrive(
             [text for _, text in batch],
             times_ms=[dated_ms for dated_ms, _ in dates],
@@ -98,10 +99,10 @@ class Clustering:
             store=self._store,
             now_ms=int(time.time() * 1000),
             overrides=self._overrides,
-            sites=(site_of(article.article, self._fields) for article, _ in batch),
-            articles=(path_of(article.article, self._fields) or article.id for article, _ in batch),
+            sites=(each.site for each in origins),
+            articles=(each.path or article.id for each, (article, _) in zip(origins, batch, strict=True)),
             titles=(term_of(article.article, self._fields.title) for article, _ in batch),
-            origins=(origin_of(article.article, self._fields, article.id) for article, _ in batch),
+            origins=(each.origin for each in origins),
         )
         results = zip(
             batch,

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, term_of, text_of
 from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, input_name
-from esdedup.sites import RawPage, origin_of, site_of
+from esdedup.sites import Provenance, RawPage
 
 if TYPE_CHECKING:
     from esdedup.ingest.files import FileArticle
@@ -44,8 +44,8 @@ def read_text(path: Path, fields: Fields) -> RawPage:
         raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
     except (ValueError, RecursionError) as error:
         raise _no_object(name, error) from error
-    origin = origin_of(article, fields, term_of(article, "id"))
-    return RawPage(text_of(article, fields, name=name), site_of(article, fields), origin=origin)
+    site, _, origin = Provenance.of(article, fields, term_of(article, "id"))
+    return RawPage(text_of(article, fields, name=name), site, origin=origin)
 
 
 def read_plain_text(path: Path) -> str:

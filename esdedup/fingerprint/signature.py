@@ -37,7 +37,7 @@ SIGNATURE = np.dtype(
         ("figures", "<u2"),
         # For a node: one bit for each representative it is indexed under, the lowest for the first.
         ("indexed", "<u2"),
-        # For a node: where its article came from, as `esdedup.sites.origin_of` has it; for a root, in the
+        # For a node: where its article came from, as `esdedup.sites.Provenance` has it; for a root, in the
         # lowest bits, in which period of the retention it was made.
         ("origin", "<u8"),
     ]

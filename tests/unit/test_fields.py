@@ -14,7 +14,7 @@ from esdedup.elastic.kept import kept_fields, meta_with_fields
 from esdedup.elastic.mappings import article_index, check_mappings, forest_index
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields, signature_of, value_of
-from esdedup.sites import path_of, site_fields, site_name, site_of
+from esdedup.sites import Provenance, site_fields, site_name, site_of
 from esdedup.times import time_ms
 
 
@@ -174,7 +174,7 @@ def test_articles_may_name_their_site_themselves() -> None:
     ],
 )
 def test_an_article_is_known_by_its_path(link: str | None, path: str | None) -> None:
-    assert path_of({"url": link}, Fields()) == path
+    assert Provenance.of({"url": link}, Fields(), None).path == path
 
 
 @given(st.text() | st.text("xn-.:/\\[]@w%a9htps"))

@@ -7,7 +7,7 @@ import pytest
 
 from esdedup import CLASSIC, VERIFIED, Profile
 from esdedup.fields import Fields
-from esdedup.sites import origin_of
+from esdedup.sites import Provenance
 from tests.support.assign import assigned
 from tests.support.wording import numbers, words
 
@@ -24,7 +24,7 @@ def roots(
 ) -> list[str]:
     """Return each text's root, if they arrive in this order."""
     named = zip(links, ids or [None] * len(texts), strict=True)
-    origins = [origin_of({"url": link}, Fields(), article) for link, article in named]
+    origins = [Provenance.of({"url": link}, Fields(), article).origin for link, article in named]
     joined = [" ".join(text) for text in texts]
     given = [each.root for each in assigned(joined, profile, days=days, origins=origins)]
     assert None not in given
@@ -117,7 +117,7 @@ def test_a_version_keeps_its_story_whatever_else_it_resembles() -> None:
     ],
 )
 def test_addresses_of_one_page_are_one(one: str, other: str, are_one: bool) -> None:
-    ours, theirs = (origin_of({"url": each}, Fields(), None) for each in (one, other))
+    ours, theirs = (Provenance.of({"url": each}, Fields(), None).origin for each in (one, other))
     assert (ours == theirs) is are_one
     assert bool(ours) is (one == PAGE)
 

@@ -12,10 +12,10 @@ from benchmarks import server
 from benchmarks.measure import Sizes
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.server import Run
-from benchmarks.signatures import NOW_MS, Held, Signatures
+from benchmarks.signatures import NOW_MS, Held, Signatures, documents
 from benchmarks.unit_costs import bytes_a_document, bytes_of
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Document, StoredNode, documents
+from esdedup.elastic.forest.stored import Document, StoredNode
 from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Store

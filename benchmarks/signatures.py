@@ -1,12 +1,15 @@
-"""Random signatures of any profile, and arrivals among them like real ones."""
+"""Random signatures of any profile, arrivals among them like real ones, and documents of nodes."""
 
 import dataclasses
 import functools
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.elastic.forest.stored import Document, Stored, json_documents
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import (
     BINS,
@@ -18,7 +21,7 @@ from esdedup.fingerprint.signature import (
     Fingerprints,
 )
 from esdedup.forest import Arrivals
-from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.relation import Relation, relation_of
 
 Signatures = npt.NDArray[Any]
 
@@ -211,3 +214,9 @@ def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:
     """Return one simhash of each as faiss wants it: the one that a near copy has nearly the same."""
     simhashes = np.ascontiguousarray(relation_of(profile).representatives(signatures)[:, 0])
     return simhashes.view(np.uint8).reshape(-1, 8)
+
+
+def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
+    """Return the documents of nodes and pages."""
+    written = json_documents(map(relation.core.pack, stored), relation)
+    return [(document_id, json.loads(source)) for document_id, source in written]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from benchmarks.signatures import as_nodes
+from benchmarks.signatures import as_nodes, documents
 from esdedup import VERIFIED, Dedup, Maintenance
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode, documents, signatures_of
+from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import Limits
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter

@@ -13,13 +13,14 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.owner import Owner
 
+from benchmarks.signatures import documents
 from esdedup import VERIFIED, ArticleRejected, Dedup, Fields, Maintenance, Profile
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.log import EVERY_LOG, LogDocument, read_last_number
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_PAGE
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, documents, stored_of
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, stored_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex

@@ -19,11 +19,12 @@ from typing import Any
 from elasticsearch import Elasticsearch, helpers
 from typer.testing import CliRunner
 
+from benchmarks.signatures import documents
 from esdedup import Dedup, Fields, Reader
 from esdedup.cli.app import app
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
-from esdedup.elastic.forest.stored import documents, stored_of
+from esdedup.elastic.forest.stored import stored_of
 from tests import sample
 from tests.support import server
 from tests.support.pages import ENOUGH, HARBOUR, VALLEY, page

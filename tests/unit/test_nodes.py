@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.signatures import documents
 from esdedup.elastic.forest.log import LogDocuments, stored_in_log
 from esdedup.elastic.forest.stored import (
     Stored,
     StoredNode,
     StoredPage,
     agrees,
-    documents,
     search_body,
     stored_of,
     unpack,

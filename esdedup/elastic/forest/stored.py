@@ -6,7 +6,6 @@ nodes is the only one. Each other page that is remembered, with a node or none, 
 """
 
 import base64
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
@@ -222,12 +221,6 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
 def json_documents(packed: Iterable[bytes], relation: Relation) -> list[JsonDocument]:
     """Convert nodes and pages in packed form to documents, leaving out unknown times."""
     return relation.core.documents([*packed], NODES)
-
-
-def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
-    """Convert nodes and pages to documents."""
-    written = json_documents(map(relation.core.pack, stored), relation)
-    return [(document_id, json.loads(source)) for document_id, source in written]
 
 
 def unchanged(document: Mapping[str, Any]) -> dict[str, int]:

@@ -193,7 +193,7 @@ def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> 
 
 @contextlib.contextmanager
 def through_sidecar(client: Elasticsearch, *options: str) -> Iterator[SidecarProcess]:
-    """Yield a sidecar before an empty index that is set up."""
+    """Yield a sidecar in front of an empty index that is set up."""
     empty(client)
     with Dedup(client, forest=FOREST) as dedup:
         dedup.setup(INDEX)

@@ -67,7 +67,7 @@ OPTIONS = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL
 
 
 def takeover(run: Run) -> list[Row]:
-    """Start a sidecar before a forest that nobody owns; then end or kill the owner beside a standby."""
+    """Start a sidecar for a forest that nobody owns; then end or kill the owner beside a standby."""
     count = run.size(_MILLION)
     with server.client(run, lifetime_s=4 * 3_600) as client:
         fill(client, count)

@@ -47,7 +47,7 @@ STORY = [
         strict=True,
     )
 ]
-# Of a corpus of so many articles, those in which several stories come at once.
+# The size of a corpus, and which of its articles are shown: there, several stories come at once.
 SAMPLE, FIRST, ARRIVALS = 300, 192, 32
 OTHERS = [
     f"A {who} from the {place} valley {did} {number} goats at the {season} fair."

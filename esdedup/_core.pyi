@@ -322,8 +322,8 @@ class Nodes:
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
         """Add nodes and pages as `Plan.written` has them, in any order, if they live.
 
-        What is of another length is left out. Of two with one id, the later one counts. Until `settle`, every
-        node is a root.
+        Values of another length are left out. Of two with the same id, the later one counts. Until `settle`,
+        every node is a root.
         """
 
     def missing(self) -> tuple[list[str], list[str]]:

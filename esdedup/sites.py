@@ -50,7 +50,7 @@ _TRACKING = re.compile(
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
-# Digits in an article's address, or words at its end: sections have hardly ever so many.
+# The fewest digits in an article's address, or words at its end: a section hardly ever has as many.
 _FEWEST = 4
 # The characters of domain names.
 _MOST_CHARACTERS = 253

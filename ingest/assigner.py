@@ -29,7 +29,7 @@ from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
 
-# So many articles are decided while those before them are written.
+# This many articles are decided at once, while the ones before them are written.
 _PART = 512
 
 

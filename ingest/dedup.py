@@ -327,7 +327,7 @@ class Dedup(Closing):
                 article's path or id as well: without both, what a site has in all its articles may never be
                 learned.
                 `Maintenance.texts` yields those of an index, and rejections of articles without a text.
-            on_rejected: Called for each that is no text; by default a warning is logged.
+            on_rejected: Called for each that is not a text; by default a warning is logged.
             on_learned: Called after each batch with how many of its pages had not been seen before, and how
                 many had.
 

@@ -274,5 +274,5 @@ def block_of(index: dict[str, Any], *names: str) -> str | None:
 
 
 def place_of(found: dict[str, Any]) -> Place:
-    """Return where the article of a hit or an action is: articles of two shards may have one id."""
+    """Return where the article of a hit or an action is: articles of two shards may have the same id."""
     return found["_index"], found["_id"], found.get("_routing", found.get("routing"))

@@ -28,7 +28,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Raise `ArticleRejected` for a value too deep, a lone surrogate, or a name that is no string."""
+    """Raise `ArticleRejected` for a value too deep, a lone surrogate, or a name that is not a string."""
     if (strings := _strings_in_flat(value)) is not None:
         refuse_surrogates("".join(strings), name=name)
         return

@@ -76,7 +76,7 @@ class Migration(InPlace):
             IndexBlocked: An index is read-only.
             IndexNotReady: There is none that was set up, one is routed by root or belongs to another forest,
                 or is being migrated to another one.
-            SettingError: The forests have one name, or all the indices belong to the other one already.
+            SettingError: The forests have the same name, or all the indices belong to the other one already.
         """
         super().__init__(client, index, on_rejected=on_rejected)
         check_index_name(to)

@@ -85,7 +85,7 @@ def read_weights(weights: str) -> Weighting:
 
 
 def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; of two values with one name, Python would keep the last in silence."""
+    """Return a JSON object; of two values with the same name, Python would silently keep the last."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if found.setdefault(name, value) != value:

@@ -56,7 +56,7 @@ pub struct Point(u32);
 impl Point {
     /// Ends each text.
     pub const END: Point = Point::new(SEPARATOR, HARD_END | SPACE | 5 << TOKEN_SHIFT);
-    // Entries in the table of forms that are no forms. No class has all bits set.
+    // Entries in the table of forms that do not stand for a form. No class has all bits set.
     const CONTEXTUAL: Point = Point(u32::MAX);
     const DROPPED: Point = Point(u32::MAX - 1);
 

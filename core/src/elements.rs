@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 type Traits = u16;
 /// It begins and ends a line.
 pub const BLOCK: Traits = 1;
-/// Its content is no markup.
+/// Its content is not markup.
 pub const RAW: Traits = 2;
 /// Readers do not see its content.
 pub const HIDDEN: Traits = 4;

@@ -14,7 +14,7 @@ use crate::runs::LONG_POWERS;
 use crate::sentences::Sentence;
 use crate::tokens::{Token, end_of_thousands};
 
-// Thai and Lao have no full stop: a line of theirs is prose from so many letters on.
+// Thai and Lao have no full stop: a line of theirs is prose from this many letters on.
 const UNSTOPPED: std::ops::Range<u32> = 0x0e00..0x0f00;
 const LONG_LINE_LETTERS: usize = 40;
 // "Posted 2026-11-22 07:30." has fewer.
@@ -104,12 +104,12 @@ impl Passage {
     }
 }
 
-// A label has at most so many tokens; what states something by numbers has at least one number in so many tokens.
+// The most tokens of a label; and the most tokens for each number in a label or value that mostly has figures.
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
 const MANY_NUMBERS: usize = 4;
 const LEAST_ROWS: usize = 2;
-// A term has so few words, or for each so many characters of scripts without spaces.
+// The most words of a term, and how many characters of scripts without spaces count as a word.
 const MOST_WORDS: usize = 4;
 const WIDE_A_WORD: usize = 3;
 const DASHES: [char; 4] = ['-', '–', '—', '−'];
@@ -130,7 +130,7 @@ enum Says {
     Days,
     /// Figures, mostly.
     Figures,
-    /// So many of them that it is a row of a table, or several rows in a line.
+    /// As many figures as only a row of a table has, or several rows in a line.
     Many,
 }
 
@@ -230,7 +230,7 @@ const MOST_CHARACTERS: usize = 12;
 const YEAR_DIGITS: usize = 4;
 // A date in one number has this many points.
 const DATE_POINTS: usize = 2;
-// `07:30` and `07:30:59`: so many characters from the first colon on, three for each.
+// The characters of a colon and its two digits, and the most of these: `07:30:59`.
 const TIME_LENGTH: usize = 3;
 const MOST_TIME_PARTS: usize = 2;
 // What follows the number of an hour, which is `03.00` or shorter.
@@ -240,8 +240,8 @@ const LAST_HOUR_TENS: u32 = 2;
 const LAST_MINUTE_TENS: u32 = 5;
 // Year, month, day, hour, minute and second: in Chinese and Japanese, and in Korean.
 const UNITS_OF_TIME: [char; 12] = ['年', '月', '日', '时', '分', '秒', '년', '월', '일', '시', '분', '초'];
-// A day or month has few digits; parts of a date are so many tokens apart at most, with a name or a unit between them,
-// and so many stand beside the year or the time: `22 November 2026`, `11-22 07:30`.
+// The most digits of a day or month; the most tokens from one part of a date to the next, which a name or a unit may
+// part; and the most parts beside the year or the time: `22 November 2026`, `11-22 07:30`.
 const MOST_DAY_DIGITS: usize = 2;
 const NEAR_TOKENS: usize = 2;
 const MOST_DAY_PARTS: usize = 2;

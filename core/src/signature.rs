@@ -38,7 +38,7 @@ pub struct Text {
     pub runs: Count,
     pub figures: Count,
     pub indexed: u16,
-    /// Where it came from, and of a root in which period: bits of its link, its article's id, and that.
+    /// Bits of the article's link, of its id, and of a root's period.
     pub origin: u64,
 }
 

@@ -63,7 +63,7 @@ fn hiding(style: &str) -> (Option<bool>, bool) {
     (value("display:").map(|each| each == "none"), is_invisible)
 }
 
-/// Finds the tag that closes an element whose content is no markup, such as a script; returns its start and end.
+/// Finds the tag that closes an element whose content is not markup, such as a script; returns its start and end.
 pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let is_name = |rest: &[u8]| {

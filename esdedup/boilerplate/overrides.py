@@ -136,7 +136,7 @@ class Overrides:
             name: The file's, for messages.
 
         Raises:
-            SettingError: A line is no override, has no letter or digit, or contradicts another.
+            SettingError: A line is not an override, has no letter or digit, or contradicts another.
         """
         overrides = {}
         for number, line in enumerate(lines, 1):

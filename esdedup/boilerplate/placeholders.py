@@ -15,8 +15,8 @@ from esdedup.text.normalise import visible_text
 MOST_LETTERS = 500
 """The most letters and digits of a placeholder, inclusive."""
 
-# A placeholder is on at least so many sites, each with another title, and on average at most this share of a
-# title's words is in the text or in the previous title: benchmarks/tried.md.
+# The fewest sites of a placeholder, each with another title; and the largest share, on average, of a title's
+# words that is in the text or in the previous title: benchmarks/tried.md.
 _SITES = 5
 _MOST_SHARED = 0.2
 # Shorter words, such as `the`, say little. Of scripts without blanks, from Thai on, pairs of letters count.

@@ -51,8 +51,8 @@ def list_rows(
             for one of several values, or for several fields.
         head: Which matching article a row shows. Default: the one that decides its position; the newest if
             rows are sorted by count.
-        min_similar: Only rows with so many similar articles.
-        min_sources: Only rows of clusters with so many sources.
+        min_similar: Only rows with at least this many similar articles.
+        min_sources: Only rows of clusters with at least this many sources.
         no_dedup: Show every article in a row of its own.
     """
     if query is not None and not query.strip():

@@ -34,9 +34,9 @@ class Agreement:
     short_units: int = 60
     # Joining a cluster needs this much less of each share with its root.
     root_slack: float = 0.05
-    # Or it agrees with a member that it resembles by this much (inclusive), and resembles the root by so much
-    # less than long texts need: still by more than a half, whatever the error of the estimate, so that no
-    # chain of members leads to another story.
+    # Or it agrees with a member that it resembles by this much (inclusive), and resembles the root at most
+    # `member_slack` less than long texts need: still by more than half, whatever the error of the estimate,
+    # so that no chain of members leads to another story.
     member_resemblance: float = 0.95
     member_slack: float = 0.1
     # A later version of an article joins its cluster, whatever its figures, if it has these shares of the
@@ -44,17 +44,17 @@ class Agreement:
     version_share: float = 0.5
     version_root: float = 0.3
     version_resemblance: float = 0.12
-    # Texts made from one template differ in their figures. Of those of the text that has fewer, so many may
-    # be others (inclusive): one for so many units of the shorter text, or this share rounded to the nearest
-    # number, whichever is more.
+    # Texts made from the same template differ in their figures. Of the figures of the text with fewer,
+    # these may be others (inclusive): one for each `units_a_figure` units of the shorter text, or this share,
+    # rounded to the nearest number, whichever is more.
     units_a_figure: int = 140
     figure_share: float = 0.04
     # But never most of them, unless they are no more than these few; nor more than a sketch can tell for
     # certain from any number.
     few_figures: int = 3
     most_figures: int = 10
-    # Texts made from one form also differ in names. So if each text has runs that the other has not, at least
-    # so many, and this share of those of the smaller one (inclusive), while the numbers of both differ no
+    # Texts made from the same form also differ in names. So if each text has at least this many runs that the
+    # other has not, and at least this share of the smaller one's runs, while the numbers of both differ no
     # more than by this factor, no more than this share of the figures may be others.
     form_runs: int = 5
     form_run_share: float = 1 / 64
@@ -64,11 +64,12 @@ class Agreement:
     # factor, the share of figures that are others times that of the smaller text's own runs is limited.
     reissue_balance: float = 0.5
     reissue_difference: float = 0.015
-    # A form that is filled in for another person has other names, and perhaps the same figures. If the texts
-    # resemble each other so much, and are not short, so many words are others wherever they stand, twice and
-    # more (one, if a figure is another too), of so many words that differ in all. They account for all that
-    # differs, each for at most so many runs, but for so many words that both texts have, of which one
-    # repeats, and for so many by which the one text is longer.
+    # A form that is filled in for another person has other names, and perhaps the same figures: texts that
+    # are not short resemble each other by this much, at least `names` words that stand twice or more are
+    # others wherever they stand (one, if a figure is another too), and from `name_words` to
+    # `most_name_words` differ in all. Each such word accounts for at most `name_runs` runs. Of the words in
+    # both texts, at most `other_repeated` are repeated in only one; and one text is at most `other_words`
+    # words longer than the names make it.
     name_resemblance: float = 0.75
     names: int = 3
     name_words: int = 4
@@ -77,13 +78,13 @@ class Agreement:
     other_repeated: int = 2
     other_words: int = 4
     # A text is contained in another if at least this share of it (inclusive) is in the other (more, if texts
-    # of one length that resemble each other enough have more in common), and it has at least so many units: a
-    # greeting is contained in many texts.
+    # of one length that resemble each other enough have more in common), and it has at least this many units:
+    # a greeting is contained in many texts.
     least_contained: float = 0.92
     contained_units: int = 40
     # It is an excerpt if it is at least this share (inclusive) of the other, ...
     excerpt_share: float = 0.47
-    # ... and a part from less of both on, if it has so many units.
+    # ... and a part from less of both on, if it has at least `part_units`.
     part_contained: float = 0.88
     part_share: float = 0.3
     part_units: int = 80

@@ -15,7 +15,7 @@ from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 
-# The neighbours of at least so many nodes are searched for together.
+# The fewest nodes whose neighbours are searched for together.
 AUDIT_BATCH = 5_000
 # Leaves of one tree that are compared at once: each may have very many neighbours.
 _LEAVES_AT_ONCE = 500

@@ -78,7 +78,7 @@ class Inspection:
         forest is missing, or is not that of the index, the explanation uses the index alone.
 
         Args:
-            index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+            index: An index, alias or pattern; of articles with the same id, the last to arrive counts.
             one_id: The id of the first article.
             other_id: The id of the second article; may be the same.
             profile: The profile to compare by. None: the one that the articles were fingerprinted with.

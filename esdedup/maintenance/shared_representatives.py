@@ -21,7 +21,7 @@ _Kind = Literal["sentence", "minhash", "words"]
 
 # Only the most frequent representatives are compared with each other.
 _MOST_COMPARED = 1_000
-# Only the articles of so many nodes are searched for.
+# The most nodes whose articles are searched for.
 _MOST_NODES_READ = 100
 
 

@@ -134,7 +134,7 @@ class BoilerplateCounts:
     max_length: int
     # Different ones, on all sites together: at most 100 MB. Sites have some dozens each.
     most_passages: int = 50_000
-    # They are shown whole or not at all, since a part of one is no override. Few have so many characters.
+    # Longer passages, which are few, are not shown: a part of one could not be used as an override.
     longest_shown: int = 1_000
     articles: collections.Counter[str | None] = dataclasses.field(default_factory=collections.Counter)
     # By the site and the passage's hash.

@@ -140,7 +140,7 @@ class Explainer:
         return found.signatures if found.exists[0] else None
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
-        """Return whether two signatures are of one text; what else is known of their nodes may differ."""
+        """Return whether two signatures are of the same text; other data of their nodes may differ."""
         if one is None or other is None:
             return one is other
         return self._relation.are_equal(one, other)

@@ -33,7 +33,7 @@ def read(path: Path) -> bytes:
     with open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
-            raise NodeError(f"{path} is no regular file; delete it")
+            raise NodeError(f"{path} is not a regular file; delete it")
         if _is_foreign(about) or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise NodeError(f"another user may have written {path}; delete it if you do not know it")
         return file.read()

@@ -41,7 +41,7 @@ def article(
     """Return one article with its text.
 
     Raises:
-        SettingError: The id or the index is empty, or `in_index` or one of `source_includes` is no valid
+        SettingError: The id or the index is empty, or `in_index` or one of `source_includes` is not a valid
             name.
     """
     check_names(source_includes)

@@ -78,7 +78,7 @@ def explain_articles(
     `Maintenance.explain` also makes sure that the forest is that of the index.
 
     Args:
-        index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+        index: An index, alias or pattern; of articles with the same id, the last to arrive counts.
         one_id: The id of the first article.
         other_id: The id of the second article; may be the same.
         in_index: The index to take the first from, if several have that id.

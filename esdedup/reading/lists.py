@@ -53,8 +53,8 @@ def list_rows(
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
             original) or the ``longest``. None: the one that decides the row's position; for
             counts, the newest.
-        min_similar: Only rows with so many similar articles.
-        min_sources: Only rows of clusters with so many sources, at most 1,000.
+        min_similar: Only rows with at least this many similar articles.
+        min_sources: Only rows of clusters with at least this many sources, at most 1,000.
         dedup: False gives each article a row of its own, with the same counts.
         details: Also return what a row unfolds to: some lines of its text, with the searched words
             marked, and of its cluster the earliest, the latest and the most different article, the
@@ -306,7 +306,7 @@ def count_few_rows(request: ListRequest, *, most: int) -> Query:
 def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Query:
     """Return the search that counts roots exactly, up to `up_to` and one more.
 
-    With `few`, only the roots of matches are visited, for at most so many matches.
+    With `few`, only the roots of matches are visited, for at most that many matches.
     """
     terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
     body = queries.aggregation(

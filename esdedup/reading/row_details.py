@@ -34,8 +34,8 @@ _Asked = TypeVar("_Asked")
 _STEPS = 24
 # Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
 _CLUSTERS_IN_A_SEARCH = 60
-# Times the words in so many characters of a headline, this stays below the terms that a query may have: 1,024
-# on a small server.
+# Headlines in a search, and characters read of each: their words stay below the terms that a query may have,
+# 1,024 on a small server.
 _HEADLINES_IN_A_SEARCH, _MOST_OF_A_HEADLINE = 10, 90
 _SOURCES = 5
 _VERSIONS = 24

@@ -40,8 +40,8 @@ class Tuning:
     many_articles: int = 300_000
     # How many of the 256 partitions; the estimate is off by a few per cent.
     estimate_partitions: int = 8
-    # A page by time reads so many articles, and so many more for each row on it and before it; then it is
-    # cut short. That takes a few seconds. Where most articles are reprints, a row needs some 4 of them.
+    # A page by time is cut short when it has read this many articles, and `read_articles_a_row` more for each
+    # row on it and before it: after some seconds. Where most articles are reprints, a row needs some 4.
     read_articles: int = 20_000
     read_articles_a_row: int = 5
     # In larger indices, the newest are looked for in a span of time that has, on average, `span_margin` times

@@ -89,7 +89,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     live_leaves: int | None
     # The comparison with its root; None for a root.
     to_root: RootComparison | None
-    # The comparison with the other article's root; None if both have one root.
+    # The comparison with the other article's root; None if both have the same root.
     to_other_root: RootComparison | None
     # The neighbour in its cluster through which it could join; None for a root.
     neighbour: Neighbour | None

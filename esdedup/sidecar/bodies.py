@@ -96,7 +96,7 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
             if not piece:
                 raise _damaged("the body is gzip that breaks off")
             try:
-                # At least one byte, for 0 is no limit.
+                # At least one byte: 0 means no limit.
                 part = member.decompress(piece, left_bytes + 1)
             except zlib.error as error:
                 raise _damaged(f"the body is not gzip: {error}") from error

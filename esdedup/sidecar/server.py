@@ -45,7 +45,7 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
         if not settings.is_loopback and settings.tls_cert_file is None:
             log.warning(
                 "other machines reach %s without encryption: articles and tokens can be read on the way, "
-                "unless a proxy before it encrypts; %s name a certificate",
+                "unless a proxy in front of it encrypts; %s name a certificate",
                 address,
                 names_of(Settings, "tls_cert_file", "tls_key_file"),
             )

@@ -255,7 +255,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _read_secrets(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Take secrets from the files that are named; what is no name of a file is refused later."""
+        """Take secrets from the files that are named; a value that does not name a file is refused later."""
         read = dict(given)
         for name in SECRETS:
             path = given.get(f"{name}_file")
@@ -356,7 +356,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
 
 
 def _refuse_unknown_variables() -> None:
-    """Raise `SettingError` if the environment has a variable of ours that is no setting."""
+    """Raise `SettingError` if the environment has a variable of ours that is not a setting."""
     known = {variable for setting in settings_of(Settings) for variable in setting.variables}
     for variable, value in os.environ.items():
         if not variable.upper().startswith(PREFIX):
@@ -385,7 +385,7 @@ def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[st
             yield reason
         elif name not in settings:
             # Options are made from the fields, so that only the file can have others.
-            yield f"the file of settings has {name!r}, which is no setting{_nearest(name, set(settings))}"
+            yield f"the file of settings has {name!r}, which is not a setting{_nearest(name, set(settings))}"
         else:
             setting = settings[name]
             given = f" is {each['input']!r}"

@@ -71,7 +71,7 @@ class TokenHash:
     """
 
     name: str
-    # From the UTF-8 bytes of a word to an unsigned integer of so many bits.
+    # From the UTF-8 bytes of a word to an unsigned integer of `bits` bits.
     function: HashFunction
     bits: int = 64
 

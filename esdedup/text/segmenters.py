@@ -96,7 +96,7 @@ class Dictionary:
                 )
             if not (frequency or part_of_speech is None or _PART_OF_SPEECH.fullmatch(part_of_speech)):
                 raise SettingError(
-                    f"{name}:{number}: {part_of_speech!r} is no part of speech of jieba's; write one word "
+                    f"{name}:{number}: {part_of_speech!r} is not a part of speech of jieba's; write one word "
                     "a line, without blanks, since jieba cuts at them anyway"
                 )
             # Python refuses to read thousands of digits.
@@ -270,7 +270,7 @@ class CustomSegmenter:
         # The letters of a string would be its words.
         if isinstance(found, str) or not isinstance(found, Iterable):
             raise SettingError(
-                f"the segmenter {self.name!r} returned {found!r:.60}, which is no list of words"
+                f"the segmenter {self.name!r} returned {found!r:.60}, which is not a list of words"
             )
         words = list(found)
         for word in words:

@@ -100,9 +100,9 @@ class Form(ParameterModel):
     head: Head | None = None
     """Which matching article a row shows. Default: the one that decides its position."""
     min_similar: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Only rows with so many similar articles."""
+    """Only rows with at least this many similar articles."""
     min_sources: Annotated[int, Field(ge=0, le=MOST_SOURCES)] = 0
-    """Only rows of clusters with so many sources."""
+    """Only rows of clusters with at least this many sources."""
     dedup: bool = True
     """False gives each article a row of its own."""
     details: bool = False

@@ -3,7 +3,7 @@
 A root never changes, but every answer has something that does: a cluster grows with each new article, an
 article may be indexed again, and the forest learns what is boilerplate in it. So no answer is fresh for any
 time (``no-cache``), and an entity tag saves the transfer, though not the search. Answers are for
-one reader (``private``): a proxy with a log-in before the pages must not give them to another.
+one reader (``private``): a proxy with a log-in in front of them must not give them to another.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ from tests.support.feeder import Job, Point, feed
 from tests.support.learned import Pace, contents, documents, learned
 from tests.support.names import Names
 
-# So many points are tried side by side, each with an index and a forest of its own.
+# How many points are tried side by side, each with an index and a forest of its own.
 SIDE_BY_SIDE = 4
 # A period has more pages than three batches: what comes again after a crash is still known.
 LARGER_PACE = Pace(block_pages=64, period_records=800)

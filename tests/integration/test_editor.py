@@ -173,7 +173,7 @@ def is_undone(model: Model, number: int) -> bool:
 
 
 def killed_after(requests: Requests[Any], number: int) -> Requests[Any]:
-    """Pass on so many requests of an operation, and then none."""
+    """Pass on this number of requests of an operation, and then none."""
     answer = None
     for _ in range(number):
         request = requests.send(answer)

@@ -1,4 +1,4 @@
-"""The sidecar's own endpoints, before a real node."""
+"""The sidecar's own endpoints, in front of a real node."""
 
 import asyncio
 import html

@@ -1,4 +1,4 @@
-"""Two sidecars before one node: one owns the forest, the other stands by and takes over."""
+"""Two sidecars in front of one node: one owns the forest, the other stands by and takes over."""
 
 import json
 import signal

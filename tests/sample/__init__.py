@@ -24,7 +24,7 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
 _WEEKS = 5
-# One in so many articles is of the largest story of each language, or of a large story (smallest, largest).
+# One in this many articles is of the largest story of each language, or of a large story (smallest, largest).
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
 # How often stories are small, medium and large, in per cent.
 _WEIGHTS = (60, 36, 4)
@@ -32,7 +32,7 @@ _WEIGHTS = (60, 36, 4)
 _LAST_BEGINNING = timedelta(hours=12)
 # The mean delays of soon and of late reprints after the original, and the share of late ones.
 _SOON_HOURS, _LATE_HOURS, _LATE = 5.0, 36.0, 0.25
-# Of the stories with at least so many copies: the share revived, the share of their copies, and the delay.
+# The fewest copies of a story that may be revived, the share revived, the share of their copies, the delay.
 _LEAST_REVIVED, _REVIVED, _REVIVED_COPIES, _REVIVED_AFTER = 5, 0.15, 0.25, timedelta(days=7)
 _FROM_AGENCY = 0.7
 # The hour (UTC) at which night ends, and the share that is printed at night all the same.
@@ -40,7 +40,7 @@ _NIGHT_ENDS, _NIGHT_WORK = 5, 0.2
 _WORKDAYS = 5
 # How often one day's bulletin is printed once, twice, and so on, in per cent.
 _BULLETIN_COPIES = (50, 30, 15, 5)
-# A corpus of at least so many articles has every bulletin of every day.
+# The fewest articles of a corpus that has every bulletin of every day.
 _WHOLE = 3_000
 
 

@@ -31,7 +31,7 @@ _MENU = ("Home", "Politics", "Weather", "Sport", "Culture", "Contact us", "Sign 
 _NOTICES = 5
 _SENTENCES = 11
 _WORDS = 11
-# So far back a version's story and a repeated page are.
+# How far back a version's story and a repeated page are at most, in articles.
 _MOST_BACK = 2_000
 _VERSIONS, _REPEATED = 0.35, 0.03
 
@@ -85,7 +85,7 @@ def _sentence(seed: str) -> str:
 PATIENCE_S = 300.0
 # A sidecar that hangs is given up after this.
 _ANSWER_S = 20.0
-# So many articles take longer.
+# A huge request takes longer.
 _HUGE_ANSWER_S = 120.0
 _BUSY = (429, 502, 503, 504)
 _BUSY_ITEM = (429, 503)

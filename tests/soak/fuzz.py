@@ -63,7 +63,7 @@ class Indices:
 
 
 class Run:
-    """A sidecar and the pages before a server, and what becomes of the articles in it."""
+    """A sidecar and the pages in front of a server, and what becomes of the articles in it."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ def request(method: str, target: str | bytes, body: bytes = b"", /, **headers: s
 
 
 def large_bodies(n: int) -> list[bytes]:
-    """Return bodies of bulk requests in each of which something is repeated some so many times."""
+    """Return bodies of bulk requests in each of which something is repeated some `n` times."""
     return [
         b'{"index":{"_id":"%b"}}\n{"text":"a"}\n' % (b"\\\\" * n),
         b'{"index":{%b}}\n{}\n' % b",".join(b'"a%d":1' % each for each in range(n)),

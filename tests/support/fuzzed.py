@@ -71,7 +71,7 @@ class Pair:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fuzzed:
-    """A sidecar before a node."""
+    """A sidecar in front of a node."""
 
     process: SidecarProcess
     sidecar: Server

@@ -1,4 +1,4 @@
-"""A proxy before Elasticsearch that notices a request, and may stall from then on."""
+"""A proxy in front of Elasticsearch that notices a request, and may stall from then on."""
 
 import contextlib
 import socket

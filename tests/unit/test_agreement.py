@@ -26,7 +26,7 @@ RULES = Agreement()
 def signature(
     changed: int = 0, *, units: int = 10_000, runs: int = 1_000, figures: int = 0, odd_bits: int = 0
 ) -> np.ndarray:
-    """Make a text whose sketches differ in so many bins and bits from those of another one made here."""
+    """Make a text whose sketches differ in `changed` bins, and in `odd_bits`, from another one made here."""
     codes = np.ones(BINS, np.uint64)
     codes[:changed] = 2
     made = np.zeros(1, SIGNATURE)
@@ -117,7 +117,7 @@ def test_an_excerpt_of_half_a_text_agrees_with_it(
 )
 def test_few_figures_may_be_others(figures: tuple[int, int], units: int, replaced: int, agree: bool) -> None:
     ours, theirs = figures
-    # As many bits as are odd most often after so many figures.
+    # As many bits as are odd most often after that many figures.
     odd_bits = round(32 * (1 - (1 - 2 / 64) ** (2 * replaced + theirs - ours)))
     one = signature(units=units, figures=ours)
     other = signature(units=units, figures=theirs, odd_bits=odd_bits)
@@ -291,7 +291,7 @@ def rule(one: list[str], other: list[str], profile: Profile = VERIFIED) -> Rule:
 
 
 def bulletin(count: int, figures: list[str], seed: int) -> list[str]:
-    """Return so many words, and figures among them at equal distances."""
+    """Return `count` words, and figures among them at equal distances."""
     text = words(count, seed)
     step = count // len(figures)
     return list(

@@ -109,7 +109,7 @@ def test_a_file_writable_by_others_is_ignored(tmp_path: Path, foreign: psutil.Pr
 def test_a_pipe_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     for name, stop in (("cluster.json", node.find), ("sidecar.json", stop_sidecar)):
         os.mkfifo(tmp_path / name, 0o600)
-        with pytest.raises(NodeError, match="is no regular file"):
+        with pytest.raises(NodeError, match="is not a regular file"):
             stop(tmp_path)
 
 

@@ -165,7 +165,7 @@ def different_texts(count: int) -> np.ndarray:
 
 
 class Saturated:
-    """Nodes of which so many are indexed under one key."""
+    """Nodes of which at most `max_postings` are indexed under the same key."""
 
     def __init__(self, max_postings: int) -> None:
         rules = Agreement(max_postings=max_postings)

@@ -58,7 +58,7 @@ def bounds(app: ASGIApp, metrics: Metrics, *, timeout_s: float = 60.0) -> ASGIAp
 
 
 def behind(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
-    """Return an application behind all that stands before a sidecar's, with settings that are not checked."""
+    """Return an application behind a sidecar's guards, with settings that are not checked."""
     return guarded(app, Settings.model_construct(**given), counting(metrics), metrics)
 
 

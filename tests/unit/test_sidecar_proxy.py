@@ -37,7 +37,7 @@ def _server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def url(_server: ScriptedServer) -> Iterator[str]:
-    """A sidecar before the scripted server."""
+    """A sidecar in front of the scripted server."""
     with sidecar.running(_server.url.replace("//", "//user:secret@")) as url:
         yield url
 

@@ -190,7 +190,7 @@ def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
         SettingError, match="no setting ESDEDUP_SIDECAR_PROT; did you mean ESDEDUP_SIDECAR_PORT"
     ):
         loaded(ESDEDUP_SIDECAR_PROT="1")
-    with pytest.raises(SettingError, match="has 'worker', which is no setting; did you mean workers"):
+    with pytest.raises(SettingError, match="has 'worker', which is not a setting; did you mean workers"):
         loaded(file="worker = 1")
     with pytest.raises(SettingError, match=r"is not TOML: .*line 1"):
         loaded(file="port: 1")

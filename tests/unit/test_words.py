@@ -108,9 +108,9 @@ def test_a_custom_segmenter_has_its_own_name(name: str, message: str) -> None:
 def test_a_segmenter_that_returns_no_words_is_refused() -> None:
     with pytest.raises(SettingError, match=r"'bytes' returned b'a', which is not a string"):
         CustomSegmenter("bytes", lambda text: [text.encode()]).cut("a")  # type: ignore[list-item]
-    with pytest.raises(SettingError, match="'whole' returned 'a b', which is no list of words"):
+    with pytest.raises(SettingError, match="'whole' returned 'a b', which is not a list of words"):
         CustomSegmenter("whole", lambda text: text).cut("a b")
-    with pytest.raises(SettingError, match="'none' returned None, which is no list of words"):
+    with pytest.raises(SettingError, match="'none' returned None, which is not a list of words"):
         CustomSegmenter("none", lambda _: None).cut("a b")  # type: ignore[arg-type, return-value]
 
 

@@ -155,7 +155,7 @@ export class Client {
       signal: AbortSignal.any([init?.signal, signal].filter((each) => each != null)),
     });
     if (answer.ok) return (await answer.json()) as Body;
-    // Something before the server, such as a proxy, answers in its own words.
+    // Something in front of the server, such as a proxy, answers in its own words.
     const told = (await answer.json().catch(() => ({}))) as Partial<components["schemas"]["ProblemDetails"]>;
     const retry = answer.headers.get("Retry-After");
     throw new Problem(

@@ -1862,9 +1862,9 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with so many similar articles. */
+                /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
-                /** @description Only rows of clusters with so many sources. */
+                /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -1962,9 +1962,9 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with so many similar articles. */
+                /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
-                /** @description Only rows of clusters with so many sources. */
+                /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -2552,9 +2552,9 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with so many similar articles. */
+                /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
-                /** @description Only rows of clusters with so many sources. */
+                /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
@@ -2634,9 +2634,9 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with so many similar articles. */
+                /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
-                /** @description Only rows of clusters with so many sources. */
+                /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
                 /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
                 q?: string;
@@ -2716,9 +2716,9 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the one that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
-                /** @description Only rows with so many similar articles. */
+                /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
-                /** @description Only rows of clusters with so many sources. */
+                /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;

@@ -44,7 +44,7 @@ impl Contexts {
         for context in found.contexts.iter_mut().filter(|context| context.page > 0) {
             let Page { marks, origin } = memory.page(context.page);
             *context = Context { page: context.page, marks: beside(&marks, hash), origin };
-            // A page of one passage is no context for it.
+            // A page of one passage is not a context for it.
             if context.marks[0] == 0 {
                 *context = Context::default();
             }

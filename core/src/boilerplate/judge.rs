@@ -9,13 +9,13 @@ use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
 
-// Lists are left out if at least so many letters of other text remain; single passages that are not prose, except the
-// last one, if at least so many letters of prose do. Chosen on the labelled articles: benchmarks/tried.md.
+// The fewest letters of other text that must remain where lists are left out; and of prose, where single passages that
+// are not prose are, except the last one. Chosen on the labelled articles: benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
 // These letters must be at least this share of what is not boilerplate: a list is not published for its introduction.
 const LEAST_SHARE: f64 = 0.4;
-// A table has at least so many rows with figures, which are at least this share of the page.
+// The fewest rows with figures in a table, and their least share of the page.
 const LEAST_ROWS: usize = 2;
 const TABLE_SHARE: f64 = 0.5;
 

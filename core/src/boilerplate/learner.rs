@@ -18,12 +18,12 @@ use crate::hashing::{BASE, mixed};
 pub struct Pace {
     /// How many pages are learned from together; at least 1.
     pub block_pages: usize,
-    /// A page teaches no more than its first and its last passages, so many of each.
+    /// How many passages a page teaches at most from its beginning, and how many from its end.
     pub end_passages: usize,
     /// A period ends with the block of pages that brings the number of new passages and contexts, and twice that of
     /// pages, to this; at least 1.
     pub period_records: u64,
-    /// A passage of so many articles of one site, in bits, may be boilerplate.
+    /// In how many articles of a site, counted in bits, a passage must be to be boilerplate.
     pub least_article_bits: u32,
 }
 

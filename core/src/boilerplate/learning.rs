@@ -17,8 +17,8 @@ pub const MOSTLY_NEW: f64 = 0.6;
 // An edited version has at least this share of new text.
 const LEAST_SCATTERED: f64 = 0.15;
 
-// What pages share may be a notice if it has at most so many letters, or at most so many times those of the rest:
-// versions of an article, whose addresses are not known, share more.
+// Text that pages share may be a notice if it has at most this many letters, or at most this many times the letters of
+// the rest: versions of an article, whose addresses are not known, share more.
 const LONGEST_NOTICE: f64 = 700.0;
 const MOST_SHARED: f64 = 2.0;
 // A longer stretch of running text is not a notice: its pieces are longer than those of menus, teasers and forms.
@@ -134,12 +134,12 @@ impl Letters {
         self.new > 0 && self.new as f64 >= MOSTLY_NEW * self.all as f64
     }
 
-    /// Returns whether the page is an edited version of what was seen before, given that it has no text of its own.
+    /// Returns whether the page, if it has no text of its own, is an edited version of an earlier one.
     fn is_scattered(&self) -> bool {
         self.new as f64 >= LEAST_SCATTERED * self.all as f64 && self.new > 0
     }
 
-    /// Returns whether the page has new text of its own, and is no version of what was seen before.
+    /// Returns whether the page has new text of its own, and is not a version of an earlier one.
     fn is_own(&self) -> bool {
         let new = self.new as f64;
         let is_together = self.together as f64 >= LEAST_TOGETHER * new;

@@ -165,7 +165,7 @@ impl Window {
         Window { capacity, count: 0, present_from: 1, former_from: 1 }
     }
 
-    /// Returns the window after so many more records, the last of which are of `last_page`.
+    /// Returns the window after `records` more records, the last of which are of `last_page`.
     pub fn after(&self, records: u64, last_page: u32) -> Window {
         let count = self.count + records;
         if count < self.capacity {

@@ -78,7 +78,7 @@ pub struct Page {
     pub origin: Origin,
 }
 
-// So many units: a shorter title may be that of a column. A word is 2, an East Asian character 1.
+// The fewest units of a title: a shorter one may be that of a column. A word is 2, an East Asian character 1.
 const TITLE_UNITS: usize = 12;
 
 /// Returns the hash of a title; 0 if it is too short to distinguish articles.

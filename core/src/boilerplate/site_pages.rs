@@ -19,7 +19,7 @@ pub const COLUMNS: usize = 4;
 const MANY_TIMES: u32 = 3;
 /// How many articles suffice, if most pages have the passage.
 pub const FEW: u32 = 3;
-// One in so many of the pages of its site, from the first one with the passage on.
+// A passage is on at least one in this many pages of its site, from the first one with it on.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
 

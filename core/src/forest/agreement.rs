@@ -147,8 +147,8 @@ const UNSHARED: [f64; 65] = {
 const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
-    /// Whether two texts are one form that was filled in with other names, given how many figures are others, how many runs
-    /// only the smaller one has, the runs of a word, and how many units the first is longer.
+    /// Whether two texts are the same form with other names filled in. `replaced` is how many figures are others, `own` how
+    /// many runs only the smaller text has, `longer` how many units the first text is longer.
     fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
         let [words, differ, others, more] = differences(sketches[0], sketches[1]);
         let units_a_word = 2.0 / runs_a_word;
@@ -212,7 +212,7 @@ impl Agreement {
         let have_figures = replaced <= replaceable && !is_form;
         // As much as texts of one length with that resemblance have in common: else they would be excerpts too.
         let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
-        // Whether they agree with so much less of everything.
+        // Whether they agree if each threshold is lowered by `slack`.
         let agree = |slack: f64| {
             let is_excerpt = contained >= in_common - slack
                 && share >= self.excerpt_share - slack

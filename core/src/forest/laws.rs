@@ -65,7 +65,7 @@ struct Newcomer<'a, S> {
     found: &'a Matches,
 }
 
-/// So many versions under an address must go on, at least, for each page there with which none does; one for a page that
+/// The fewest versions under an address that must go on for each page there with which none does; one for a page that
 /// is less than half as long as the newcomer, as error pages are.
 const VERSIONS_AN_ODD_PAGE: usize = 4;
 

@@ -64,7 +64,7 @@ class StoredPage(NamedTuple):
 
     @property
     def document_id(self) -> str:
-        """The id of its document, which can be no node's."""
+        """The id of its document, which differs from every node's."""
         return f"page-{self.page}"
 
 

@@ -15,7 +15,7 @@ const CYRILLIC: Range<u32> = 0x400..0x530;
 const ELLIPSIS: char = '\u{2026}';
 const ELLIPSIS_LENGTH: usize = 3;
 
-/// Appends the normal form of a visible text, and `Point::END`.
+/// Appends the normal form of a visible text, and [`Point::END`].
 ///
 /// Reads as much of the text as fits into `max_length` characters, each counted with its normal form, so that the
 /// rest is never unfolded. Returns whether that was not all.
@@ -30,9 +30,8 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
     let mut dots_left = 0;
     points.reserve(visible.len() + 1);
     for (at, character) in visible.char_indices() {
-        if room > 0
-            && let Some(point) = tables.single(character.into())
-        {
+        let single = if room > 0 { tables.single(character.into()) } else { None };
+        if let Some(point) = single {
             room -= 1;
             if point.is('\n') {
                 if is_contextual {
@@ -112,7 +111,7 @@ pub fn to_string(points: &[Point]) -> String {
     points.iter().map(|each| each.character()).collect()
 }
 
-/// Returns the place of each point that `normalise` makes of all of a text, but for the end; last its length.
+/// Returns the place of each point that [`normalise`] makes of all of a text, but for the end; last its length.
 pub fn places_of_points(visible: &str) -> Vec<usize> {
     let tables = tables();
     let unfolded = visible.chars().enumerate().flat_map(|(at, character)| {

@@ -54,9 +54,8 @@ pub fn sightings(
         let of_page = block.passages_from(place).iter();
         for passage in of_page.take_while(|each| each.place as usize == place) {
             // A page may have a passage several times.
-            if let Some(seen_on) = found.get_mut(&passage.hash)
-                && seen_on.last().is_none_or(|last| last.page != page)
-            {
+            let is_first = |seen_on: &&mut Vec<Sighting>| seen_on.last().is_none_or(|last| last.page != page);
+            if let Some(seen_on) = found.get_mut(&passage.hash).filter(is_first) {
                 seen_on.push(Sighting { page, origin, has_own: false, is_apart: false, is_version: false });
             }
         }
@@ -95,7 +94,7 @@ impl SitePages {
         [self.first, self.amid_own, self.articles, self.pages as u32]
     }
 
-    /// Returns the site, as in `Origin`.
+    /// Returns the site, as in [`Origin`].
     pub fn site(&self) -> u32 {
         self.origin.site
     }

@@ -167,6 +167,7 @@ check: static
 static: env $(TREE)
 	cargo fmt --check --manifest-path core/Cargo.toml
 	cargo clippy --quiet --locked --manifest-path core/Cargo.toml --all-targets --features python -- -D warnings
+	cargo doc --quiet --locked --manifest-path core/Cargo.toml --no-deps --document-private-items --features python
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	MYPYPATH=$(TREE) $(BIN)/mypy

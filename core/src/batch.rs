@@ -11,7 +11,7 @@ use std::thread;
 pub struct Fault(pub String);
 
 thread_local! {
-    /// Where this thread panicked; `None` outside of `guarded`.
+    /// Where this thread panicked; `None` outside of [`guarded`].
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

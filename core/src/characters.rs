@@ -76,13 +76,13 @@ impl Point {
         self.code() == character as u32
     }
 
-    /// Whether it has one of these properties: `ALNUM` and the like.
+    /// Whether it has one of these properties: [`ALNUM`] and the like.
     #[inline]
     pub const fn has(self, properties: u8) -> bool {
         (self.0 >> CLASS_SHIFT) as u8 & properties != 0
     }
 
-    /// Its role in a token: `NUMBER` and the like.
+    /// Its role in a token: [`NUMBER`] and the like.
     #[inline]
     pub const fn role(self) -> u8 {
         (self.0 >> (CLASS_SHIFT + TOKEN_SHIFT)) as u8
@@ -153,7 +153,7 @@ impl Tables {
         }
     }
 
-    /// Whether a code point has one of these traits: `TRAILING` and the like.
+    /// Whether a code point has one of these traits: [`TRAILING`] and the like.
     pub fn has(&self, code: u32, traits: u8) -> bool {
         self.traits.get(code as usize).is_some_and(|each| each & traits != 0)
     }

@@ -47,7 +47,7 @@ impl ParsedSentence {
 
 /// One text.
 pub struct ParsedText {
-    /// The normal text with `Point::END`; empty if it was not to be kept.
+    /// The normal text with [`Point::END`]; empty if it was not to be kept.
     pub points: Vec<Point>,
     /// All tokens, in their order.
     pub tokens: Vec<Token>,

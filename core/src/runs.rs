@@ -31,7 +31,7 @@ const fn powers<const COUNT: usize>() -> [u64; COUNT] {
 /// Yields the hashes of the runs of some tokens: equal for runs of the same tokens in the same order.
 ///
 /// A run starts at each token, unless too few tokens follow; if all tokens together are too few, they are one run.
-/// `units` is at most `TEXT_UNITS`.
+/// `units` is at most [`TEXT_UNITS`].
 #[inline]
 pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     (0..tokens.len()).map_while(move |start| {

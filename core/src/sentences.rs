@@ -15,7 +15,7 @@ pub struct Sentence {
     pub letters: usize,
 }
 
-/// Returns the sentences of a normal text that ends with `Point::END`, given the places of all its stops.
+/// Returns the sentences of a normal text that ends with [`Point::END`], given the places of all its stops.
 pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     let ends_sentence = |at: &&usize| points[**at].has(HARD_END) || stop_ends_sentence(points, **at);
     let mut ends: Vec<usize> = stops.iter().filter(ends_sentence).copied().collect();

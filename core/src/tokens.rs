@@ -35,7 +35,7 @@ pub struct Token {
     pub hash: u64,
     /// Its first character.
     pub start: u32,
-    /// `WORD_UNITS`, or 1 for a character that is a token alone.
+    /// [`WORD_UNITS`], or 1 for a character that is a token alone.
     pub units: u8,
     /// What it adds to the length of a text: a letter of Thai, which has no spaces, is a third of a Chinese character.
     pub thirds: u8,
@@ -86,8 +86,8 @@ impl CharacterHash {
 pub struct Cut {
     /// The tokens, in their order.
     pub tokens: Vec<Token>,
-    /// The tokens in UTF-16, separated by a space only where they would otherwise become one, and `Point::END`:
-    /// `content_hash` hashes this.
+    /// The tokens in UTF-16, separated by a space only where they would otherwise become one, and [`Point::END`]:
+    /// [`content_hash`] hashes this.
     pub letters: Vec<u16>,
     /// The places of characters that may end a sentence, outside of tokens.
     pub stops: Vec<usize>,
@@ -95,7 +95,7 @@ pub struct Cut {
     pub tokens_before: Vec<usize>,
 }
 
-/// Cuts a normal text that ends with `Point::END`. Replaces the contents of `cut`, and reuses its memory.
+/// Cuts a normal text that ends with [`Point::END`]. Replaces the contents of `cut`, and reuses its memory.
 pub fn tokenise(points: &[Point], hash: &CharacterHash, cut: &mut Cut) {
     let Cut { tokens, letters, stops, tokens_before } = cut;
     tokens.clear();
@@ -214,7 +214,7 @@ pub fn letters(text: &str) -> String {
     text.chars().filter(|&each| tables().point(each.into()).is_in_word()).collect()
 }
 
-/// Returns the content hash of `letters`, as `tokenise` makes them; 0 for a text without letters and digits.
+/// Returns the content hash of `letters`, as [`tokenise`] makes them; 0 for a text without letters and digits.
 ///
 /// Texts with the same tokens in the same order have the same.
 pub fn content_hash(letters: &[u16]) -> u64 {

@@ -116,7 +116,7 @@ fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> 
     (full, against)
 }
 
-/// Returns how many characters a word has, `MOST_WORD` if not fewer.
+/// Returns how many characters a word has, [`MOST_WORD`] if not fewer.
 fn first_word(points: &[Point], start: usize) -> usize {
     let may_break =
         |point: &Point| point.has(SPACE) || (point.role() == WIDE && !HANGUL.contains(&point.code()));

@@ -69,11 +69,13 @@ pub trait Relation: Send + 'static {
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, Option<Ordering>) {
         (true, None)
     }
-    /// Returns the ways by which a text may join a tree through a member with a key in common, ...
+    /// Returns the ways by which a text may join a tree through a member with a key in common, as far as the member
+    /// allows them.
     fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {
         BY_ROOT
     }
-    /// ... and those that the root allows: it joins if one is in both.
+    /// Returns the ways by which a text may join the tree of a root, as far as the root allows them. It joins if one of
+    /// them is in `ways_by` too.
     fn ways_to(&self, _text: &Self::Signature, _root: &Self::Signature) -> u8 {
         BY_ROOT
     }

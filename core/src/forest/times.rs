@@ -57,7 +57,7 @@ impl State {
         if counts { time_ms } else { self.time_ms }
     }
 
-    /// Returns the least `seen` (inclusive) of what lives now; `NO_TIME` if everything does: before the first time, and
+    /// Returns the least `seen` (inclusive) of what lives now; [`NO_TIME`] if everything does: before the first time, and
     /// until what was made before it expires.
     pub fn live_since_ms(&self, aging: &Aging) -> i64 {
         if self.time_ms == NO_TIME {

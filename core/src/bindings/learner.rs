@@ -6,8 +6,8 @@ use pyo3::types::{PyBytes, PyString};
 
 use super::shared::Shared;
 use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
-use crate::boilerplate::judge::{OverrideTable as Declared, Passage};
-use crate::boilerplate::learner::{Arrival, Learner as Core, Pace};
+use crate::boilerplate::judge::{OverrideTable as Declared, PagePassage};
+use crate::boilerplate::learner::{IncomingPage, Learner as Core, Pace};
 use crate::boilerplate::pages::{hash_of_title, origin_of};
 use crate::columns::{Column, column, numbers};
 
@@ -67,19 +67,20 @@ impl Learner {
             origins.push((origin, title.as_deref().map_or(0, hash_of_title), scope));
         }
         let omitted = self.0.with(py, |learner| {
-            let passage = |at: usize| Passage {
+            let passage = |at: usize| PagePassage {
                 hash: hashes[at],
                 letters: letters[at] as u32,
                 is_prose: are_prose[at] != 0,
                 has_figures: have_figures[at] != 0,
                 is_learned: false,
             };
-            let passages: Vec<Passage> = (0..count).map(passage).collect();
+            let passages: Vec<PagePassage> = (0..count).map(passage).collect();
             let (mut omitted, mut start) = (vec![false; count], 0);
             for (at, (&id, &(origin, title, scope))) in (0..).zip(ids.iter().zip(&origins)) {
                 let end = start + pages[start..].partition_point(|page| *page <= at);
-                let page = Arrival { id, origin, title, scope, passages: &passages[start..end] };
-                learner.filter(&page, &overrides.0, &mut omitted[start..end]);
+                let (overrides, passages) = (&overrides.0, &passages[start..end]);
+                let page = IncomingPage { id, origin, title, overrides, scope, passages };
+                learner.filter(&page, &mut omitted[start..end]);
                 start = end;
             }
             omitted
@@ -208,7 +209,7 @@ fn refused(Refusal(reason): Refusal) -> PyErr {
     PyValueError::new_err(reason)
 }
 
-/// Returns the UTF-8 of a name, in which lone surrogates are encoded like other characters.
+/// Returns the UTF-8 of a name, if there is one, in which lone surrogates are encoded like other characters.
 fn utf8_of(name: &Option<Bound<'_, PyString>>) -> PyResult<Option<Vec<u8>>> {
     let Some(name) = name else { return Ok(None) };
     Ok(Some(match name.to_str() {

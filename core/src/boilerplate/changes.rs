@@ -1,6 +1,6 @@
 //! What a step has taught, as columns that can be stored and that teach another learner the same.
 
-use super::memory::{CONTEXT_COLUMNS, LEARNED, Puts, WIDTHS, Window};
+use super::memory::{CONTEXT_COLUMNS, Known, LEARNED, Puts, WIDTHS, Window};
 use super::pages::{Block, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 use crate::columns::{Column, column, numbers};
@@ -48,9 +48,8 @@ impl Changes {
         let places = self.counts.iter().enumerate();
         let places =
             places.flat_map(|(at, count)| std::iter::repeat_n((learned + at) as u32, *count as usize));
-        let passages = places.zip(self.hashes.iter().zip(&self.letters));
-        let passages =
-            passages.map(|(place, (&hash, &letters))| Occurrence { hash, place, value: 0, letters });
+        let (passages, known) = (places.zip(self.hashes.iter().zip(&self.letters)), Known::default());
+        let passages = passages.map(|(place, (&hash, &letters))| Occurrence { hash, place, known, letters });
         Block { pages: self.pages.clone(), passages: passages.collect() }
     }
 
@@ -133,7 +132,7 @@ impl Changes {
                 .chunk_by(|one, next| one == next)
                 .map(|of_page| of_page[0])
                 .eq(self.first_page()..=self.last_page)
-            && pages.all(|page| page & !LEARNED <= self.last_learned)
+            && pages.all(|page| Known(*page).page() <= self.last_learned)
     }
 
     /// Returns these changes and later ones as one.

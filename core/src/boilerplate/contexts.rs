@@ -1,6 +1,6 @@
 //! The pages on which a passage was seen, each with different text around it.
 
-use super::memory::{CONTEXT_COLUMNS, LEARNED, MOST_CONTEXTS, Memory};
+use super::memory::{CONTEXT_COLUMNS, Known, MOST_CONTEXTS, Memory};
 use super::pages::{Beside, Marks, Origin, Page, beside, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
 
@@ -27,10 +27,10 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Returns the contexts of a passage with this entry in the table of passages.
-    pub fn of(hash: u64, value: u32, memory: &Memory) -> Contexts {
-        let mut found = Contexts { hash, is_learned: value >= LEARNED, ..Contexts::default() };
-        if value == 0 || found.is_learned {
+    /// Returns the contexts of a passage of which this is known.
+    pub fn of(hash: u64, known: Known, memory: &Memory) -> Contexts {
+        let mut found = Contexts { hash, is_learned: known.is_learned(), ..Contexts::default() };
+        if known.is_new() || found.is_learned {
             return found;
         }
         let row = memory.contexts.get(hash).unwrap_or_default();
@@ -39,7 +39,7 @@ impl Contexts {
         }
         // Of most passages only one page is known.
         if found.contexts.iter().all(|context| context.page == 0) {
-            found.contexts[0].page = value;
+            found.contexts[0].page = known.page();
         }
         for context in found.contexts.iter_mut().filter(|context| context.page > 0) {
             let Page { marks, origin } = memory.page(context.page);
@@ -53,7 +53,7 @@ impl Contexts {
         found.site_pages = if memory.window.has(of_site[0]) {
             SitePages::of_row(of_site, memory.page(of_site[0]).origin)
         } else {
-            SitePages::begun(value, memory.page(value).origin)
+            SitePages::begun(known.page(), memory.page(known.page()).origin)
         };
         found
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn unseen() -> Contexts {
-        Contexts::of(1 << 32, 0, &Memory::new(Window::new(9)))
+        Contexts::of(1 << 32, Known::default(), &Memory::new(Window::new(9)))
     }
 
     #[test]

@@ -21,7 +21,7 @@ const TABLE_SHARE: f64 = 0.5;
 
 /// A passage of a page that is judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Passage {
+pub struct PagePassage {
     /// Equal for passages with the same words and figures.
     pub hash: u64,
     /// The number of letters and digits.
@@ -55,9 +55,9 @@ pub enum Fate {
 }
 
 /// Judges a page.
-pub fn judge(passages: &[Passage]) -> Judgement {
+pub fn judge(passages: &[PagePassage]) -> Judgement {
     let in_list = are_in_lists(passages);
-    let letters_of = |is_chosen: &dyn Fn(usize, &Passage) -> bool| -> u64 {
+    let letters_of = |is_chosen: &dyn Fn(usize, &PagePassage) -> bool| -> u64 {
         let chosen = passages.iter().enumerate().filter(|(at, passage)| is_chosen(*at, passage));
         chosen.map(|(_, passage)| u64::from(passage.letters)).sum()
     };
@@ -69,8 +69,8 @@ pub fn judge(passages: &[Passage]) -> Judgement {
     let has_enough = others >= ENOUGH_LETTERS && is_fair(others);
     // What a table says is in its figures, however many others have the same ones.
     let is_table = !has_ample && !has_enough && is_mostly_figures(passages);
-    let is_boilerplate = |passage: &Passage| passage.is_learned && !(is_table && passage.has_figures);
-    let fate = |(at, (passage, in_list)): (usize, (&Passage, &bool))| {
+    let is_boilerplate = |passage: &PagePassage| passage.is_learned && !(is_table && passage.has_figures);
+    let fate = |(at, (passage, in_list)): (usize, (&PagePassage, &bool))| {
         // Where a text was cut off, its last sentence has no end.
         let is_last = at + 1 == passages.len();
         let is_unwanted =
@@ -90,13 +90,13 @@ pub fn judge(passages: &[Passage]) -> Judgement {
 }
 
 /// Returns which passages are not prose and next to another that is not.
-fn are_in_lists(passages: &[Passage]) -> Vec<bool> {
+fn are_in_lists(passages: &[PagePassage]) -> Vec<bool> {
     let is_other = |at: usize| passages.get(at).is_some_and(|passage| !passage.is_prose);
     (0..passages.len()).map(|at| is_other(at) && (is_other(at + 1) || at > 0 && is_other(at - 1))).collect()
 }
 
-fn is_mostly_figures(passages: &[Passage]) -> bool {
-    let letters = |some: &mut dyn Iterator<Item = &Passage>| -> f64 {
+fn is_mostly_figures(passages: &[PagePassage]) -> bool {
+    let letters = |some: &mut dyn Iterator<Item = &PagePassage>| -> f64 {
         some.map(|passage| u64::from(passage.letters)).sum::<u64>() as f64
     };
     let rows = || passages.iter().filter(|passage| passage.has_figures);
@@ -104,7 +104,7 @@ fn is_mostly_figures(passages: &[Passage]) -> bool {
 }
 
 /// Returns the marks of a page: outside lists before others, then the longest, then the first.
-fn marks(passages: &[Passage], in_list: &[bool], is_boilerplate: impl Fn(&Passage) -> bool) -> Marks {
+fn marks(passages: &[PagePassage], in_list: &[bool], is_boilerplate: impl Fn(&PagePassage) -> bool) -> Marks {
     let mut marks = [0; MARKS];
     for place in 0..MARKS {
         let mut best = None;
@@ -149,7 +149,7 @@ impl OverrideTable {
     /// Applies what is declared to a passage; what its scope declares takes precedence over what holds everywhere.
     ///
     /// What is declared text counts as prose, wherever it stands; figures in declared boilerplate do not count.
-    pub fn apply(&self, passage: &mut Passage, scope: u32) {
+    pub fn apply(&self, passage: &mut PagePassage, scope: u32) {
         let Some(declared) = self.declared.get(&passage.hash) else { return };
         let of_scope = |scope: u32| declared.iter().find(|(own, _)| *own == scope);
         if let Some((_, is_boilerplate)) = of_scope(scope).or_else(|| of_scope(EVERYWHERE)) {
@@ -164,8 +164,8 @@ impl OverrideTable {
 mod tests {
     use super::*;
 
-    fn passage(number: u64, letters: u32, is_prose: bool) -> Passage {
-        Passage { hash: number << 32, letters, is_prose, has_figures: false, is_learned: false }
+    fn passage(number: u64, letters: u32, is_prose: bool) -> PagePassage {
+        PagePassage { hash: number << 32, letters, is_prose, has_figures: false, is_learned: false }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `Learner`: goes through pages in their order, says what is left out of each, and learns from them.
+//! [`Learner`]: goes through pages in their order, says what is left out of each, and learns from them.
 //!
 //! Pages are learned from in blocks of a fixed number, and a page is judged by what the blocks before its own have
 //! taught; so it does not matter how pages are cut into batches.
@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use super::contexts::Contexts;
-use super::judge::{Fate, OverrideTable, Passage, judge};
+use super::judge::{Fate, OverrideTable, PagePassage, judge};
 use super::learning::{MOSTLY_NEW, learn, may_be_notice};
-use super::memory::{LEARNED, Memory, Moment, Window};
+use super::memory::{Known, Memory, Moment, Window};
 use super::pages::{Block, Marks, Occurrence, Origin, Page};
 use super::site_pages::{FEW, sightings};
 use crate::hashing::{BASE, mixed};
@@ -27,27 +27,39 @@ pub struct Pace {
     pub least_article_bits: u32,
 }
 
-/// A page that comes.
+/// A page that comes to be judged, seen before or not.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
+pub struct IncomingPage<'a> {
     /// The page's id.
     pub id: u64,
     /// Where it comes from, not numbered yet.
     pub origin: Origin,
     /// The hash of its title; 0 if that is unknown, or too short to distinguish articles.
     pub title: u64,
-    /// Its site, as a scope of overrides.
+    /// What is declared about passages.
+    pub overrides: &'a OverrideTable,
+    /// Its site, as a scope of these.
     pub scope: u32,
     /// Its passages.
-    pub passages: &'a [Passage],
+    pub passages: &'a [PagePassage],
+}
+
+/// On how many pages of a young site a passage was seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Never,
+    /// Or it is boilerplate already.
+    OnFew,
+    /// On so many that it may be of a notice: [`is_shared`](super::site_pages::SitePages::is_shared).
+    OnMany,
 }
 
 // A site with fewer pages is young: they are judged by those that have not been learned from as well.
 const YOUNG_PAGES: u32 = 64;
 
-/// A step that has begun.
+/// What a step began with, to which it can be undone.
 #[derive(Debug)]
-pub struct Step {
+pub struct StepStart {
     /// When it began.
     pub moment: Moment,
     /// How many pages the block had then.
@@ -65,7 +77,7 @@ pub struct Learner {
     pub memory: Memory,
     pub(super) block: Block,
     // The steps that have begun, the outermost first; and for each the first block that has ended since.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<StepStart>,
     pub(super) ended: Vec<Block>,
 }
 
@@ -91,17 +103,17 @@ impl Learner {
 
     /// Returns whether a passage is boilerplate, by its local hash.
     pub fn is_learned(&self, hash: u64) -> bool {
-        self.memory.known(hash) >= LEARNED
+        self.memory.known(hash).is_learned()
     }
 
     /// Says for each passage of a page, in `omitted`, whether it is left out, and learns from the page.
     ///
     /// A page that was seen before teaches nothing.
-    pub fn filter(&mut self, page: &Arrival, overrides: &OverrideTable, omitted: &mut [bool]) {
-        let local = |passage: &Passage| page.origin.local_hash(passage.hash);
-        let known: Vec<(u64, u32)> =
+    pub fn filter(&mut self, page: &IncomingPage, omitted: &mut [bool]) {
+        let local = |passage: &PagePassage| page.origin.local_hash(passage.hash);
+        let known: Vec<(u64, Known)> =
             page.passages.iter().map(local).map(|hash| (hash, self.memory.known(hash))).collect();
-        let marks = self.judge(page, &known, overrides, omitted);
+        let marks = self.judge(page, &known, omitted);
         if !page.passages.is_empty() && self.memory.number_of(page.id).is_none() {
             self.see(page, &known, marks, omitted);
             if self.block.pages.len() >= self.pace.block_pages {
@@ -136,29 +148,22 @@ impl Learner {
     }
 
     /// Finds out what is left out of a page; returns its marks.
-    fn judge(
-        &self,
-        page: &Arrival,
-        known: &[(u64, u32)],
-        overrides: &OverrideTable,
-        omitted: &mut [bool],
-    ) -> Marks {
-        let mut marks = self.judge_without(page, known, overrides, |_| false, omitted);
-        if let Some(are_shared) = self.are_shared(page, known) {
+    fn judge(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &mut [bool]) -> Marks {
+        let mut marks = self.judge_without(page, known, |_| false, omitted);
+        if let Some(seen) = self.seen_at_young_site(page, known) {
             let mut own = omitted.to_vec();
-            let is_shared = |at: usize| are_shared[at] == Some(true);
-            let own_marks = self.judge_without(page, known, overrides, is_shared, &mut own);
+            let is_shared = |at: usize| seen[at] == Seen::OnMany;
+            let own_marks = self.judge_without(page, known, is_shared, &mut own);
             let letters = |is_counted: &dyn Fn(usize) -> bool| -> f64 {
                 let counted = (0..known.len()).filter(|at| is_counted(*at));
                 counted.map(|at| f64::from(page.passages[at].letters)).sum()
             };
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
-            let new = letters(&|at| !own[at] && are_shared[at].is_none());
-            if 0.0 < rest
-                && rest < shared
-                && may_be_notice(shared, rest)
-                && (new == 0.0 || new >= MOSTLY_NEW * rest)
-            {
+            let new = letters(&|at| !own[at] && seen[at] == Seen::Never);
+            let is_larger_part = 0.0 < rest && rest < shared;
+            // Versions of an article share more than a notice has, or part of the rest is of an earlier version.
+            let is_version = !may_be_notice(shared, rest) || 0.0 < new && new < MOSTLY_NEW * rest;
+            if is_larger_part && !is_version {
                 omitted.copy_from_slice(&own);
                 marks = own_marks;
             }
@@ -166,8 +171,8 @@ impl Learner {
         if let Some(from) = self.older_items(page, known, omitted) {
             for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
                 // What is declared text stays.
-                let mut passage = Passage { is_learned: true, ..*passage };
-                overrides.apply(&mut passage, page.scope);
+                let mut passage = PagePassage { is_learned: true, ..*passage };
+                page.overrides.apply(&mut passage, page.scope);
                 *is_omitted |= passage.is_learned;
             }
         }
@@ -177,65 +182,61 @@ impl Learner {
     /// Judges a page by what earlier blocks have taught, and by which of its passages its site has on other pages.
     fn judge_without(
         &self,
-        page: &Arrival,
-        known: &[(u64, u32)],
-        overrides: &OverrideTable,
+        page: &IncomingPage,
+        known: &[(u64, Known)],
         is_shared: impl Fn(usize) -> bool,
         omitted: &mut [bool],
     ) -> Marks {
         let mut passages = page.passages.to_vec();
-        for (at, (passage, (hash, value))) in passages.iter_mut().zip(known).enumerate() {
-            passage.is_learned = *value >= LEARNED || is_shared(at);
-            overrides.apply(passage, page.scope);
+        for (at, (passage, (hash, known))) in passages.iter_mut().zip(known).enumerate() {
+            passage.is_learned = known.is_learned() || is_shared(at);
+            page.overrides.apply(passage, page.scope);
             passage.hash = *hash;
         }
         let judged = judge(&passages);
-        for (at, fate) in judged.fates.iter().enumerate() {
-            omitted[at] = match fate {
+        for ((is_omitted, fate), (hash, known)) in omitted.iter_mut().zip(judged.fates).zip(known) {
+            *is_omitted = match fate {
                 Fate::Kept => false,
                 Fate::LeftOut => true,
-                Fate::Doubtful => {
-                    let (hash, value) = known[at];
-                    let contexts = Contexts::of(hash, value, &self.memory);
-                    contexts.has_other(&judged.marks)
-                }
+                Fate::Doubtful => Contexts::of(*hash, *known, &self.memory).has_other(&judged.marks),
             };
         }
         judged.marks
     }
 
-    /// Returns for each passage of a page of a young site whether it may be boilerplate, since many other pages of the
-    /// site have it, including those of the present block: None for a new passage. None if no passage may be.
-    fn are_shared(&self, page: &Arrival, known: &[(u64, u32)]) -> Option<Vec<Option<bool>>> {
+    /// Returns where each passage of a page of a young site was seen, also in the present block; None for pages of other
+    /// sites, and if none was seen on many pages.
+    fn seen_at_young_site(&self, page: &IncomingPage, known: &[(u64, Known)]) -> Option<Vec<Seen>> {
         let site = page.origin.site;
         let learned = self.memory.pages_of_site(site);
-        if site == 0 || learned >= YOUNG_PAGES {
-            return None;
-        }
         let waiting = self.block.pages.iter().filter(|page| page.origin.site == site).count() as u32;
-        if learned + waiting < FEW - 1 {
+        let with_this = learned + waiting + 1;
+        if site == 0 || learned >= YOUNG_PAGES || with_this < FEW {
             return None;
         }
         let hashes = known.iter().map(|(hash, _)| *hash);
         let seen_on = sightings(hashes, &self.block, site, [self.memory.last_learned, learned]);
-        let is_shared = |(hash, value): &(u64, u32)| {
-            let mut pages = Contexts::of(*hash, *value, &self.memory).site_pages;
+        let seen = |(hash, known): &(u64, Known)| {
+            let mut pages = Contexts::of(*hash, *known, &self.memory).site_pages;
             pages.add(&seen_on[hash]);
-            let is_known = *value > 0 || !seen_on[hash].is_empty();
-            is_known.then(|| *value < LEARNED && pages.is_shared(&page.origin, learned + waiting + 1))
+            match known.is_new() && seen_on[hash].is_empty() {
+                true => Seen::Never,
+                false if !known.is_learned() && pages.is_shared(&page.origin, with_this) => Seen::OnMany,
+                false => Seen::OnFew,
+            }
         };
-        let are_shared: Vec<Option<bool>> = known.iter().map(is_shared).collect();
-        are_shared.contains(&Some(true)).then_some(are_shared)
+        let seen: Vec<Seen> = known.iter().map(seen).collect();
+        seen.contains(&Seen::OnMany).then_some(seen)
     }
 
     /// Returns where the older items of a list of articles begin: after its new passages, with the first passage of an
     /// earlier page of the site, without its last one, and with nothing new from there on. (A text that only got a new
     /// beginning still has its end; a page of the same article, or under the same title, is a version.)
-    fn older_items(&self, page: &Arrival, known: &[(u64, u32)], omitted: &[bool]) -> Option<usize> {
-        let Arrival { origin, title, .. } = page;
-        let (last, value) = last_unlearned(known).filter(|_| origin.site > 0)?;
+    fn older_items(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &[bool]) -> Option<usize> {
+        let IncomingPage { origin, title, .. } = page;
+        let (last, of_last) = last_unlearned(known).filter(|_| origin.site > 0)?;
         let waiting = self.block.passages.iter().map(|passage| passage.hash);
-        if !(value > 0 || waiting.clone().any(|hash| hash == last))
+        if of_last.is_new() && waiting.clone().all(|hash| hash != last)
             || self.memory.number_of(mixed(last ^ CLOSING)).is_some()
         {
             return None;
@@ -250,7 +251,7 @@ impl Learner {
             return None;
         }
         let waiting: HashSet<u64> = waiting.collect();
-        let is_seen = |(hash, value): &(u64, u32)| *value > 0 || waiting.contains(hash);
+        let is_seen = |(hash, known): &(u64, Known)| !known.is_new() || waiting.contains(hash);
         known[from..].iter().all(is_seen).then_some(from)
     }
 
@@ -261,7 +262,7 @@ impl Learner {
     }
 
     /// Keeps a new page, to be learned from.
-    fn see(&mut self, page: &Arrival, known: &[(u64, u32)], marks: Marks, omitted: &[bool]) {
+    fn see(&mut self, page: &IncomingPage, known: &[(u64, Known)], marks: Marks, omitted: &[bool]) {
         let number = self.last_page() + 1;
         self.memory.numbers.put(page.id, [number]);
         if page.origin.site > 0 {
@@ -275,12 +276,12 @@ impl Learner {
         self.block.pages.push(Page { marks, origin: page.origin });
         let (end, count) = (self.pace.end_passages, page.passages.len());
         for at in (0..count).filter(|at| *at < end || at + end >= count) {
-            let (hash, value) = known[at];
+            let (hash, known) = known[at];
             // Boilerplate is recorded once a period.
-            let is_recorded = value >= LEARNED && value & !LEARNED >= self.memory.window.present_from;
+            let is_recorded = known.is_learned() && known.page() >= self.memory.window.present_from;
             if !is_recorded {
                 let letters = if omitted[at] { 0 } else { page.passages[at].letters };
-                self.block.passages.push(Occurrence { hash, place, value, letters });
+                self.block.passages.push(Occurrence { hash, place, known, letters });
             }
         }
     }
@@ -297,6 +298,6 @@ fn titled_opening(hash: u64, title: u64) -> u64 {
 }
 
 /// Returns the last of some passages that is not boilerplate, and what is known of it.
-fn last_unlearned(known: &[(u64, u32)]) -> Option<(u64, u32)> {
-    known.iter().rfind(|(_, value)| *value < LEARNED).copied()
+fn last_unlearned(known: &[(u64, Known)]) -> Option<(u64, Known)> {
+    known.iter().rfind(|(_, known)| !known.is_learned()).copied()
 }

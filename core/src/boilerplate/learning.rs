@@ -1,7 +1,7 @@
 //! What a block of pages teaches: passages that were seen in new contexts, or on more pages of their site.
 
 use super::contexts::Contexts;
-use super::memory::{LEARNED, Memory};
+use super::memory::{Known, Memory};
 use super::pages::{Block, Occurrence, Page, beside, mark_of};
 use super::site_pages::Sighting;
 
@@ -34,21 +34,21 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     let taught: Vec<&Occurrence> = order.iter().map(|(_, at)| &block.passages[*at as usize]).collect();
     let new_text = new_text(block, &order);
     let (first_page, last_page) = (memory.last_learned + 1, memory.last_learned + pages.len() as u32);
-    let (mut values, mut rows, mut records) = (Vec::new(), Vec::new(), PAGE_RECORDS * pages.len() as u64);
+    let (mut others, mut records) = (Vec::new(), PAGE_RECORDS * pages.len() as u64);
     let mut seen_on: Vec<Sighting> = Vec::new();
     for same in taught.chunk_by(|one, other| one.hash == other.hash) {
-        let Occurrence { hash, value, place, .. } = *same[0];
+        let Occurrence { hash, known, place, .. } = *same[0];
         // Most passages are seen for the first time, and once.
-        if same.len() == 1 && value == 0 {
-            memory.passages.put(hash, [first_page + place]);
+        if same.len() == 1 && known.is_new() {
+            memory.passages.put(hash, [Known::of(first_page + place, false).0]);
             records += 1;
             continue;
         }
-        let mut contexts = Contexts::of(hash, value, memory);
+        let mut contexts = Contexts::of(hash, known, memory);
         let before = contexts.site_pages;
         if !contexts.is_learned {
             seen_on.clear();
-            let earlier = if value > 0 { memory.page(value) } else { pages[place as usize] };
+            let earlier = if known.is_new() { pages[place as usize] } else { memory.page(known.page()) };
             let marks = beside(&earlier.marks, hash);
             // A page may have a passage several times.
             for of_page in same.chunk_by(|one, other| one.place == other.place) {
@@ -58,8 +58,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                     && marks[0] > 0
                     && !page.origin.is_same_article(&earlier.origin)
                     && !marks.iter().any(|mark| has_mark(&taught, place, *mark));
-                let (number, has_own) = (first_page + place, new.is_own());
-                let is_version = new.is_version();
+                let (number, has_own, is_version) = (first_page + place, new.is_own(), new.is_version());
                 seen_on.push(Sighting { page: number, origin: page.origin, has_own, is_apart, is_version });
                 if has_own {
                     contexts.add(number, page);
@@ -74,26 +73,22 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
         }
         let has_grown = contexts.site_pages.has_grown(&before);
         // Includes boilerplate of the former period that was seen again.
-        let has_changed = contexts.is_learned || value == 0 || contexts.last_added > 0;
+        let has_changed = contexts.is_learned || known.is_new() || contexts.last_added > 0;
         records += u64::from(has_changed || has_grown);
         if has_changed {
-            values.push((
-                hash,
-                match (contexts.last_added, contexts.is_learned) {
-                    (0, true) => last_page | LEARNED,
-                    (0, false) => contexts.site_pages.first,
-                    (added, true) => added | LEARNED,
-                    (added, false) => added,
-                },
-            ));
+            let page = match contexts.last_added {
+                0 if contexts.is_learned => last_page,
+                0 => contexts.site_pages.first,
+                added => added,
+            };
+            others.push((hash, Known::of(page, contexts.is_learned)));
         }
-        rows.extend(contexts.row(has_grown).map(|row| (hash, row)));
+        if let Some(row) = contexts.row(has_grown) {
+            memory.contexts.put(hash, row);
+        }
     }
-    for (hash, value) in values {
-        memory.passages.put(hash, [value]);
-    }
-    for (hash, row) in rows {
-        memory.contexts.put(hash, row);
+    for (hash, known) in others {
+        memory.passages.put(hash, [known.0]);
     }
     memory.go_on(&pages, memory.window.after(records, last_page));
 }
@@ -158,7 +153,7 @@ fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     let mut are_new = vec![false; block.passages.len()];
     for same in order.chunk_by(|(one, _), (other, _)| one == other) {
         let first = same[0].1 as usize;
-        are_new[first] = block.passages[first].value == 0;
+        are_new[first] = block.passages[first].known.is_new();
     }
     let mut letters = vec![Letters::default(); block.pages.len()];
     let (mut last_new, mut last, mut stretch) = (None, None, 0);

@@ -5,11 +5,37 @@ use std::collections::VecDeque;
 use bytemuck::cast_slice;
 
 use super::pages::Page;
+use super::sharded_table::ShardedTable;
 use super::site_pages::COLUMNS as SITE_COLUMNS;
-use super::table::Table;
 
-/// In the table of passages: added to the page if the passage is boilerplate.
+/// In a [`Known`]: added to the page, whose number is lower, if the passage is boilerplate.
 pub const LEARNED: u32 = 1 << 31;
+
+/// What is known of a passage, as the table of passages keeps it: nothing, or a page and whether it is boilerplate.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Known(pub u32);
+
+impl Known {
+    /// Makes what is known of a passage with this page.
+    pub fn of(page: u32, is_learned: bool) -> Known {
+        Known(if is_learned { page | LEARNED } else { page })
+    }
+
+    /// Returns whether nothing is known.
+    pub fn is_new(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns whether the passage is boilerplate.
+    pub fn is_learned(self) -> bool {
+        self.0 >= LEARNED
+    }
+
+    /// Returns the last page that was a new context; for boilerplate, a page of the period in which it was last seen.
+    pub fn page(self) -> u32 {
+        self.0 & !LEARNED
+    }
+}
 
 /// How many contexts are kept of a passage: one that is seen in another context of its site is boilerplate there.
 pub const MOST_CONTEXTS: usize = 4;
@@ -30,8 +56,7 @@ pub struct Memory {
     pub numbers: Periods<1>,
     /// By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
     pub sites: Periods<2>,
-    /// By the local hashes of passages: the last page that was a new context; for boilerplate, a page of the period in
-    /// which it was last seen.
+    /// By the local hashes of passages: what is [`Known`] of them.
     pub passages: Periods<1>,
     /// By the local hashes of passages that were seen again: a row of `Contexts`.
     pub contexts: Periods<CONTEXT_COLUMNS>,
@@ -69,10 +94,11 @@ impl Memory {
         place.and_then(|place| self.pages.get(place as usize)).copied().unwrap_or_default()
     }
 
-    /// Returns what is known of a passage, as the table has it; 0 for nothing.
+    /// Returns what is known of a passage, by its local hash.
     #[inline]
-    pub fn known(&self, hash: u64) -> u32 {
-        self.passages.get(hash).map_or(0, |[value]| if self.window.has(value & !LEARNED) { value } else { 0 })
+    pub fn known(&self, hash: u64) -> Known {
+        let found = self.passages.get(hash).map(|[known]| Known(known));
+        found.filter(|known| self.window.has(known.page())).unwrap_or_default()
     }
 
     /// Returns the number of a page that was seen before, by its id.
@@ -217,12 +243,12 @@ trait Recorded {
 /// The tables of the present period and of the one before; entries of the present one take precedence.
 #[derive(Default)]
 pub struct Periods<const C: usize> {
-    present: Table<C>,
-    former: Table<C>,
+    present: ShardedTable<C>,
+    former: ShardedTable<C>,
     // To undo changes that are not kept: each entry that was put, with the numbers before, or None where a period
     // began; and the tables that became outdated then.
     recorded: Vec<Option<Put<C>>>,
-    outdated: Vec<Table<C>>,
+    outdated: Vec<ShardedTable<C>>,
 }
 
 #[derive(Clone, Copy)]

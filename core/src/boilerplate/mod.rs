@@ -1,14 +1,14 @@
 //! The learner of boilerplate: which passages of pages belong to their sites, and not to an article.
 //!
 //! Boilerplate repeats while the rest of the page differs; an article repeats with the rest. So a passage becomes
-//! boilerplate when it has been seen in five `contexts`. A page is a new context only if its marks, its longest other
+//! boilerplate when it has been seen in five [`contexts`]. A page is a new context only if its marks, its longest other
 //! passages, differ from those of all earlier contexts. An edited version of a page removes a context. A passage also
-//! becomes boilerplate of a site by being on many of its pages: `site_pages`. What one site teaches counts there alone,
-//! since each site hashes passages differently.
+//! becomes boilerplate of a site by being on many of its pages: [`site_pages`]. What one site teaches counts there
+//! alone, since each site hashes passages differently.
 //!
-//! `learner` takes pages one after the other: `judge` says what is left out of each by what is known in `memory`, and
-//! `learning` what blocks of them teach. What changes in one of its `steps` can be undone, and stored as `changes`,
-//! which another process can apply.
+//! [`learner`] takes pages one after the other: [`judge`] says what is left out of each by what is known in [`memory`],
+//! and [`learning`] what blocks of them teach. What changes in one of its [`steps`] can be undone, and stored as
+//! [`changes`], which another process can apply.
 
 pub mod changes;
 pub mod contexts;
@@ -17,6 +17,6 @@ pub mod learner;
 pub mod learning;
 pub mod memory;
 pub mod pages;
+pub mod sharded_table;
 pub mod site_pages;
 pub mod steps;
-pub mod table;

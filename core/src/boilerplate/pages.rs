@@ -3,6 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::memory::Known;
 use crate::characters::FIRST_WIDE;
 use crate::hashing::{BASE, mixed, murmur128, word};
 
@@ -109,8 +110,8 @@ pub struct Occurrence {
     pub hash: u64,
     /// Its page, as a place in the block.
     pub place: u32,
-    /// What is known of it, as the table of passages has it; 0 for nothing.
-    pub value: u32,
+    /// What is known of it.
+    pub known: Known,
     /// Its letters; 0 if it is left out of its page.
     pub letters: u32,
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::changes::{Changes, Refusal};
-use super::learner::{Learner, Step};
+use super::learner::{Learner, StepStart};
 use super::memory::{Puts, Window};
 use super::pages::{Block, Occurrence, Page};
 
@@ -19,7 +19,7 @@ impl Learner {
 
     /// Begins a step.
     pub fn begin(&mut self) {
-        self.steps.push(Step {
+        self.steps.push(StepStart {
             moment: self.memory.moment(),
             pages: self.block.pages.len(),
             passages: self.block.passages.len(),
@@ -47,7 +47,7 @@ impl Learner {
 
     /// Returns the changes of the last step that has begun; none if none has.
     pub fn changes(&self) -> Option<Changes> {
-        let Step { moment, pages: waited, .. } = self.steps.last()?;
+        let StepStart { moment, pages: waited, .. } = self.steps.last()?;
         // Of the pages that had waited when the step began, all have been learned from, or none.
         let has_ended = self.memory.last_learned > moment.last_learned;
         let (skipped, waiting) = if has_ended { (*waited, 0) } else { (0, *waited) };
@@ -105,7 +105,7 @@ impl Learner {
         self.memory.put_all(&changes.tables, !self.steps.is_empty());
         self.forget_undoable();
         for passage in &mut self.block.passages {
-            passage.value = self.memory.known(passage.hash);
+            passage.known = self.memory.known(passage.hash);
         }
         Ok(())
     }
@@ -155,8 +155,8 @@ fn is_next(changes: &Changes, last_page: u32, last_learned: u32, window: &Window
 mod tests {
     use super::*;
     use crate::boilerplate::judge::OverrideTable;
-    use crate::boilerplate::judge::Passage;
-    use crate::boilerplate::learner::{Arrival, Pace};
+    use crate::boilerplate::judge::PagePassage;
+    use crate::boilerplate::learner::{IncomingPage, Pace};
     use crate::boilerplate::memory::WIDTHS;
     use crate::boilerplate::pages::Origin;
     use crate::hashing::mixed;
@@ -171,8 +171,8 @@ mod tests {
         for number in numbers {
             let hash =
                 |place: u64| if place < 4 { mixed(mixed(number + place) % 9) } else { mixed(number * place) };
-            let passages: Vec<Passage> = (0..6)
-                .map(|place| Passage {
+            let passages: Vec<PagePassage> = (0..6)
+                .map(|place| PagePassage {
                     hash: hash(place),
                     letters: 20 * place as u32,
                     is_prose: place % 3 > 0,
@@ -181,9 +181,17 @@ mod tests {
                 })
                 .collect();
             let origin = Origin { site: (number % 3) as u32, article: number as u32, number: 0 };
-            let page = Arrival { id: number % 40 + 1, origin, title: 0, scope: 0, passages: &passages };
+            let overrides = OverrideTable::default();
+            let page = IncomingPage {
+                id: number % 40 + 1,
+                origin,
+                title: 0,
+                scope: 0,
+                overrides: &overrides,
+                passages: &passages,
+            };
             let mut omitted = vec![false; passages.len()];
-            learner.filter(&page, &OverrideTable::default(), &mut omitted);
+            learner.filter(&page, &mut omitted);
             all.extend(omitted);
         }
         all

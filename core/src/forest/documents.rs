@@ -4,9 +4,9 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
-use super::pages::NO_PAGE;
 use super::records::{Record, hex};
 use super::relation::Relation;
+use super::seen_pages::NO_PAGE;
 use super::times::NO_TIME;
 
 /// Returns the id and the JSON of a packed node or page; None if the bytes are neither.
@@ -86,10 +86,8 @@ impl Layout {
     /// Returns the lowest digits of a number, the highest of them first.
     fn written(&self, number: u64, digits: u32) -> String {
         let mask = (1 << self.digit_bits) - 1;
-        (0..digits)
-            .rev()
-            .map(|place| char::from(DIGITS[(number >> (self.digit_bits * place) & mask) as usize]))
-            .collect()
+        let digit = |place: u32| DIGITS[(number >> (self.digit_bits * place) & mask) as usize];
+        (0..digits).rev().map(digit).map(char::from).collect()
     }
 }
 

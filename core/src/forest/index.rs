@@ -119,8 +119,7 @@ impl<R: Relation> Index<R> {
         for (place, key) in R::distinct(signature) {
             numbers.clear();
             if R::is_exact(key) {
-                let hash = exact_hash(key);
-                self.exact.scan(self.exact.bucket(hash), hash, &mut |number| numbers.push(number));
+                self.exact.scan(exact_hash(key), &mut |number| numbers.push(number));
             } else {
                 self.simhashes.search(key, numbers);
                 numbers.sort_unstable();
@@ -160,11 +159,8 @@ impl<R: Relation> Index<R> {
     fn touch(&self, signature: &R::Signature) {
         let mut read = 0;
         for (_, key) in R::distinct(signature) {
-            read ^= if R::is_exact(key) {
-                self.exact.touch(self.exact.bucket(exact_hash(key)))
-            } else {
-                self.simhashes.touch(key)
-            };
+            read ^=
+                if R::is_exact(key) { self.exact.touch(exact_hash(key)) } else { self.simhashes.touch(key) };
         }
         black_box(read);
     }

@@ -4,8 +4,8 @@ use std::cmp::{Ordering, Reverse};
 
 use super::index::{Index, Matches};
 use super::nodes::{Node, Nodes};
-use super::pages::PageState;
 use super::relation::{BY_ADDRESS, BY_ROOT, Id, Relation};
+use super::seen_pages::PageState;
 use super::table::NONE;
 use super::times::{NO_TIME, State};
 
@@ -16,7 +16,7 @@ pub struct Arrival<S> {
     pub signature: Option<S>,
     /// The id of its page.
     pub page: u64,
-    /// `NO_TIME` if it is not known.
+    /// [`NO_TIME`] if it is not known.
     pub time_ms: i64,
 }
 
@@ -39,7 +39,7 @@ pub enum Kind {
 pub struct Assignment {
     /// What became of it.
     pub kind: Kind,
-    /// The row of its node; `NONE` without one.
+    /// The row of its node; [`NONE`] without one.
     pub row: u32,
     /// The forest's time then.
     pub time_ms: i64,

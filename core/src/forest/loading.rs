@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use bytemuck::bytes_of;
 
 use super::nodes::{Node, Nodes};
-use super::pages::{NO_PAGE, PageState};
 use super::records::{Entry, Record, entries, hex};
 use super::relation::{Id, Relation};
+use super::seen_pages::{NO_PAGE, PageState};
 use super::table::NONE;
 use super::times::NO_TIME;
 
@@ -131,9 +131,6 @@ impl Loader {
             });
             // In a damaged forest a root may be a leaf of another tree, or have expired before its leaf.
             forest.hang(root, root);
-            if row == root {
-                continue;
-            }
             forest.hang(row, root);
             forest.raise_seen(root, leaf.seen_ms);
         }

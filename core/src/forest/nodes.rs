@@ -8,8 +8,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
 use super::index::{Index, Matches};
-use super::pages::{NO_PAGE, PageState, Pages};
 use super::relation::{Id, Relation};
+use super::seen_pages::{NO_PAGE, PageState, SeenPages};
 use super::table::NONE;
 use super::times::{Aging, NO_TIME};
 use super::trees::Trees;
@@ -21,7 +21,7 @@ const SWEPT_PER_CHANGE: usize = 4;
 #[derive(Clone, Copy, Pod, Zeroable, Debug)]
 #[repr(C, packed(4))]
 pub struct Node {
-    /// The row of its root; `NONE` in a row without a node.
+    /// The row of its root; [`NONE`] in a row without a node.
     pub root: u32,
     /// The number of the arrival that made it.
     pub seq: i64,
@@ -29,7 +29,7 @@ pub struct Node {
     pub made_ms: i64,
     /// When it was last needed, rounded up.
     pub seen_ms: i64,
-    /// The page of the arrival that made it; `NO_PAGE` if that is not known.
+    /// The page of the arrival that made it; [`NO_PAGE`] if that is not known.
     pub page: u64,
     /// When that page was last seen with this node, rounded up.
     pub page_seen_ms: i64,
@@ -70,7 +70,7 @@ pub struct Nodes<R: Relation> {
     // Each row with a node is in the ring of its root; empty where leaves are not counted.
     pub(super) trees: Trees,
     // The page that made a node is in it as the node's row; other pages have entries of their own.
-    pages: Pages,
+    pages: SeenPages,
     // The rows of nodes that only their id finds: they have no keys, or a name. Of several with the same id, the one added
     // last.
     by_id: HashMap<Id, u32>,
@@ -91,7 +91,7 @@ impl<R: Relation> Nodes<R> {
             index: Index::new(relation),
             nodes: Chunks::default(),
             trees: Trees::default(),
-            pages: Pages::default(),
+            pages: SeenPages::default(),
             by_id: HashMap::new(),
             names: HashMap::new(),
             links: HashMap::new(),
@@ -155,7 +155,7 @@ impl<R: Relation> Nodes<R> {
         if page == NO_PAGE { None } else { self.pages.find(page, own_pages(&self.nodes)) }
     }
 
-    /// Adds a node, whose row becomes its root where `root` is `NONE`; returns that row.
+    /// Adds a node, whose row becomes its root where `root` is [`NONE`]; returns that row.
     pub fn add(&mut self, signature: R::Signature, node: Node) -> u32 {
         let row = self.index.add(signature);
         if self.nodes.len() == row as usize {
@@ -220,7 +220,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Remembers a page, with the row that it got or `NONE`, unless its node does so.
+    /// Remembers a page, with the row that it got or [`NONE`], unless its node does so.
     pub fn remember(&mut self, page: u64, last: PageState) {
         if page != NO_PAGE && !self.is_own(page, last) {
             let before = self.pages.set_lone(page, Some(last), own_pages(&self.nodes));
@@ -310,10 +310,9 @@ impl<R: Relation> Nodes<R> {
                 Change::Added { row, by_id } => {
                     let id = by_id.map(|before| (self.id(row), before));
                     self.remove(row);
-                    if let Some((id, before)) = id {
-                        if self.nodes[before as usize].root != NONE && self.id(before) == id {
-                            self.by_id.insert(id, before);
-                        }
+                    let has_id = |(id, row): &(Id, u32)| self.node(*row).root != NONE && self.id(*row) == *id;
+                    if let Some((id, before)) = id.filter(has_id) {
+                        self.by_id.insert(id, before);
                     }
                 }
                 Change::Seen { row, before_ms } => self.nodes[row as usize].seen_ms = before_ms,

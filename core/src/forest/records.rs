@@ -6,8 +6,8 @@ use bytemuck::{Pod, Zeroable, bytes_of, bytes_of_mut};
 
 use super::laws::{Assignment, Kind};
 use super::nodes::{Change, Links, Node, Nodes};
-use super::pages::{NO_PAGE, PageState};
 use super::relation::{Id, Relation};
+use super::seen_pages::{NO_PAGE, PageState};
 use super::table::NONE;
 use crate::hashing::word;
 
@@ -66,7 +66,7 @@ pub fn entries<R: Relation>(log: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 }
 
 impl<S: Pod> Entry<S> {
-    /// Reads what `entries` has returned.
+    /// Reads what [`entries`] has returned.
     pub fn read<R: Relation<Signature = S>>((kind, entry): (u8, &[u8])) -> Option<Entry<S>> {
         if kind != REFRESHED {
             return Record::unpack::<R>(entry).map(Entry::Record);

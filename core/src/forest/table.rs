@@ -75,22 +75,22 @@ impl Table {
 
     /// Returns the bucket of a hash.
     #[inline]
-    pub fn bucket(&self, hash: u32) -> usize {
+    fn bucket(&self, hash: u32) -> usize {
         let address = hash as usize & ((2 << self.level) - 1);
         if address < self.buckets.len() { address } else { address & ((1 << self.level) - 1) }
     }
 
-    /// Fetches a bucket into the processor's cache, before `scan` reads it.
+    /// Fetches the bucket of a hash into the processor's cache, before `scan` reads it.
     #[inline]
-    pub fn touch(&self, bucket: usize) -> u32 {
-        self.buckets[bucket].next
+    pub fn touch(&self, hash: u32) -> u32 {
+        self.buckets[self.bucket(hash)].next
     }
 
-    /// Calls `found` with the numbers of a bucket that are kept under a hash, and some others of the bucket.
+    /// Calls `found` with the numbers that are kept under a hash, and some others of its bucket.
     #[inline]
-    pub fn scan(&self, bucket: usize, hash: u32, found: &mut impl FnMut(u32)) {
+    pub fn scan(&self, hash: u32, found: &mut impl FnMut(u32)) {
         let tag = (hash >> TAG_SHIFT) as u8;
-        for (_, bucket) in self.chain(bucket).filter(|(_, bucket)| bucket.may_have(tag)) {
+        for (_, bucket) in self.chain(self.bucket(hash)).filter(|(_, bucket)| bucket.may_have(tag)) {
             for (own, number) in bucket.tags.iter().zip(&bucket.numbers) {
                 if *own == tag && *number != NONE {
                     found(*number);
@@ -99,7 +99,7 @@ impl Table {
         }
     }
 
-    /// Returns a bucket, with `NONE`, and those in `overflow` that follow it, with their places there.
+    /// Returns a bucket, with [`NONE`], and those in `overflow` that follow it, with their places there.
     #[inline]
     fn chain(&self, first: usize) -> impl Iterator<Item = (u32, &Bucket)> {
         std::iter::successors(Some((NONE, &self.buckets[first])), |(_, bucket)| {
@@ -210,7 +210,7 @@ mod tests {
 
     fn found(table: &Table, hash: u32) -> Vec<u32> {
         let mut numbers = Vec::new();
-        table.scan(table.bucket(hash), hash, &mut |number| numbers.push(number));
+        table.scan(hash, &mut |number| numbers.push(number));
         numbers.sort_unstable();
         numbers
     }

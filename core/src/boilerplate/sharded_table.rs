@@ -15,19 +15,19 @@ const SHARD_BITS: u32 = 8;
 const UNDIVIDED_ROWS: usize = 4_096;
 
 /// Maps keys to numbers, of which the first is never 0.
-pub struct Table<const C: usize> {
+pub struct ShardedTable<const C: usize> {
     shards: Vec<HashTable<Row<C>>>,
     // Keys are hashes, but of texts that anybody can write: without a secret, all of them could be made to collide.
     seed: u64,
 }
 
-impl<const C: usize> Default for Table<C> {
+impl<const C: usize> Default for ShardedTable<C> {
     fn default() -> Self {
-        Table { shards: vec![HashTable::new()], seed: RandomState::new().hash_one(0) }
+        ShardedTable { shards: vec![HashTable::new()], seed: RandomState::new().hash_one(0) }
     }
 }
 
-impl<const C: usize> Table<C> {
+impl<const C: usize> ShardedTable<C> {
     /// Returns the memory that it takes, with the room for more keys.
     pub fn size_bytes(&self) -> usize {
         self.shards.iter().map(HashTable::allocation_size).sum()
@@ -112,7 +112,7 @@ mod tests {
 
     /// Puts keys, of which many come again, and removes some; compares with the standard map.
     fn compare(keys: u64, steps: u64) {
-        let (mut table, mut model) = (Table::<2>::default(), HashMap::new());
+        let (mut table, mut model) = (ShardedTable::<2>::default(), HashMap::new());
         for step in 0..steps {
             let key = mixed(step) % keys;
             let numbers = if mixed(step + 7) % 3 == 0 { [0, 0] } else { [step as u32 + 1, 5] };

@@ -18,7 +18,7 @@ const LONE: u32 = 1 << 31;
 pub struct PageState {
     /// When it was last seen, rounded up.
     pub seen_ms: i64,
-    /// The row of the node that it got; `NONE` if it got none.
+    /// The row of the node that it got; [`NONE`] if it got none.
     pub row: u32,
 }
 
@@ -32,14 +32,14 @@ struct Lone {
 /// The pages of a forest, which know nodes only by row: an `of_row` returns the page that made the node in a row, and when
 /// that page was last seen with this node.
 #[derive(Default)]
-pub struct Pages {
+pub struct SeenPages {
     table: Table,
     lone: Chunks<Lone>,
     free: Vec<u32>,
     next_swept: usize,
 }
 
-impl Pages {
+impl SeenPages {
     /// Returns how many pages have entries of their own.
     pub fn lone_count(&self) -> usize {
         self.lone.len() - self.free.len()
@@ -53,8 +53,7 @@ impl Pages {
     /// Returns the latest state of a page, whether that has expired or not.
     pub fn find(&self, page: u64, of_row: impl Fn(u32) -> (u64, i64)) -> Option<PageState> {
         let mut latest: Option<PageState> = None;
-        let hash = page as u32;
-        self.table.scan(self.table.bucket(hash), hash, &mut |number| {
+        self.table.scan(page as u32, &mut |number| {
             let (id, last) = read(&self.lone, number, &of_row);
             if id == page && latest.is_none_or(|before| last.seen_ms > before.seen_ms) {
                 latest = Some(last);
@@ -117,8 +116,7 @@ impl Pages {
 
     fn find_lone(&self, page: u64) -> Option<usize> {
         let mut at = None;
-        let hash = page as u32;
-        self.table.scan(self.table.bucket(hash), hash, &mut |number| {
+        self.table.scan(page as u32, &mut |number| {
             let place = (number & !LONE) as usize;
             if number & LONE != 0 && self.lone[place].id == page {
                 at = Some(place);

@@ -47,7 +47,7 @@ _TRACKING = re.compile(
     )=[^&#]* | (?:from|ref|source|src)=[a-z]+(?:[._-][a-z]+)?(?![^&#])))+(&?)""",
     re.IGNORECASE | re.VERBOSE,
 )
-# Of domain names that are not ASCII.
+# The prefix of labels of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
 # The fewest digits in an article's address, or words at its end: a section hardly ever has as many.
@@ -95,7 +95,7 @@ class RawPage(NamedTuple):
     site: str | None = None
     # The name of its article there: the path of its address, or the id; a section is another one each time.
     article: str | None = None
-    # What tells versions of it, as `Provenance` has it; 0 where that is not asked for.
+    # By which versions of it are recognised, as `Provenance` has it; 0 where that is not asked for.
     origin: int = 0
     title: str | None = None
 

@@ -80,13 +80,13 @@ class ArticleAction:
     site: str | None = None
     path: str | None = None
     origin: int = 0
-    # Of its index: the names of the articles' fields, of all our objects, its own name, and whether it is
-    # routed by root.
+    # The names of the fields of its index's articles, of all our objects there, the index's own name, and
+    # whether it is routed by root.
     fields: Fields = dataclasses.field(default_factory=Fields)
     objects: tuple[str, ...] = ()
     index_name: str | None = None
     is_routed_by_root: bool = False
-    # Of an update: the parts with values for our objects, which only a forest may write.
+    # The parts of an update with values for our objects, which only a forest may write.
     forged: Mapping[str, None] = dataclasses.field(default_factory=dict)
     # Whether old articles are expected: the forest's time is taken from them, not from the clock.
     is_backfill: bool = False

@@ -34,7 +34,7 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     part_of: str | None
     # An earlier root that is a part of this root; None if there is none.
     has_part: str | None
-    # Of the node that it got.
+    # The fingerprint of the node that it got.
     fingerprint: str | None
     # How many letters and digits were left out of its fingerprint, as boilerplate.
     boilerplate_letters: int = pydantic.Field(default=0, exclude=True)

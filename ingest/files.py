@@ -127,7 +127,7 @@ class SeenIds:
         return True
 
 
-# By bisection of a plain array: numpy takes ten times as long for a single number.
+# Bisects a plain array: numpy takes ten times as long for a single number.
 def _contains(keys: "array.array[int]", key: int) -> bool:
     at = bisect.bisect_left(keys, key)
     return at < len(keys) and keys[at] == key

@@ -55,7 +55,7 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
     # All that it has, and those of them that are to be enriched.
     articles: int
     without_root: int
-    # Of its primary shards.
+    # The size of its primary shards.
     size_bytes: int
     is_set_up: bool
 
@@ -157,7 +157,7 @@ class InPlace(Run):
 
     def _templates(self, indices: dict[str, dict[str, Any]]) -> tuple[str, ...]:
         """Return the index templates that make such indices alone; none that Elasticsearch manages."""
-        # Of a data stream's index, those of the stream.
+        # The index of a data stream stands for the stream.
         names = {each.get("data_stream", name) for name, each in indices.items()}
         client, found = patient(self._client).options(ignore_status=403).indices, []
         with translated(f"read the templates of {self._index!r}"):

@@ -9,7 +9,7 @@ from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
 from esdedup.fields import refuse_surrogates
 
-# Of a number, or of an empty list or object.
+# The memory of a number, or of an empty list or object.
 _BYTES_OF_OTHERS = 16
 _SCALARS = frozenset((int, float, bool, type(None)))
 _OTHERS = _SCALARS | {str, list}

@@ -45,7 +45,7 @@ EXPIRE_EVERY_S = 3_600.0
 
 _MOST_WORKERS = 256
 _UNKNOWN_BYTES = 4 * 2**30
-# Of the second version of control groups, which all current systems have; "max" without a limit.
+# The limit of a control group (version 2, which all current systems have); "max" if there is none.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -149,7 +149,7 @@ class Owner(Closing):
         )
         self._edits = Edits()
         self._articles = Articles(client)
-        # By the name of an index that articles were decided for: whether it has been found.
+        # Whether an index that articles were decided for has been found, by name.
         self._claimed: dict[str, bool] = {}
         self._is_new = False
         self._expiry: ExpirySchedule | None = None

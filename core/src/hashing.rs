@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn murmur_has_known_answers() {
-        // By mmh3, for beginnings of this name of all lengths about a block.
+        // Hashes computed by mmh3, for prefixes of this name with all lengths about a block.
         let name = b"https://www.example.org/2026/11/23";
         for (length, hash) in [
             (0, 0x0000_0000_0000_0000),

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_with_unicode_16_is_composed_and_what_is_unassigned_stays_as_it_is() {
+    fn characters_of_unicode_16_are_composed_and_unassigned_ones_kept() {
         assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105d2}\u{105d2}");
         assert_eq!(normal("\u{378}", usize::MAX).0, "\u{378}");
     }

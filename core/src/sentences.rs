@@ -60,7 +60,7 @@ pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentenc
 
 /// Returns the longest of some sentences by their letters, the first of equals.
 pub fn longest<T>(sentences: &[T], letters: fn(&T) -> usize) -> Option<&T> {
-    // Of equals, this takes the last.
+    // Reversed, since `max_by_key` takes the last of equals.
     sentences.iter().rev().max_by_key(|each| letters(each))
 }
 

@@ -20,13 +20,13 @@ LEARNED = 1 << 31
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     # The last page that was learned from and the last of all, then the fields of `Window`.
     "numbers": (np.int64, None),
-    # Of the new pages: their marks; and where they come from, with their numbers among the pages of their
-    # sites once they have been learned from.
+    # The marks of the new pages; and where these come from, with their numbers among the pages of their sites
+    # once they have been learned from.
     "marks": (np.uint32, 3),
     "origins": (np.uint32, 3),
-    # Of the pages that were learned from: the last column of `origins`.
+    # The last column of `origins`, for the pages that were learned from.
     "site_numbers": (np.uint32, None),
-    # Of the new pages that were not learned from yet: passages, their letters (0 if they are left out), and
+    # The passages of new pages that were not learned from yet, their letters (0 if they are left out), and
     # how many each page has.
     "hashes": (np.uint64, None),
     "letters": (np.uint32, None),

@@ -23,7 +23,7 @@ _MOST_SHARED = 0.2
 _LETTERS_OF_A_WORD = 4
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIRST_WITHOUT_BLANKS = "\u0e00"
-# Of titles and names of sites that are kept.
+# The most characters kept of titles and names of sites.
 _LONGEST = 200
 
 

@@ -37,7 +37,7 @@ class Layout:
     tables: tuple[tuple[BitRange, ...], ...]
     # Keys within this many bits of a fingerprint's own are asked for; 0: its own.
     asked_distance_bits: int = 0
-    # Of each digit of a term: 4 is hex; 6 makes terms shorter.
+    # The bits of each digit of a term: 4 is hex; 6 makes terms shorter.
     digit_bits: int = 4
 
     def terms(self, simhashes: Iterable[int]) -> list[list[str]]:

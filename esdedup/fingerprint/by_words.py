@@ -121,7 +121,7 @@ class ByWords:
                 passages, (alphanumerics >= self._profile.min_letters).tolist(), strict=True
             )
         ]
-        # By the order in which they first occur.
+        # Number words in the order in which they first occur.
         places = {word: row for row, word in enumerate(dict.fromkeys(itertools.chain(*cuts)))}
         known = self._vocabulary.of(places)
         rows = np.fromiter((places[word] for words in cuts for word in words), np.int64)

@@ -182,7 +182,7 @@ def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) 
 
 def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
     of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
-    # By the root only for articles without a fingerprint: a leaf has the root of another text, which stays.
+    # Search by the root only where there is no fingerprint: a leaf has the root of another text, which stays.
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}
     split = [of_texts[0], {"bool": {"filter": [of_texts[1], has_none]}}]
     query = {"bool": {"filter": {"term": {ready.fields.cluster: story}}, "must_not": split}}

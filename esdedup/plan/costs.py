@@ -84,9 +84,9 @@ class ServerCosts(_Model, frozen=True):
     article_bytes: _Cost
     # Processor time of the owner for an arrival, excluding the decision in memory.
     us_a_commit: _Cost
-    # By one owner that waits for the server after each batch of 1,000.
+    # Measured with one owner that waits for the server after each batch of 1,000.
     arrivals_a_second: _Positive
-    # Of the forest, for a batch of 1,000 arrivals.
+    # Requests of the forest for a batch of 1,000 arrivals.
     requests_a_batch: _Positive
     # None in files of earlier versions.
     work: ServerWork | None = None
@@ -106,7 +106,7 @@ class UnitCosts(_Model, frozen=True):
 
     # As `costs_key` names it.
     profile: str
-    # Of the nodes' keys. Files of earlier versions may have costs of others too.
+    # The layout of nodes' keys. Files of earlier versions may have costs of others too.
     layout: str
     # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
     whole: PerText

@@ -173,7 +173,7 @@ def text_by_id(
 ) -> Requests[StoredText]:
     """Read the article of an id, if it has a text; if several indices have it, the last to arrive."""
     refuse_surrogates(article_id, name=article_id)
-    # Of any index, the last to arrive first.
+    # Articles of any index, the last to arrive first.
     body = one_article(article_id, fields=fields) | {"size": queries.MAX_NAMESAKES, **_with_record(fields)}
     hits = yield from _named(index, article_id, body, in_index=in_index)
     also_in = tuple(hit["_index"] for hit in hits[1:])

@@ -88,7 +88,7 @@ def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> 
         "order": [{"time": "desc"}, {"_key": "asc"}],
     }
     earliest = queries.first_hit("oldest", fields, queries.fields_read(fields))
-    # By default it would make room for a count of every root of the index.
+    # The default would reserve a count for every root of the index.
     few = {"execution_hint": "map"}
     return {
         "query": {"bool": {"should": parts}},

@@ -245,7 +245,7 @@ class _IndexExplainer:
         return signatures_of([signed], self._relation)
 
     def _text_is_same(self, article: StoredText) -> bool | None:
-        # By the page, since today the same text may have another fingerprint.
+        # Compare pages, since today the same text may have another fingerprint.
         page = page_name(self._explainer.page(article.text))
         if page and not article.page and article.fingerprint is None:
             return None  # A placeholder, whose page is not kept.
@@ -300,7 +300,7 @@ class _IndexExplainer:
             whole_texts = self.compare(holder, article).whole_texts
         else:
             whole_texts = None if rules is None else compare_whole_texts(other, one, rules)
-        # By a text that is like the root, an article may join through any member.
+        # An article whose text is like the root may join through any member.
         way: Way | None = "root" if whole_texts is None or whole_texts.may_join else None
         if way is None and isinstance(member, StoredText):
             if member.profile == self._label and self._is_whole(member):

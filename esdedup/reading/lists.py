@@ -273,7 +273,7 @@ def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
         aggs["new"] = {"filter": request.arrived_since}
     if request.source_field is not None:
         aggs |= bodies.count_sources_of_each(request)
-    # By default it would make room for a count of every root of the index.
+    # The default would reserve a count for every root of the index.
     terms = {"field": fields.cluster, "size": len(roots), "execution_hint": "map"}
     return queries.aggregation(bodies.with_roots(roots, fields), {"roots": {"terms": terms, "aggs": aggs}})
 

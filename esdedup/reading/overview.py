@@ -70,7 +70,7 @@ class Overview(Result, frozen=True):
     """Further keyword fields of the index, at most 8, those for the language first. A field whose values are
     nearly all different, such as an identifier, is left out unless one of them is chosen."""
     uneven_fields: tuple[str, ...] = ()
-    """Fields that are no facets only because the indices behind the name map them differently, at most 8."""
+    """Fields that are not facets only because the indices behind the name map them differently, at most 8."""
 
 
 def overview(

@@ -153,7 +153,7 @@ class Page(Result, frozen=True):
     order_exact: bool
     """False if the order by count is approximate, which can happen on several shards."""
     cut_short: bool
-    """True if the page ends before it is full, as most of the articles read are no rows of this list; `next`
+    """True if the page ends before it is full, as most of the articles read are not rows of this list; `next`
     goes on after them."""
     page: int
     """From 1."""

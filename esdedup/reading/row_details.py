@@ -44,7 +44,7 @@ _SOURCES_OF_A_SHARD = 1_000
 # Stories with the same headline: those that are counted, and those that are shown.
 _NAMESAKES, _NAMESAKES_SHOWN = 100, 3
 
-# Of a snippet.
+# The characters of a snippet.
 _LENGTH = 180
 # In a longer text, words are sought only at the beginning.
 _MOST_ANALYSED = 100_000

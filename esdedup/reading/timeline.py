@@ -13,7 +13,7 @@ from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.times import DAY_MS, iso, time_ms
 
 _MAX_STEPS = 48
-# Of what a search finds: narrow enough for a page, and with room for a click on each.
+# For a search: narrow enough for a page, with room for a click on each.
 _MAX_STEPS_OF_A_SEARCH = 36
 # Sources that each shard sends: the largest is exact if no shard has more.
 _SOURCES_OF_A_SHARD = 10_000
@@ -28,7 +28,7 @@ _CALENDAR = {
     days * DAY_MS: unit
     for days, unit in ((1, "day"), (7, "week"), (30, "month"), (91, "quarter"), (365, "year"))
 }
-# Of a search: a day may have 23 hours, and a month 31 days.
+# For a search: a day may have 23 hours, and a month 31 days.
 _SEARCH_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *_CALENDAR]
 SHORTEST_MS = _INTERVALS_MS[0]
 

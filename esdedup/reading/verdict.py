@@ -45,7 +45,7 @@ class RootComparison(pydantic.BaseModel, frozen=True):
     nearest_bits: int
     # None if the profile does not compare whole texts.
     whole_texts: WholeTextComparison | None
-    # By which way the article may join it; None if it may not.
+    # How the article may join it; None if it may not.
     way: Way | None
 
 
@@ -55,7 +55,7 @@ class Neighbour(pydantic.BaseModel, frozen=True):
     fingerprint: str
     # An article with this text; None if the index has none.
     article: str | None
-    # By which way the article joined through it; None if it did not.
+    # How the article joined through it; None if it did not.
     way: Way | None
 
 

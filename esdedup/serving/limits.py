@@ -28,10 +28,10 @@ class Limits:
     max_requests: int
     # What further requests are answered.
     busy: Problem
-    # Of one request.
+    # Limits of each request.
     timeout_s: float
     max_body_bytes: float = math.inf
-    # Of all requests in progress.
+    # The limit of all requests in progress together.
     max_bodies_bytes: float = math.inf
     # Whether a request is exempt from these limits.
     is_free: Callable[[Scope], bool] = lambda _: False
@@ -131,7 +131,7 @@ class _Exchange:
     receive: Receive
     _send: Send
     _answer: Answer
-    # Of the part of the body that has been read.
+    # The size of the part of the body that has been read.
     held_bytes: int = 0
     is_refused: bool = False
     _has_begun: bool = False

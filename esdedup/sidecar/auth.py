@@ -112,7 +112,7 @@ class Rights:
     def __init__(self, ask: Callable[[str, bytes, Headers, bytes], Awaitable[WholeAnswer]]) -> None:
         """Ask by `Upstream.ask`."""
         self._ask = ask
-        # By caller and index: until when it counts.
+        # Until when a right counts, by caller and index.
         self._granted: dict[tuple[bytes, str], float] = {}
         self._unsecured_until_s = -math.inf
 

@@ -20,11 +20,11 @@ from esdedup.sidecar.metrics import Metrics
 class BatchLimits:
     """How large batches are, and how much may wait for them."""
 
-    # Of a batch; a request that has more is cut.
+    # The most articles of a batch; a request that has more is cut.
     batch_articles: int = 1_000
-    # Of a batch, in characters; its last article may exceed it.
+    # The most characters of a batch; its last article may exceed it.
     batch_characters: int = 8_000_000
-    # Of all requests in progress. A caller's first request, and callers below their share, may exceed it.
+    # For all requests in progress. A caller's first request, and callers below their share, may exceed it.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
 
@@ -56,7 +56,7 @@ class _Waiting:
         # How many articles are in batches already, and how many are decided.
         self.taken = self.decided = 0
         self.all_decided: asyncio.Future[None] = loop.create_future()
-        # Of its batches; each is done when its batch is durable.
+        # One for each of its batches, done when that is durable.
         self.writes: list[asyncio.Future[None]] = []
 
     def note_decided(self, count: int, write: asyncio.Future[None]) -> None:

@@ -54,7 +54,7 @@ class BulkRoute(Proxy):
 
     enrichment: Enrichment
     _: dataclasses.KW_ONLY
-    # Of an unpacked body.
+    # The largest unpacked body.
     max_body_bytes: int
     # Send articles on that can get no root, instead of refusing them.
     passes_rejected: bool = False

@@ -142,7 +142,7 @@ class LocatedPassages:
     # The text without its markup; of a longer one than is fingerprinted, the beginning.
     visible: str
     passages: Passages
-    # Of the text as a page, uint64 (1,).
+    # The content hash of the text, uint64 (1,).
     page: npt.NDArray[np.uint64]
     # int64 (n,) each: where passages start and end (exclusive) in `visible`, without spaces around them.
     starts: npt.NDArray[np.int64]

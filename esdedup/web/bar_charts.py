@@ -15,18 +15,18 @@ from esdedup.web.formats import cut, source_names
 from esdedup.web.languages import Language
 
 _MS = timedelta(milliseconds=1)
-# Of a list's histogram, in pixels.
+# The size of a list's histogram, in pixels.
 _WIDTH, HISTOGRAM_HEIGHT = 720, 56
 _PIXELS_BETWEEN = 2
 _MIN_PIXELS = 3.0
 # Steps per bar on a narrow screen: a finger needs 24 pixels.
 _STEPS_OF_WIDE_BARS = 3
-# Of a cluster's timeline: the space between two bars, as a share of the step.
+# The space between two bars of a cluster's timeline, as a share of the step.
 _GAP = 0.15
 _MIN_PERCENT = 3.0
 # The label next to a bar.
 _LONGEST_NAME = 40
-# Of a row's curve, in pixels.
+# The size of a row's curve, in pixels.
 CURVE_WIDTH, CURVE_HEIGHT = 96, 20
 _CURVE_GAP = 1
 _CURVE_MIN_HEIGHT = 2

@@ -183,7 +183,7 @@ def test_who_quotes_a_part_and_of_what(quoted: SampleSite, visit: Visit, view: s
     assert oldest.locator(".source").inner_text() == "Post of excerpt"
     assert oldest.locator(".outside").get_attribute("href") == "https://excerpt.example/"
     assert words["copies"] in oldest.inner_text()
-    # They are no similar articles.
+    # They do not count as similar articles.
     assert page.locator("#similar .source", has_text="excerpt").count() == 0
     page.locator(".full").get_by_role("link", name=words["excerpts"]).click()
     assert page.evaluate("document.activeElement.id") == "excerpts"

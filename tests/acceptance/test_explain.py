@@ -330,7 +330,7 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
         articles, comparison = [found.one, found.other], found.comparison
         earlier, later = sorted(articles, key=lambda each: each.order)
         assert found.same_cluster == (earlier.root == later.root)
-        # Of an article that was updated, the earlier text is gone.
+        # The earlier text of an updated article is gone.
         leaves = [each for each in articles if each.fingerprint not in {None, each.root}]
         for known in (each for leaf in leaves for each in (leaf.to_root, leaf.neighbour) if each is not None):
             assert known.way is not None, leaves

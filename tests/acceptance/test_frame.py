@@ -61,7 +61,7 @@ def test_no_page_has_barriers(
             # What is folded is looked at, too.
             page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
             assert not barriers(page, RULES), address
-            # Of all rules, that of contrasts alone depends on colours.
+            # Only the rule of contrasts depends on colours.
             page.emulate_media(color_scheme="dark")
             assert not barriers(page, {"type": "rule", "values": ["color-contrast"]}), address
             page.emulate_media(color_scheme="light")

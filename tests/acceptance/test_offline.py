@@ -224,7 +224,7 @@ def test_each_module_of_commands_can_be_imported_first() -> None:
     modules = sorted({module for module, _ in _PLACES.values()})
     program = """if True:
         import importlib, os, sys
-        # Of others' packages, what takes long.
+        # The packages of others that take long.
         import elasticsearch, numpy, pydantic.main, typer.rich_utils
         import esdedup.cli.app
         for module in sys.argv[1:]:

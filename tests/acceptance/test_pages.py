@@ -155,7 +155,7 @@ def test_an_article_leads_back_to_the_results(site: str, page: Page) -> None:
     queries = (urllib.parse.parse_qs(each.partition("?")[2]) for each in (page.url, results))
     assert next(queries) == next(queries)
     assert page.locator(".row h2 a").all_inner_texts() == titles
-    # What is no list's address leads to the list of all.
+    # An address that is not a list's leads to the list of all.
     for wrong in ("sort=x", "%00=%ff", "page=0", "javascript:alert(1)"):
         page.goto(f"{site}/article?id=bare&listed={urllib.parse.quote(wrong)}")
         assert page.get_by_text("Back to the results").get_attribute("href") == "/"
@@ -191,11 +191,11 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
     with page.expect_navigation():
         page.locator(".row h2 a").first.click()
     assert SCRIPT in page.locator("h1").inner_text()
-    # Of the text, what its fingerprint sees.
+    # The text is shown as its fingerprint sees it.
     shown = page.locator(".text").inner_text().strip()
     assert shown == "bold The ferry to the outer islands runs again from Monday, they say. &"
     assert page.title() != "caught"
-    # An address that is a script is no link.
+    # An address that is a script does not become a link.
     assert page.locator("a[href^=javascript]").count() == 0
     page.goto(f"{site}/article?id=once")
     assert page.get_by_text("1 similar article").first.is_visible()

@@ -376,7 +376,7 @@ def test_unsortable_times_need_a_runtime_field(
     assert {each: found["dedup"]["seq"] for each, found in sources(es, index).items()} == {"1": 1, "2": 2}
 
 
-def test_what_is_no_index_of_articles_is_refused(es: Elasticsearch, index_name: Names) -> None:
+def test_an_index_that_is_not_of_articles_is_refused(es: Elasticsearch, index_name: Names) -> None:
     routed, forest = index_name("routed"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(routed, route_by_root=True)

@@ -133,7 +133,7 @@ def test_only_the_pages_of_named_origins_may_read(elasticsearch_url: str, index:
 @pytest.mark.parametrize(
     "origin", ["desk.example", "https://desk.example/path", "", "null", "ftp://x", "a b"]
 )
-def test_what_is_no_origin_is_refused(origin: str) -> None:
+def test_an_invalid_origin_is_refused(origin: str) -> None:
     with pytest.raises(SettingError, match="is not an origin"):
         origin_of(origin)
 

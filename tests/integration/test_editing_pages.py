@@ -119,7 +119,7 @@ def test_programs_name_many_articles_and_indices(pages: Pages) -> None:
     assert set(pages.stories().values()) == {before[one]}
 
 
-def test_of_two_articles_with_one_id_the_chosen_changes(pages: Pages) -> None:
+def test_only_the_chosen_article_with_an_id_changes(pages: Pages) -> None:
     older, newer = pages.index, f"{pages.index}-newer"
     with Dedup(pages.es, forest=pages.forest) as dedup:
         dedup.setup(newer, editorial=True)

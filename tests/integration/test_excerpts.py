@@ -172,7 +172,7 @@ def test_excerpts_of_a_story_that_was_fed(fed: tuple[str, str], read: Read, read
         assert reader("article", index, "story").part_of is None
         other = reader("similar", index, "other")
         assert (other.excerpt_of, other.excerpts.articles) == (None, 0)
-        # By root, an article of the cluster tells.
+        # A cluster that is asked for by its root has it too.
         assert reader("cluster", index, excerpt.root).excerpt_of == excerpt.excerpt_of
         assert reader("with_fingerprint", index, excerpt.root).excerpt_of is None
 

@@ -188,7 +188,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
         before = learned(es, forest)
         assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []
-        # Some of them again, in another order, and what is no text.
+        # Some of them again, in another order, and values that are not texts.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
         assert rejected == ["text 21: is a int, not a string", rejected[1]]

@@ -272,7 +272,7 @@ def test_a_lease_renewed_too_slowly_permits_no_write(
     held.release()
 
 
-def test_who_may_not_list_tasks_waits_for_writes(elasticsearch_url: str, forest: str) -> None:
+def test_a_user_who_cannot_list_tasks_waits_for_writes(elasticsearch_url: str, forest: str) -> None:
     def between(request: Sent, send: Send) -> Answer:
         return answer(403, {}) if request.path.startswith("/_tasks") else send()
 

@@ -315,7 +315,7 @@ def test_clusters_on_one_shard_are_counted_without_names(
     # An estimate is not ended early.
     exact = [body["aggs"] for request in sent for body in request.bodies if "terminate_after" in body]
     by_name = [UNREAD in each for each in exact]
-    # Of one index it is known with the first answers on how many shards it is.
+    # The first answers say how many shards a single index has.
     ranks, is_apart = "match" in query, corpus.is_routed or corpus.index.startswith("test-lists-1-")
     assert by_name == ([False] if is_apart else [False, True] if ranks else [True])
 

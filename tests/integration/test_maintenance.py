@@ -172,7 +172,7 @@ def test_articles_of_another_forest_are_refused_in_one_line(es: Elasticsearch, i
     found = maintenance.explain(others, "1", "2")
     assert "seem to belong to another forest" in (found.forest_missing or "")
     assert found.forest_missing == found.learned_missing
-    # What an accident may leave of a forest is no reason: it has no nodes, or only older ones.
+    # A damaged forest, with no nodes or only older ones, is not a reason to refuse.
     newer = [node.id for node in before.values() if node.seq > 5]
     remove(es, forest, *newer)
     es.index(index=forest, id=STATE_ID, document={"state": {"seq": 5}}, refresh=True)
@@ -387,7 +387,7 @@ def test_a_rebuild_replaces_only_its_articles_unless_told(
     before = nodes(es, forest)
     with pytest.raises(ForestExists, match=f"{len(before)} live nodes, .* indices {index}, {small}: more"):
         Maintenance(es).rebuild([small], replace=True)
-    # Of one that does not keep its forest, the number of texts tells.
+    # An index that does not keep its forest is recognised by its number of texts.
     es.indices.put_mapping(index=index, meta={})
     with pytest.raises(ForestExists, match="more than the 2 articles"):
         Maintenance(es).rebuild([small], replace=True)

@@ -168,7 +168,7 @@ def test_a_damaged_forest_is_fed_alike(es: Elasticsearch, index_name: Names, loo
     assert assigned(Arrival("0f" * 7 + "0e", 5)) == [("known", LEAF)]
 
 
-def test_what_has_expired_leaves_memory(es: Elasticsearch, index_name: Names) -> None:
+def test_expired_nodes_leave_memory(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
         sizes = []

@@ -446,7 +446,7 @@ def test_a_swap_drops_edits_only_when_told(es: Elasticsearch, old: Old) -> None:
     assert not [*Maintenance(es, forest=old.to).verify([old.alias])]
 
 
-def test_what_cannot_migrate_is_refused(es: Elasticsearch, old: Old, index_name: Names) -> None:
+def test_impossible_migrations_are_refused(es: Elasticsearch, old: Old, index_name: Names) -> None:
     plain = index_name("plain")
     es.indices.create(index=plain)
     with pytest.raises(IndexNotReady, match="was set up"):

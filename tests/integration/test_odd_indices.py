@@ -76,7 +76,7 @@ def test_an_alias_of_several_indices_is_not_routed(es: Elasticsearch, read: Read
     tuning = Tuning(max_roots=20)
     assert list_tuned(es, tuning, routed, sort="similar-asc", size=5).order_exact
     assert not list_tuned(es, tuning, alias, sort="similar-asc", size=5).order_exact
-    # What nobody has set up is left out, and is no proof of order either.
+    # An index that nobody has set up is left out, and does not prove an order either.
     foreign = index_name("foreign")
     es.indices.create(index=foreign, aliases={alias: {}})
     with_foreign = read("list", alias, sort="similar-asc", size=60)
@@ -180,9 +180,7 @@ def test_dates_and_nanosecond_dates_are_ordered_together(
     assert ids(read, f"{one},{other}", sort="oldest") == ["a", "b"]
 
 
-def test_of_two_articles_with_one_id_the_later_counts(
-    es: Elasticsearch, read: Read, index_name: Names
-) -> None:
+def test_the_later_article_with_an_id_counts(es: Elasticsearch, read: Read, index_name: Names) -> None:
     one, other = index_name("twice-a"), index_name("twice-b")
     fill(es, one, {"x": {"text": "one", "root": "r1"}, "y": {"root": "r1"}})
     fill(es, other, {"z": {}, "x": {"text": "other", "root": "r2"}})

@@ -69,7 +69,7 @@ def test_another_profile_is_fed_only_after_a_migration(
     assert listed.not_enriched == former.not_enriched
     stories = {row.root for row in listed.rows}
     assert len(stories) > len(former.rows)
-    # Of what came later some joins what was migrated; and a former root finds its story.
+    # Some later articles join migrated ones; and a former root finds its story.
     joined = [each for row in listed.rows for each in reader.similar(news, row.id, size=50).rows]
     assert {each["_id"] for each in later} & {each.id for each in joined}
     assert all(row.root and reader.cluster(news, row.root).total > 0 for row in former.rows)

@@ -251,7 +251,7 @@ def test_in_other_profiles_bits_decide(es: Elasticsearch, index_name: Names) -> 
 def test_what_has_arrived_since_is_counted(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("new")
     Dedup(es).setup(index)
-    # Of fewer digits they would be years.
+    # With fewer digits they would be years.
     before, later = 1_000_000, 2_000_000
     articles = [("a", "r", before), ("b", "r", later), ("c", "s", before), ("d", "r", later)]
     helpers.bulk(
@@ -270,7 +270,7 @@ def test_what_has_arrived_since_is_counted(es: Elasticsearch, index_name: Names)
     reader = Reader(es)
     page = reader.list(index, arrived_since="1970-01-01T00:16:40Z")
     assert (page.new_articles, {row.root: row.new_articles for row in page.rows}) == (2, {"r": 2, "s": 0})
-    # Of what matches; a row counts its whole cluster.
+    # The total counts matching articles; a row counts its whole cluster.
     harbour = reader.search_query(index, "harbour")
     for sort in ("relevance", "similar-desc"):
         page = reader.list(index, query=harbour, sort=sort, arrived_since="1970-01-01T00:16:40Z")

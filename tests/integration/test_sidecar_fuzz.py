@@ -150,7 +150,7 @@ def test_bulk_requests_are_refused_or_get_the_servers_status(stage: Fuzzed) -> N
     for _ in range(times_effort(20)):
         body = packed = mutated(chance, chance.choice(_BULKS))
         headers = NDJSON
-        # Of gzip, Elasticsearch leaves out a last line without an end, which the sidecar refuses.
+        # In gzip, Elasticsearch ignores a last line without an end, which the sidecar refuses.
         if body.endswith(b"\n") and chance.random() < 0.5:
             # As where two files were joined.
             packed = gzip.compress(body[:100]) + gzip.compress(body[100:])

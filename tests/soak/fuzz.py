@@ -151,7 +151,7 @@ class Run:
         # It went through. Elasticsearch may answer otherwise the second time, as where its time is over.
         if "x-elastic-product" in answer.headers and b"esdedup_" not in answer.body:
             return
-        # Of a line that is too long, Elasticsearch answers HEAD with a body, which is no HTTP.
+        # Elasticsearch answers HEAD with a body if a line is too long, which is not HTTP.
         if asked.method == "HEAD" and answer.status == 502 and len(asked.content) > _LONGEST_LINE:
             return
         theirs = ask(self._server, dataclasses.replace(asked, content=self._indices.elsewhere(asked.content)))

@@ -270,7 +270,7 @@ def test_figures_are_counted_as_in_the_model() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"short_units": 0}, {"resemblance": 1.1}, {"root_slack": -0.1}, {"units_a_figure": 0}]
 )
-def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
+def test_senseless_thresholds_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):
         Agreement(**wrong)  # type: ignore[arg-type]
 

@@ -189,7 +189,7 @@ def test_changes_are_joined(
     assert filtered(copy.filter, given_pages) == filtered(boilerplate.filter, given_pages)
 
 
-def test_what_larger_blocks_have_stored_is_read() -> None:
+def test_changes_of_larger_blocks_are_read() -> None:
     """Earlier versions had blocks of 64 pages; those that wait teach with the next one."""
     larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
     stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
@@ -317,7 +317,7 @@ def test_a_site_with_long_boilerplate_is_learned() -> None:
     ):
         stream = [site_page(at, each, own_letters=own_letters) for at, each in enumerate(articles, 1)]
         assert first_learned(before + stream, LEGAL[0]) == expected
-    # New versions of an article are no other articles.
+    # New versions of an article do not count as other articles.
     stream = [site_page(at, articles[0], own_letters=800) for at in range(1, 40)]
     assert first_learned(stream, LEGAL[0]) is None
 
@@ -482,7 +482,7 @@ def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
-def test_what_is_no_change_is_refused(content: bytes) -> None:
+def test_invalid_changes_are_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         read_changes(content)
 

@@ -259,7 +259,7 @@ def test_a_server_silent_from_the_start_is_named(
 
 
 @pytest.mark.parametrize("final", [400, 404, 409, elastic_transport.TlsError("no certificate")])
-def test_what_will_not_change_is_told_at_once(answers: Answers, final: int | Exception) -> None:
+def test_permanent_errors_are_raised_at_once(answers: Answers, final: int | Exception) -> None:
     left = answers(final, 200)
     with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.TlsError)):
         patient(es).indices.refresh(index="news")

@@ -65,7 +65,7 @@ def test_a_damaged_signature_counts_as_missing(damaged: object) -> None:
         ("https://xn--fa-hia.example/a", "faß.example"),
         ("https://新闻。中国/a", "新闻.中国"),
         ("https://xn--efvy88h.xn--fiqs8s/a", "新闻.中国"),
-        # What is no domain name stays as it is.
+        # A host that is not a domain name stays as it is.
         ("https://xn--a-.example/", "xn--a-.example"),
         ("http://192.0.2.1:80/a", "192.0.2.1"),
         ("http://[2001:DB8::1]:80/a", "2001:db8::1"),

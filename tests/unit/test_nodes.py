@@ -63,7 +63,7 @@ def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
 
 
 @given(arrivals, batch_sizes, arrivals, st.integers(1, 3))
-def test_what_is_undone_has_never_been(
+def test_undone_steps_leave_no_trace(
     kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
 ) -> None:
     """Several steps may have begun."""
@@ -137,7 +137,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
         assert nodes.depth == 0
 
 
-def test_of_two_equal_roots_the_earlier_is_joined() -> None:
+def test_the_earlier_of_two_equal_roots_is_joined() -> None:
     """Whichever of them was loaded first."""
     earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
     nodes = Nodes(RELATION, AGING)
@@ -407,7 +407,7 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
 
 
 @given(profiles_and_stored())
-def test_what_is_packed_is_read_again(drawn: tuple[Profile, Stored]) -> None:
+def test_packed_records_are_read_again(drawn: tuple[Profile, Stored]) -> None:
     profile, stored = drawn
     relation = relation_of(profile)
     packed = relation.core.pack(stored)

@@ -127,7 +127,7 @@ def test_fields_have_their_own_names() -> None:
     ]
 
 
-def test_of_an_update_its_parts_are_sent() -> None:
+def test_the_parts_of_an_update_are_sent() -> None:
     doc = {"text": "hello", "published_at": DATE, "n": 1}
     assert lines(
         article({"_op_type": "update", "_id": "1", "doc": doc, "doc_as_upsert": True, "detect_noop": False}),
@@ -292,7 +292,7 @@ def test_the_one_that_takes_articles_is_found_and_remembered(servers: list[Scrip
     assert [len(each) for each in heads] == [1, 3]
     assert heads[1][0].startswith(b"POST /under/v1/enrich HTTP/1.1\r\n")
     assert b"x-esdedup-token: s\r\n" in heads[1][0].lower()
-    # By these Elasticsearch knows who writes.
+    # With these credentials Elasticsearch knows who writes.
     assert b"authorization: apikey k\r\n" in heads[1][0].lower()
     # Another takes over.
     standby.script, owner.script = owner.script, standby.script

@@ -175,7 +175,7 @@ def test_an_action_line_gives_target_and_operation(line: bytes, operation: str, 
         *(b'{"index":{"%b":%b}}' % (key, value) for key in _TEXTS for value in _NO_TEXTS),
     ],
 )
-def test_what_is_no_action_line_is_refused_and_named(line: bytes) -> None:
+def test_invalid_action_lines_are_refused_and_named(line: bytes) -> None:
     with pytest.raises(RequestRefused) as caught:
         read_bulk(b'{"delete":{"_id":"1"}}\n\n' + line + b"\n{}\n", index="news")
     assert (caught.value.status, caught.value.kind) == (400, "illegal_argument_exception")
@@ -224,7 +224,7 @@ def test_numbers_keep_every_digit(first: str, second: str) -> None:
     assert sent.endswith(b"}}\n")
 
 
-def test_what_was_in_the_place_of_the_object_goes() -> None:
+def test_a_value_in_place_of_the_object_is_removed() -> None:
     source = b'{"dedup":{"root":"evil"},"text":"x","dedup.root":"evil","d\\u0065dup":1, "dedupe":{"dedup":1}}'
     migrating = b'{"dedup_2":{"root":"evil"},"d\\u0065dup_2.root":"evil","dedup_22":1,'
     source = source.replace(b"{", migrating, 1)
@@ -299,7 +299,7 @@ def test_only_another_routing_changes_the_action_line() -> None:
         ),
     ],
 )
-def test_what_is_no_document_is_rejected(operation: str, source: bytes, reason: str) -> None:
+def test_invalid_documents_are_rejected(operation: str, source: bytes, reason: str) -> None:
     with pytest.raises(ArticleRejected, match=reason):
         _item(source, operation).document()
 
@@ -377,7 +377,7 @@ def test_all_that_is_packed_comes_out(packed: bytes, whole: bytes) -> None:
     ],
     ids=_name,
 )
-def test_what_is_damaged_or_too_large_is_refused(packed: bytes, status: int, reason: str) -> None:
+def test_damaged_or_large_bodies_are_refused(packed: bytes, status: int, reason: str) -> None:
     with pytest.raises(RequestRefused, match=reason) as refused:
         _unpacked(packed)
     assert refused.value.status == status
@@ -398,7 +398,7 @@ def test_deflate_is_unpacked_with_its_header_and_without(window_bits: int) -> No
 
 
 @pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "identity, gzip", "gzip, identity"])
-def test_what_no_two_servers_may_unpack_alike_is_refused(encoding: str) -> None:
+def test_ambiguous_encodings_are_refused(encoding: str) -> None:
     with pytest.raises(RequestRefused) as refused:
         _unpacked(gzip.compress(ONE), encoding=encoding)
     assert refused.value.status == 415
@@ -445,7 +445,7 @@ CASES: dict[str, tuple[Callable[[bytes], object], Callable[[int], bytes]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_larger_takes_longer_in_proportion(name: str) -> None:
+def test_time_is_proportional_to_size(name: str) -> None:
     parse, of = CASES[name]
 
     def taken_s(count: int) -> float:

@@ -78,7 +78,7 @@ def test_paths_and_queries_keep_every_byte(server: ScriptedServer, url: str, tar
 
 
 @pytest.mark.parametrize("request_line", [b"OPTIONS * HTTP/1.1", b"CONNECT a:1 HTTP/1.1", b"GET a HTTP/1.1"])
-def test_what_names_no_path_is_refused(url: str, request_line: bytes) -> None:
+def test_requests_without_a_path_are_refused(url: str, request_line: bytes) -> None:
     got = exchange(url, GET_CLOSE.replace(b"GET /a HTTP/1.1", request_line))
     assert got.startswith(b"HTTP/1.1 400 ")
     assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "esdedup_invalid_request"
@@ -380,7 +380,7 @@ CUT = b"HTTP/1.1 200 OK\r\nx-elastic-product: Elasticsearch\r\nset-cookie: secre
     ],
     ids=lambda whole: repr(whole[-30:]),
 )
-def test_what_is_no_answer_is_told_as_elasticsearch_would(
+def test_invalid_answers_are_reported_as_elasticsearch_would(
     server: ScriptedServer, url: str, whole: bytes
 ) -> None:
     server.script = answer(whole)
@@ -544,7 +544,7 @@ def matches(method: str, path: str) -> bool:
 
 
 @pytest.mark.parametrize(("method", "path"), MATCHED)
-def test_what_may_write_is_matched(method: str, path: str) -> None:
+def test_requests_that_may_write_are_matched(method: str, path: str) -> None:
     assert matches(method, path)
 
 

@@ -19,7 +19,7 @@ from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests.unit.test_fingerprinter import page_ids, page_words
 
-# Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
+# Characters whose normal form depends on neighbours, or is not a single character, beside plain ones.
 TRICKY = (
     "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
     "\u034f\ufe0f\u3164\U000e0100и\u0306"

@@ -47,7 +47,7 @@ def test_a_page_that_goes_on_is_one_story(seed: int) -> None:
     assert found[:4] == [0] * 4
     assert 0 < found[-1] <= 5
     assert joined(versions, [f"{PAGE}-{at}" for at in range(8)])[3] != 0
-    # By its id too, as where an update brings no link.
+    # Its id alone suffices too, as where an update brings no link.
     assert joined(versions[:4], [PAGE, "", PAGE, ""], ids=["1"] * 4) == [0] * 4
 
 

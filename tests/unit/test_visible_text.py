@@ -76,7 +76,7 @@ def test_nothing_is_hidden_that_browsers_show(raw: str, shown: str) -> None:
         ("<p>one\ntwo  <b>\nthree</b><br>four<pre>five\n six</pre>", "\none two three\nfour\nfive\n six\n"),
         ("one\ntwo &amp; <b>three</b>\n\nfour", "one\ntwo & three\n\nfour"),
         ("<table><tr><td>a</td> <td> <td> b<td></table>", "\n\na\tb\n"),
-        # A page that scripts reveal; and a menu of short items, which is no prose, however long.
+        # A page that scripts reveal; and a menu of short items, which is not prose, however long.
         (f"<body><div style='display: none'><p>{TEXT}</div>", f"\n\n{TEXT}\n"),
         (f"<p>Read on<noscript><p>{TEXT}</noscript>", f"\nRead on\n{TEXT}"),
         (f"<p>{TEXT}<noscript><p>{TEXT}</noscript>", f"\n{TEXT}"),

@@ -168,7 +168,7 @@ def test_every_bit_of_an_extended_hash_is_balanced() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 8, 1.0, True, None])
-def test_what_is_no_hash_of_these_bits_is_refused(value: object) -> None:
+def test_a_hash_of_other_bits_is_refused(value: object) -> None:
     with pytest.raises(SettingError, match=r"the hash 'own' returned .* for 'a': .* from 0 to 2\^8 - 1"):
         TokenHash("own", lambda token: value, bits=8).of(["a"])  # type: ignore[arg-type,return-value]
 

@@ -780,7 +780,7 @@ export interface components {
             total_articles: number;
             /**
              * Uneven Fields
-             * @description Fields that are no facets only because the indices behind the name map them differently, at most 8.
+             * @description Fields that are not facets only because the indices behind the name map them differently, at most 8.
              * @default []
              */
             uneven_fields: string[];
@@ -792,7 +792,7 @@ export interface components {
         Page: {
             /**
              * Cut Short
-             * @description True if the page ends before it is full, as most of the articles read are no rows of this list; `next`
+             * @description True if the page ends before it is full, as most of the articles read are not rows of this list; `next`
              *     goes on after them.
              */
             cut_short: boolean;

@@ -19,9 +19,9 @@ pub struct Changes {
     pub tables: [Puts; 4],
     /// The new pages of the step.
     pub pages: Vec<Page>,
-    /// Of the pages that were learned from, the numbers among those of their sites.
+    /// The number of each page that was learned from among the pages of its site.
     pub site_numbers: Vec<u32>,
-    /// Of the new pages that were not learned from yet: the hashes of their passages.
+    /// The hashes of passages of the new pages that were not learned from yet.
     pub hashes: Vec<u64>,
     /// The letters of these passages; 0 for those that are left out.
     pub letters: Vec<u32>,

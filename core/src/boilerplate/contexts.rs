@@ -37,7 +37,7 @@ impl Contexts {
         for (context, page) in found.contexts.iter_mut().zip(&row[SITE_COLUMNS..]) {
             context.page = if memory.window.has(*page) { *page } else { 0 };
         }
-        // Of most passages only one page is known.
+        // For most passages only one page is known.
         if found.contexts.iter().all(|context| context.page == 0) {
             found.contexts[0].page = known.page();
         }

@@ -127,9 +127,9 @@ const EVERYWHERE: u32 = 0;
 /// What is declared about passages, for all sites or for one.
 #[derive(Clone, Default, Debug)]
 pub struct OverrideTable {
-    // By passage: scopes, and whether it is boilerplate there.
+    // For each passage: scopes, and whether it is boilerplate there.
     declared: HashMap<u64, Vec<(u32, bool)>>,
-    // Of the sites where something is declared.
+    // The numbers of the sites where something is declared.
     scopes: HashMap<Vec<u8>, u32>,
 }
 

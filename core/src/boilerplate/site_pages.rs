@@ -72,7 +72,7 @@ pub struct SitePages {
     amid_own: u32,
     articles: u32,
     pages: u64,
-    // Of the first page.
+    // The origin of the first page.
     origin: Origin,
 }
 

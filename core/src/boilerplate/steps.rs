@@ -48,7 +48,7 @@ impl Learner {
     /// Returns the changes of the last step that has begun; none if none has.
     pub fn changes(&self) -> Option<Changes> {
         let StepStart { moment, pages: waited, .. } = self.steps.last()?;
-        // Of the pages that had waited when the step began, all have been learned from, or none.
+        // The pages that had waited when the step began have all been learned from, or none has.
         let has_ended = self.memory.last_learned > moment.last_learned;
         let (skipped, waiting) = if has_ended { (*waited, 0) } else { (0, *waited) };
         let tables = self.memory.puts_since(moment);
@@ -98,7 +98,7 @@ impl Learner {
         }
         if is_first {
             (self.memory.last_learned, self.memory.window) = (last_learned, window);
-            // Of these pages nothing is known or needed.
+            // Nothing is known of these pages, or needed.
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
         self.add_pages(changes);

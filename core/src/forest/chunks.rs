@@ -10,7 +10,7 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 
 enum Chunk<T> {
     Small(Vec<T>),
-    /// Of huge pages where the system has them: look-ups at random wait less for the processor's page tables.
+    /// Memory in huge pages, where the system has them: random look-ups wait less for the processor's page tables.
     Large(MmapMut),
 }
 

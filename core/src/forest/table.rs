@@ -20,7 +20,7 @@ const TAG_SHIFT: u32 = 24;
 #[repr(C, align(64))]
 struct Bucket {
     tags: [u8; SLOTS],
-    // Of those that overflow: the next bucket of the chain.
+    // The next bucket of the chain, if this one overflows.
     next: u32,
     // Filled from the front; all buckets of a chain but its first are full.
     numbers: [u32; SLOTS],

@@ -54,7 +54,7 @@ class LearnedRecord(NamedTuple):
     log: str
     changes: Changes
     size_bytes: int
-    # Of the last record that was read: which write of all documents was the latest, as `_write_of` names it.
+    # The latest write of any document at the last record that was read, as `_write_of` names it.
     write: tuple[Any, ...] | None = None
 
     @classmethod

@@ -158,7 +158,7 @@ class ForestWriter(Closing):
     def settle(self) -> None:
         """Wait until no write is in progress, whether they fail or not."""
         refuse_inherited(self.index.client)
-        # By a job of its own: an exception from a signal handler may have lost the future of a write.
+        # Wait for a job of its own: an exception from a signal handler may have lost the future of a write.
         self._thread.begin(lambda: None).result()
 
     def forget_failure(self) -> None:

@@ -310,7 +310,7 @@ class Nodes:
             is to be written, and the same as a log has it; the state.
         """
 
-    def contested(self) -> set[str]:
+    def contested(self) -> list[str]:
         """Return the ids of the roots that the last step compared by their numbers of leaves."""
 
     def keep(self) -> None:

@@ -1,11 +1,9 @@
 //! A forest in memory for Python: one call for each batch of arrivals.
 
-use std::collections::HashSet;
-
 use bytemuck::bytes_of;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::shared::Shared;
 use crate::columns::{Column, column, numbers};
@@ -40,7 +38,7 @@ enum Either<D, A> {
 }
 
 /// A node or a page, as the fields of `StoredNode` or `StoredPage`.
-#[derive(FromPyObject, IntoPyObject)]
+#[derive(IntoPyObject)]
 enum Stored {
     Node((String, String, Column, i64, i64, i64, String, i64, String, String)),
     Page((String, Option<String>, i64)),
@@ -62,23 +60,38 @@ impl Stored {
             }
         }
     }
+}
 
-    /// Returns it as a record; None if an id or the signature is not one of the profile's.
-    fn record<R: Rules>(self) -> Option<Record<R::Signature>> {
-        let number = |hex: String| if hex.is_empty() { Some(0) } else { Id::from_str_radix(&hex, 16).ok() };
-        let page_of = |hex: String| number(hex)?.try_into().ok();
-        Some(match self {
-            Stored::Node((id, root, signature, seq, made_ms, seen_ms, page, page_seen_ms, whole, part)) => {
-                let node = Node { root: NONE, seq, made_ms, seen_ms, page: page_of(page)?, page_seen_ms };
-                let signature = (signature.len() == R::SIZE).then(|| R::read(&signature))?;
-                let links = [number(whole)?, number(part)?];
-                Record::Node { id: number(id)?, root: number(root)?, signature, node, links }
-            }
-            Stored::Page((page, node, seen_ms)) => {
-                let node = if let Some(id) = node { Some(number(id)?) } else { None };
-                Record::Page { page: page_of(page)?, node, seen_ms }
-            }
-        })
+/// Reads the fields of `StoredNode` or `StoredPage`, by their places.
+struct Fields<'a, 'py>(&'a Bound<'py, PyTuple>);
+
+impl Fields<'_, '_> {
+    /// Returns an id; None if it is None. An empty text is 0.
+    fn id(&self, at: usize) -> PyResult<Option<Id>> {
+        let hex: Option<String> = self.0.get_item(at)?.extract()?;
+        let number = |hex: String| if hex.is_empty() { Ok(0) } else { Id::from_str_radix(&hex, 16) };
+        hex.map(number).transpose().map_err(|_| unreadable())
+    }
+
+    fn page(&self, at: usize) -> PyResult<u64> {
+        self.id(at)?.and_then(|id| id.try_into().ok()).ok_or_else(unreadable)
+    }
+
+    fn number(&self, at: usize) -> PyResult<i64> {
+        self.0.get_item(at)?.extract()
+    }
+
+    fn record<R: Rules>(&self) -> PyResult<Record<R::Signature>> {
+        if self.0.len() == 3 {
+            return Ok(Record::Page { page: self.page(0)?, node: self.id(1)?, seen_ms: self.number(2)? });
+        }
+        let [seq, made_ms, seen_ms, page_seen_ms] = [3, 4, 5, 7].map(|at| self.number(at));
+        let [id, root, whole, part] = [0, 1, 8, 9].map(|at| self.id(at)?.ok_or_else(unreadable));
+        let signature: Vec<u8> = self.0.get_item(2)?.extract()?;
+        let signature = (signature.len() == R::SIZE).then(|| R::read(&signature)).ok_or_else(unreadable)?;
+        let (page, page_seen_ms) = (self.page(6)?, page_seen_ms?);
+        let node = Node { root: NONE, seq: seq?, made_ms: made_ms?, seen_ms: seen_ms?, page, page_seen_ms };
+        Ok(Record::Node { id: id?, root: root?, signature, node, links: [whole?, part?] })
     }
 }
 
@@ -124,8 +137,8 @@ impl Relation {
         })
     }
 
-    fn pack(&self, stored: Stored) -> PyResult<Column> {
-        whichever!(self.0, _ => stored.record::<R>().map(|record| record.pack::<R>())).ok_or_else(unreadable)
+    fn pack(&self, stored: &Bound<'_, PyTuple>) -> PyResult<Column> {
+        whichever!(self.0, _ => Fields(stored).record::<R>().map(|record| record.pack::<R>()))
     }
 
     fn unpack(&self, packed: &[u8]) -> Option<Stored> {
@@ -309,7 +322,7 @@ impl Nodes {
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
-    fn contested(&self, py: Python<'_>) -> PyResult<HashSet<String>> {
+    fn contested(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.0.with(py, |Held { forest, .. }| {
             whichever!(forest, forest => forest.contested().into_iter().map(hex::<R>).collect())
         })

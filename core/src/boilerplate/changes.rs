@@ -1,7 +1,7 @@
 //! What a step has taught, as columns that can be stored and that teach another learner the same.
 
-use super::memory::{CONTEXT_COLUMNS, Known, LEARNED, Puts, WIDTHS, Window};
-use super::pages::{Block, Occurrence, Page};
+use super::memory::{CONTEXT_COLUMNS, Puts, WIDTHS, Window};
+use super::pages::{Block, Known, LEARNED, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 use crate::columns::{Column, column, numbers};
 

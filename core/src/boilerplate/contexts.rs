@@ -1,7 +1,7 @@
 //! The pages on which a passage was seen, each with different text around it.
 
-use super::memory::{CONTEXT_COLUMNS, Known, MOST_CONTEXTS, Memory};
-use super::pages::{Beside, Marks, Origin, Page, beside, share};
+use super::memory::{CONTEXT_COLUMNS, MOST_CONTEXTS, Memory};
+use super::pages::{Beside, Known, Marks, Origin, Page, beside, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
 
 /// A page on which the passage was seen.

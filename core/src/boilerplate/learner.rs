@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use super::contexts::Contexts;
 use super::judge::{Fate, OverrideTable, PagePassage, judge};
 use super::learning::{MOSTLY_NEW, learn, may_be_notice};
-use super::memory::{Known, Memory, Moment, Window};
-use super::pages::{Block, Marks, Occurrence, Origin, Page};
+use super::memory::{Memory, Moment, Window};
+use super::pages::{Block, Known, Marks, Occurrence, Origin, Page};
 use super::site_pages::{FEW, sightings};
 use crate::hashing::{BASE, mixed};
 

@@ -1,8 +1,8 @@
 //! What a block of pages teaches: passages that were seen in new contexts, or on more pages of their site.
 
 use super::contexts::Contexts;
-use super::memory::{Known, Memory};
-use super::pages::{Block, Occurrence, Page, beside, mark_of};
+use super::memory::Memory;
+use super::pages::{Block, Known, Occurrence, Page, beside, mark_of};
 use super::site_pages::Sighting;
 
 // A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept

@@ -4,38 +4,9 @@ use std::collections::VecDeque;
 
 use bytemuck::cast_slice;
 
-use super::pages::Page;
+use super::pages::{Known, Page};
 use super::sharded_table::ShardedTable;
 use super::site_pages::COLUMNS as SITE_COLUMNS;
-
-/// In a [`Known`]: added to the page, whose number is lower, if the passage is boilerplate.
-pub const LEARNED: u32 = 1 << 31;
-
-/// What is known of a passage, as the table of passages keeps it: nothing, or a page and whether it is boilerplate.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Known(pub u32);
-
-impl Known {
-    /// Makes what is known of a passage with this page.
-    pub fn of(page: u32, is_learned: bool) -> Known {
-        Known(if is_learned { page | LEARNED } else { page })
-    }
-
-    /// Returns whether nothing is known.
-    pub fn is_new(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Returns whether the passage is boilerplate.
-    pub fn is_learned(self) -> bool {
-        self.0 >= LEARNED
-    }
-
-    /// Returns the last page that was a new context; for boilerplate, a page of the period in which it was last seen.
-    pub fn page(self) -> u32 {
-        self.0 & !LEARNED
-    }
-}
 
 /// How many contexts are kept of a passage: one that is seen in another context of its site is boilerplate there.
 pub const MOST_CONTEXTS: usize = 4;

@@ -3,7 +3,6 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::memory::Known;
 use crate::characters::FIRST_WIDE;
 use crate::hashing::{BASE, mixed, murmur128, word};
 
@@ -101,6 +100,35 @@ pub fn origin_of(site: Option<&[u8]>, article: Option<&[u8]>, page_id: u64) -> O
 /// Returns the hash of a name: never 0, which stands for none.
 fn short_hash(name: &[u8]) -> u32 {
     mark_of(word(&murmur128(name)[..8]))
+}
+
+/// In a [`Known`]: added to the page, whose number is lower, if the passage is boilerplate.
+pub const LEARNED: u32 = 1 << 31;
+
+/// What is known of a passage, as the table of passages keeps it: nothing, or a page and whether it is boilerplate.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Known(pub u32);
+
+impl Known {
+    /// Makes what is known of a passage with this page.
+    pub fn of(page: u32, is_learned: bool) -> Known {
+        Known(if is_learned { page | LEARNED } else { page })
+    }
+
+    /// Returns whether nothing is known.
+    pub fn is_new(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns whether the passage is boilerplate.
+    pub fn is_learned(self) -> bool {
+        self.0 >= LEARNED
+    }
+
+    /// Returns the last page that was a new context; for boilerplate, a page of the period in which it was last seen.
+    pub fn page(self) -> u32 {
+        self.0 & !LEARNED
+    }
 }
 
 /// A passage from which something is to be learned.

@@ -55,7 +55,7 @@ def gather(
             return nodes
         # Decisions made without some leaves may be wrong, but only from the first choice among such roots on.
         nodes.assign(arrivals, state, now_ms=now_ms)
-        contested = nodes.contested() - with_leaves
+        contested = set(nodes.contested()) - with_leaves
         nodes.undo()
         if not contested:
             return nodes

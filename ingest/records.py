@@ -241,7 +241,8 @@ def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | 
     depth, is_in_string, has_ended = 0, False, False
     # Whether the next piece begins with what follows a backslash.
     is_escaped = False
-    piece = line[line.index(b"[") + 1 :]
+    # Empty if a long line is cut off behind its bracket.
+    piece = line[line.index(b"[") + 1 :] or lines.read()
     while piece:
         begin, at = 0, int(is_escaped)
         is_escaped = False

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from esdedup.cli.advice import advice
-from esdedup.cli.command import new_app, require_extra
+from esdedup.cli.command import Group, new_app, require_extra
 from esdedup.cli.messages import VisibleFormatter, say, say_last_words
 from esdedup.elastic.closing import ENDING
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
@@ -58,7 +57,7 @@ _PLACES = {
 }
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """Imports a command when it is called or described."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from esdedup.errors import SettingError
@@ -25,9 +25,22 @@ EXTRAS = {
 }
 
 
+class Group(TyperGroup):
+    """Commands whose overview says in a whole sentence what each does."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command with the first sentence of its help, however long."""
+        commands: dict[str, Any] = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(limit=1_000)) for name, each in commands.items()]
+            )
+
+
 # Plain text, since what typer has rich draw takes as long as all else of a help page.
 new_app = functools.partial(
     typer.Typer,
+    cls=Group,
     add_completion=False,
     context_settings={"max_content_width": 110},
     pretty_exceptions_enable=False,

@@ -83,8 +83,10 @@ class ServerCache:
             since_s, mappings = self._mappings.get(request.index, (0.0, {}))
             return mappings if mappings and now_s - since_s < _AGE_S else None
         if isinstance(request, Refresh):
-            since_s = self._refreshed.get(request.index, -math.inf)
-            return True if now_s - since_s < self.refresh_interval_s else None
+            if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
+                return True
+            # Before the answer, so that concurrent requests do not each refresh.
+            self._refreshed[request.index] = now_s
         return None
 
     def recall(self, request: Recall) -> Any:
@@ -98,18 +100,19 @@ class ServerCache:
             self._answers.clear()
         self._answers[_key(request)] = (time.monotonic(), request.answer)
 
-    def put_answer(self, request: ServerRequest, answer: Any, *, sent_s: float) -> None:
-        """Cache what the server answered to a request that was sent at `sent_s` (`time.monotonic`)."""
-        if isinstance(request, ReadMappings) and answer:
-            if len(self._mappings) > _MAX_NAMES:
-                self._mappings.clear()
-            self._mappings[request.index] = (time.monotonic(), answer)
-        elif isinstance(request, Refresh):
-            self._refreshed[request.index] = sent_s
-
     def forget_mappings(self) -> None:
         """Ask for all mappings anew."""
         self._mappings.clear()
+
+    def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
+        """Cache the mappings behind a name as they are now."""
+        if len(self._mappings) > _MAX_NAMES:
+            self._mappings.clear()
+        self._mappings[index] = (time.monotonic(), mappings)
+
+    def forget_refresh(self, index: str) -> None:
+        """Refresh an index at the next request, since the last refresh failed."""
+        self._refreshed.pop(index, None)
 
 
 def _key(request: Recall | Keep) -> str:
@@ -210,13 +213,16 @@ def _steps(
             case AskOwner(text=text, site=site):
                 ask = _Call("ask the forest's owner", None, lambda: ask_owner(text, site))
                 return None if ask_owner is None else (yield ask)
-        if known is None:
-            return (yield from _exchange(client, request))
-        found = known.answer(request)
+        found = None if known is None else known.answer(request)
         if found is None:
-            sent_s = time.monotonic()
-            found = yield from _exchange(client, request)
-            known.put_answer(request, found, sent_s=sent_s)
+            try:
+                found = yield from _exchange(client, request)
+            except BaseException:
+                if known is not None and isinstance(request, Refresh):
+                    known.forget_refresh(request.index)
+                raise
+            if known is not None and found and isinstance(request, ReadMappings):
+                known.put_mappings(request.index, found)
         return found
 
     yield _End((yield from answered(requests, answer)))

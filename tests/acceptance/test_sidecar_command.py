@@ -170,7 +170,7 @@ def test_help_lists_every_setting_with_variable_and_default(run_process: Run) ->
         if setting.flag is not None:
             for part in (setting.flag, setting.description, *setting.variables):
                 assert part in shown
-            assert setting.kind is bool or not setting.default or f"[default: {setting.default}]" in shown
+            assert setting.kind is bool or not setting.default or f"default: {setting.default}]" in shown
     assert "--token " not in shown
 
 

@@ -19,7 +19,6 @@ from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import (
     AskOwner,
     ReadClock,
-    ReadMappings,
     Requests,
     carrying,
     recent,
@@ -188,7 +187,7 @@ def test_a_deleted_forest_is_missing_despite_cached_mappings(answers: Answers) -
     known = ServerCache()
     forest = forest_index(meta=dataclasses.asdict(Meta.of(CLASSIC)))
     for name, index in (("news", article_index(Fields())), ("forest", forest)):
-        known.put_answer(ReadMappings(index=name), {name: index["mappings"]}, sent_s=0.0)
+        known.put_mappings(name, {name: index["mappings"]})
     hit = {"_index": "news", "_id": "1", "_source": {"text": "The ferry runs from Monday."}}
     article = {"hits": {"total": {"value": 1}, "hits": [hit]}}
     answers((200, article), (200, article), *3 * [(404, REFUSED)])

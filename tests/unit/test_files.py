@@ -293,7 +293,7 @@ def test_an_array_is_cut_into_its_elements(
         assert fields(records_of(tmp_path / "a.json", content)) == articles
 
 
-def test_an_array_with_all_that_can_be_wrong(tmp_path: Path) -> None:
+def test_an_array_with_all_that_can_be_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"""\xef\xbb\xbf
     [
       {"id": 1}, 5,
@@ -315,6 +315,9 @@ def test_an_array_with_all_that_can_be_wrong(tmp_path: Path) -> None:
     ]
     found = records_of(tmp_path / "b.json", b'[{"id": 1},\n{"id": 2}')
     assert fields(found) == [{"id": 1}, {"id": 2}, "cannot be read from here on: the JSON array has no end"]
+    # The bracket is the last byte that is read of a long line.
+    monkeypatch.setattr("esdedup.ingest.records.MAX_ARTICLE_BYTES", 20)
+    assert fields(records_of(tmp_path / "c.json", b" " * 20 + b'[{"id": 1}]')) == [{"id": 1}]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -174,8 +174,8 @@ class Lease:
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
         self._writing = threading.Lock()
-        # None while it is held; once the event is set, nothing renews it.
-        self._end: _End | None = None
+        # Empty while it is held; a lost lease may be released too. Once the event is set, nothing renews it.
+        self._ends = set[_End]()
         self._ended = threading.Event()
         # An exception from a signal handler may drop the lease before anybody can release it.
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
@@ -188,7 +188,7 @@ class Lease:
     @property
     def is_lost(self) -> bool:
         """Whether another process has the forest, or the forest was deleted."""
-        return self._end is _End.LOST
+        return _End.LOST in self._ends
 
     def acquire(self) -> None:
         """Take the lease, and wait until no write of a previous owner can succeed any more.
@@ -279,9 +279,7 @@ class Lease:
         )
 
     def _end_as(self, end: _End) -> None:
-        # A lost lease stays lost: its holder is told so, however it is closed.
-        if not self.is_lost:
-            self._end = end
+        self._ends.add(end)
         self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:

@@ -48,12 +48,12 @@ def rows(
     """Yield the rows that follow the header as articles, or the reason why one is not an article.
 
     Each comes with the number of its first line and its size in bytes. Empty cells are fields that the
-    article lacks, and columns without a name are left out. Empty lines are skipped; `skip` skips more.
+    article lacks, and columns without a name are left out. Empty lines are skipped, further ones by `skip`.
 
     If a quote is not closed, or closed in the middle of a cell, the lines after it are read again as rows of
     their own, provided that they look like rows; else they are rejected together with it.
     """
-    # One limit for the process; the lines themselves limit a row.
+    # The csv module has one field limit for the whole process; `_Row` limits each row.
     csv.field_size_limit(max_bytes)
     again: collections.deque[_Line] = collections.deque()
     while True:

@@ -90,38 +90,38 @@ class Dedup(Closing):
             client: Closed by the caller.
             profile: How texts are fingerprinted, or the name of a standard profile; must be the profile that
                 the forest was made with.
-            fields: The names of the articles' fields, which `setup` makes an index keep. None: those that an
-                index keeps, else the usual ones.
+            fields: The names of the articles' fields, which `setup` records in an index's mapping. None:
+                those recorded there, else the default names.
             forest: The forest's index. Several article indices may share one.
             retention: How long a cluster accepts articles after its last one. None keeps the
                 forest's retention, 30 days in a new forest. A longer retention does not revive expired nodes.
             change_retention: Whether it may be shorter than the forest's.
             batch_size: How many articles are assigned together, 1 to 5,000.
             wait_s: How long to wait while another process owns the forest.
-            lease_ttl_s: How long after this process dies without releasing the forest others may take it
-                over; at least 1.
+            lease_ttl_s: If this process dies without releasing the forest, another may take the forest over
+                after this many seconds; at least 1.
             lookup: How a new forest's nodes are found: `memory` or `search`. In memory, all are loaded before
-                the first batch. Those that are searched for take longer to write, and more of the disk, but
-                may be more than memory holds. None: as the forest has it, a new one in memory.
-            memory_bytes: What the forest's nodes may take in memory, some 300 bytes each. With the lookup
-                `memory`, more are refused. With `search`, they are in memory too while they take no more than
-                this, which makes feeding faster; 0 keeps none. None: half of what this machine has.
+                the first batch. With `search`, nodes take longer to write and more disk space, but need
+                not fit into memory. None: as the forest has it, a new one in memory.
+            memory_bytes: What the forest's nodes may take in memory, some 300 bytes each. If they
+                need more, `memory` raises `ForestFull`. With `search`, they are in memory too while they
+                need no more, which makes feeding faster; 0 keeps none. None: half of what this machine has.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
             overrides: Which passages of articles are boilerplate or text, whatever was learned. They count
                 for articles that come from now on.
-            workers: How many threads fingerprint texts, with the same results; 1 to 256. They cut no words,
-                which is most of what `classic` and `keywords` do.
-            expire_every_s: How often expired nodes are deleted, some after each batch, the first time that
-                long after now; None: only by `expire`.
+            workers: How many threads fingerprint texts, with the same results; 1 to 256. They do not
+                segment texts into words, which is most of the work in `classic` and `keywords`.
+            expire_every_s: Seconds between runs that delete expired nodes, some after each batch; the first
+                run starts this long from now. None: only `expire` deletes them.
             sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest.
-                It gives articles their roots, and is told who writes them, as Elasticsearch is by the client.
+                It gives articles their roots, and receives the client's credentials, as Elasticsearch does.
                 The settings of the forest are those of the sidecar then, and cannot be given here; profile
                 and name of the forest must be the same.
-            sidecar_token: What they want in the header `X-Esdedup-Token`.
+            sidecar_token: The token that they require in the header `X-Esdedup-Token`.
             sidecar_ca_certs: A file or directory with the authority that signed their certificates.
-            sidecar_patience_s: How long a batch is sent again while no sidecar takes it, such as between the
-                death of one and the other's taking over.
+            sidecar_patience_s: How long a batch is retried while no sidecar accepts it, for example after one
+                has died and before another takes over.
 
         Raises:
             SettingError: A value is out of its range, or of a wrong type, such as an asynchronous client.
@@ -203,10 +203,10 @@ class Dedup(Closing):
                 all their forms, or Chinese by pairs of characters; only a new index can be given one. None
                 finds words as they are written.
             forest: The forest that it belongs to from now on: others then refuse its articles. None leaves
-                that as it is; at first, it is the one that takes its first article.
+                that unchanged; a new index belongs to the forest that takes its first article.
             editorial: Let editors merge and split what readers see as one story (`Editor`). Not for an index
-                that is routed by root. One that exists gets a story in each article; feed it meanwhile only
-                with processes that start afterwards.
+                that is routed by root. In an existing index, each article gets a story; while this call runs,
+                feed the index only with processes that were started after the call began.
 
         Returns:
             Whether the index was created.
@@ -290,8 +290,8 @@ class Dedup(Closing):
                 warning is logged.
             on_assigned: Called with each article and its assignment, just before it is yielded; by default a
                 warning is logged for each whose text is longer than is fingerprinted (`is_cut`).
-            flush_interval_s: Assign what has come that long after the first action of a batch, if it is not
-                full by then; for actions that come slowly. They are then read in a thread of their own.
+            flush_interval_s: A batch that is not full this long after its first action is assigned as it is;
+                for actions that come slowly. They are then read in a thread of their own.
                 None: they are read in this one, which waits until a batch is full, and then for the next one
                 before it yields anything. Give ``elasticsearch.helpers.streaming_bulk`` the same as its
                 ``flush_after_seconds``, since it waits too.

@@ -1,4 +1,4 @@
-"""Words in files: tables of weights, which articles make; dictionaries; stop words."""
+"""Words in files: tables of weights, computed from articles; dictionaries; stop words."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ def with_words(
     stop_words: Path | None = None,
     zero_bit: int | None = None,
 ) -> Profile:
-    """Return a profile that cuts, weighs and hashes words otherwise; None leaves it as it is.
+    """Return a profile that segments, weighs and hashes words differently; None keeps what the profile has.
 
     `stop_words` is a file with a word a line. Raises `SettingError`, also if the profile has no words.
     """
@@ -52,8 +52,8 @@ def with_words(
 def read_weights(weights: str) -> Weighting:
     """Return the weighting of that name, or the table in that file.
 
-    A table is a JSON object of words and their weights, in which all others weigh nothing; or it has such an
-    object as ``words``, and as ``default`` what all others weigh. Raises `SettingError` for anything else.
+    A table is a JSON object of words and their weights, in which all others weigh nothing; or an object with
+    that table under ``words``, and the weight of all others under ``default``. Anything else: `SettingError`.
     """
     if weights in WEIGHTINGS:
         return WEIGHTINGS[weights]
@@ -116,7 +116,7 @@ def words_never_cut(profile: Profile) -> list[str]:
 
 
 def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
-    """Return a line about the words of a dictionary that its segmenter never cuts as such, if any."""
+    """Return a line about the words of a dictionary that its segmenter never yields, if any."""
     if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
         return []
     words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
@@ -164,7 +164,7 @@ def count_words(
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Count the words of articles; call `on_cut` with the names of those that are cut."""
+    """Count the words of articles; call `on_cut` with the names of those that are truncated."""
     for batch in text_batches(articles, fields, on_rejected):
         are_cut = frequencies.add([text for _, text in batch])
         for (article, _), is_cut in zip(batch, are_cut.tolist(), strict=True):

@@ -43,7 +43,8 @@ pub fn each<I: Sync, T: Send, M>(
     work: impl Fn(&mut M, &I) -> T + Sync,
 ) -> Vec<Result<T, Fault>> {
     let next = AtomicUsize::new(0);
-    // Texts differ in length by a factor of a thousand, so each thread takes one after the other.
+    // Texts differ in length by a factor of a thousand, so each thread takes the next one when it is done with the
+    // last.
     let share = || {
         let (mut memory, mut done) = (memory(), Vec::new());
         loop {

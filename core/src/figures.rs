@@ -151,8 +151,8 @@ fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool
     is_line && (is_page() || is_id()) || label().is_some_and(|is_sure| is_sure || is_line && has_few)
 }
 
-/// Whether the characters around a number show that it is beside the text. `place` is its token; `is_last`: it is one of
-/// the last tokens of a text that breaks off.
+/// Whether the characters around a number show that it is beside the text. `place` is its token; `is_last`: it is one
+/// of the last tokens of a text that breaks off.
 fn is_beside(points: &[Point], token: Token, place: usize, is_last: bool) -> bool {
     let start = token.start as usize;
     let own = digits(points, start);

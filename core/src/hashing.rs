@@ -1,5 +1,5 @@
-//! Hashes of numbers and bytes, and simhashes: fingerprints of weighted hashes. Each adds its weight to component *i* if
-//! bit *i* is 1, and subtracts it if the bit is 0. The signs of the sums are the fingerprint (Charikar, STOC 2002).
+//! Hashes of numbers and bytes, and simhashes: fingerprints of weighted hashes. Each adds its weight to component *i*
+//! if bit *i* is 1, and subtracts it if the bit is 0. The signs of the sums are the fingerprint (Charikar, STOC 2002).
 
 /// Odd, so that it has an inverse modulo 2^64.
 pub const BASE: u64 = 0x9e37_79b9_7f4a_7c15;

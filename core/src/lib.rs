@@ -1,7 +1,7 @@
 //! The part of esdedup that reads every character, from raw text to signatures, and holds forests in memory
 //! ([`forest`]).
 //!
-//! Plain loops over one text at a time; nothing here knows Python but [`bindings`]. From text to signature, in the
+//! Plain loops over one text at a time; only [`bindings`] depends on Python. From text to signature, in the
 //! order of use: [`markup`] (by [`tags`] and [`elements`]) → [`normal_form`] → [`tokens`] and [`sentences`] (by
 //! [`endings`] and [`wrapping`]) → [`passages`] → [`figures`], all of which [`parsed`] does, and then [`signature`].
 //! Every bit that comes out is decided here, by the tables in `data/` and the crate for normal forms, so it is the same

@@ -1,8 +1,8 @@
 //! The sketch of names, 8 bytes of a signature, by which two forms (the same text with other names filled in) are told
 //! apart: a name is repeated, and replaced wherever it stands; most other words that are replaced stand elsewhere too.
 //!
-//! It has an odd sketch (`signature.rs`) of a text's words, another of the words that it repeats, in which each word hits
-//! the same bit, and the number of these. A word is a token other than a number.
+//! It has an odd sketch (`signature.rs`) of a text's words; another of the words that the text repeats, in which each
+//! word hits the same bit; and the number of repeated words. A word is a token other than a number.
 
 use crate::hashing::BASE;
 use crate::tokens::Token;
@@ -12,11 +12,11 @@ pub const LEAST_NAME_UNITS: usize = 200;
 
 const BITS: u32 = 30;
 const MASK: u64 = (1 << BITS) - 1;
-// The first bit of the number, of which only the lowest 4 bits are kept.
+// The first bit of the number of repeated words; only the lowest 4 bits of the number are kept.
 const COUNT: u32 = 2 * BITS;
 // With 16, two words hardly ever share a counter.
 const COUNTERS_A_TOKEN: usize = 16;
-// What a word toggles when it comes for the first and the second time, and after that (nothing).
+// The bits that a word toggles when it comes for the first and the second time; after that, it toggles none.
 const HIT: [u64; 4] = [1 << BITS, 1, 0, 0];
 
 /// Sketches the words of a text.
@@ -25,11 +25,11 @@ pub fn name_sketch(tokens: &[Token]) -> u64 {
     let mut counters = vec![0u8; size];
     let (mut sketch, mut count) = (0, 0u64);
     for token in tokens.iter().filter(|token| token.is_word) {
-        // The higher a bit of a product, the better it is.
+        // The higher a bit of a product, the better it is mixed.
         let hash = (token.hash ^ token.hash >> 32).wrapping_mul(BASE) >> 8;
         let place = ((hash >> 11 & 0xffff) * u64::from(BITS)) >> 16;
         let counter = &mut counters[(hash >> 27) as usize & (size - 1)];
-        // Without a branch, which nobody could predict.
+        // Without a branch, which the processor could not predict.
         let times = usize::from(*counter) & 3;
         *counter = (*counter + 1).min(2);
         sketch ^= HIT[times] << place;

@@ -1,6 +1,6 @@
-//! Normalises visible text: Unicode NFKC (which also unifies full and half width), case folded, with traditional Chinese
-//! characters simplified, digits of all scripts as ASCII digits, and without the marks and strokes in which spellings of
-//! a word differ. Also finds the places in the visible text from which the points of the normal form come.
+//! Normalises visible text: Unicode NFKC (which also unifies full and half width), case folded, with traditional
+//! Chinese characters simplified, digits of all scripts as ASCII digits, and without the marks and strokes in which
+//! spellings of a word differ. Also finds the places in the visible text from which the points of the normal form come.
 
 use std::ops::Range;
 

@@ -16,9 +16,9 @@ use crate::tokens::{CharacterHash, Cut, Token, content_hash, tokenise};
 pub struct ParseRules {
     /// How many characters to keep of each visible text.
     pub max_length: usize,
-    /// Whether the texts have no markup any more.
+    /// Whether markup has already been removed from the texts.
     pub are_visible: bool,
-    /// Whether the normal text is kept: for words, and to show passages.
+    /// Whether to keep the normal text, which is needed to cut words and to show passages.
     pub keep_points: bool,
     /// How characters are hashed.
     pub hash: CharacterHash,
@@ -55,7 +55,7 @@ pub struct ParsedText {
     pub sentences: Vec<ParsedSentence>,
     /// A passage for each sentence.
     pub passages: Vec<Passage>,
-    /// The id of the whole text as a page.
+    /// The content hash of the whole text.
     pub content_hash: u64,
     /// Whether it was longer than the limit, so that the rest is missing.
     pub is_cut: bool,
@@ -97,7 +97,7 @@ impl Parser {
 }
 
 impl ParsedText {
-    /// Returns the sentences without some of them; none are left out if `omitted` is empty.
+    /// Returns the sentences that are not omitted; all of them, if `omitted` is empty.
     pub fn remaining_sentences(&self, omitted: &[bool]) -> Cow<'_, [ParsedSentence]> {
         if !omitted.contains(&true) {
             return Cow::Borrowed(&self.sentences);
@@ -114,9 +114,9 @@ impl ParsedText {
         Cow::Owned(self.without(&self.tokens, omitted, ParsedSentence::tokens))
     }
 
-    /// Returns the normal text without some passages, and its sentences then.
+    /// Returns the normal text without the omitted passages, and the sentences that it then has.
     ///
-    /// The character that ends a sentence, and may end its text, stays.
+    /// The character that ends an omitted sentence stays, even if it ends the text.
     pub fn remaining_points(&self, omitted: &[bool]) -> (Cow<'_, [Point]>, Vec<Sentence>) {
         if !omitted.contains(&true) {
             let plain = self.sentences.iter().map(|each| each.sentence).collect();
@@ -128,7 +128,7 @@ impl ParsedText {
         (Cow::Owned(kept), found)
     }
 
-    /// Returns items of the text without those of the omitted sentences, given the places of a sentence's.
+    /// Returns the items of the text outside the omitted sentences; `places` returns where the items of a sentence are.
     fn without<T: Copy>(
         &self,
         all: &[T],
@@ -179,7 +179,8 @@ fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Ve
 
 /// Returns where the sentences of a text start and end in its visible text, in characters.
 ///
-/// Characters that are normalised together (a letter and its accents), or are not shown, all have the first one's place.
+/// Characters that are normalised together (a letter and its accents), or are not shown, all have the first one's
+/// place.
 pub fn sentence_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
     let places = places_of_points(visible);
     let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);

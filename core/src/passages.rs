@@ -1,8 +1,8 @@
 //! The passages of a text: its sentences, as they are compared with those of other texts.
 //!
-//! Sites put the same passages around every article. To be found again, a passage is compared by its words alone. Dates,
-//! times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) count as equal, since they change from page to page,
-//! except in long sentences. All other numbers are figures: `Net 26.0 mln vs 24.1 mln`.
+//! Sites put the same passages around every article. To be found again, a passage is compared by its words alone.
+//! Dates, times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) count as equal, since they change from page
+//! to page, except in long sentences. All other numbers are figures: `Net 26.0 mln vs 24.1 mln`.
 //!
 //! Several rows of a label and a value state something, and count as prose; but not counters, times of updates, or
 //! headlines, few of which consist mostly of numbers.
@@ -37,8 +37,8 @@ pub struct Passage {
 impl Passage {
     /// Makes passages of sentences.
     ///
-    /// The tokens are those from the beginning of a sentence on up to the next one: combining marks alone are tokens, but
-    /// no sentence.
+    /// The tokens are those from the beginning of a sentence on up to the next one: combining marks alone are tokens,
+    /// but no sentence.
     pub fn of_all(points: &[Point], sentences: &[(&Sentence, &[Token])]) -> Vec<Passage> {
         let each = sentences.iter();
         let mut passages: Vec<Passage> = each.map(|(own, tokens)| Passage::of(points, own, tokens)).collect();
@@ -49,7 +49,7 @@ impl Passage {
         let mut rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
         for at in 1..rows.len() {
             let [(own, label), (_, value)] = sentences[at - 1..=at] else { break };
-            // Or a value goes on after a full stop: `7. Dezember`.
+            // Or a value continues after a full stop: `7. Dezember`.
             if rows[at - 1].is_some()
                 && rows[at].is_none()
                 && points[own.end].has(FULL_STOP)
@@ -121,7 +121,7 @@ type Row = (u64, Says);
 /// What a label or a value says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Says {
-    /// A counter, or a time such as that of an update.
+    /// A counter, or a time such as the time of an update.
     Passing,
     Words,
     /// Few words, after a label of few.
@@ -134,8 +134,8 @@ enum Says {
     Many,
 }
 
-/// Returns the row that a sentence is, if it is one. Headlines may have a dash and menus `|`, so label or value must be a
-/// number then.
+/// Returns the row that a sentence is, if it is one. Headlines may have a dash and menus `|`, so where these
+/// separate them, the label or the value must consist mostly of numbers.
 fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_space = |at: usize| points[at].has(SPACE);
     let is_sign = |at: usize| match points[at].character() {
@@ -174,7 +174,8 @@ fn says(points: &[Point], label: &[Token], tokens: &[Token]) -> Says {
     }
 }
 
-/// Whether a sentence is the value of the one before, a label without a colon: the next two, or the two before, are such too.
+/// Whether a sentence is the value of the one before, a label without a colon. The next two sentences, or the two
+/// before these, must be such a pair too.
 fn are_pairs(points: &[Point], sentences: &[(&Sentence, &[Token])], at: usize) -> bool {
     let is_pair = |at: usize| {
         let [Some((own, label)), Some((_, value))] = [at.wrapping_sub(1), at].map(|at| sentences.get(at))
@@ -255,7 +256,7 @@ pub struct Number {
     is_time: bool,
     /// Whether it may be a day or a month.
     pub is_short: bool,
-    // Whether it is whole and has no sign, such as that of a currency.
+    // Whether it is whole and has no sign, such as a currency sign.
     is_bare: bool,
 }
 

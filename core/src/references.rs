@@ -55,7 +55,7 @@ fn unescape_number(text: &str, shown: &mut String) -> Option<usize> {
     }
     let character = match number {
         0 => REPLACEMENT,
-        // Else it would be one line break with the one after it.
+        // A carriage return would make a single line break with a line feed after it.
         13 => '\n',
         0x80..=0x9f => WINDOWS[number as usize - 0x80],
         _ => char::from_u32(number).unwrap_or(REPLACEMENT),

@@ -1,5 +1,5 @@
-//! Runs of tokens, by which texts are compared: as many tokens as fill a number of units. Also computes the exact overlap
-//! of two texts, which sketches only estimate.
+//! Runs of tokens, by which texts are compared: as many tokens as fill a number of units. Also computes the exact
+//! overlap of two texts, which sketches only estimate.
 
 use std::collections::HashSet;
 
@@ -66,8 +66,8 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Returns the hashes of a text's figures, and of pairs of consecutive figures, with one pair for the first figure alone
-/// and one for the last. Repetitions of the same value have different hashes.
+/// Returns the hashes of a text's figures, and of pairs of consecutive figures, with one pair for the first figure
+/// alone and one for the last. Repetitions of the same value have different hashes.
 pub fn figures(tokens: &[Token]) -> [Vec<u64>; 2] {
     let figures = tokens.iter().filter(|token| token.is_number);
     let figures: Vec<u64> = figures.map(|token| token.hash).collect();
@@ -92,7 +92,7 @@ fn each_time(mut found: Vec<u64>) -> Vec<u64> {
     found
 }
 
-/// How many features both texts have, the one has, and the other.
+/// How many features both texts have, the first text has, and the second has.
 pub type Overlap = (usize, usize, usize);
 
 /// Compares two texts by their tokens: by their distinct runs, then by their figures.

@@ -1,4 +1,5 @@
-//! The sentences of a normal text: what stands between the characters that end one, if it has a letter or digit.
+//! The sentences of a normal text: the pieces between the characters that end sentences, if they have a letter or
+//! digit.
 
 use crate::characters::{ALNUM, FIRST_WIDE, HARD_END, Point};
 use crate::endings::stop_ends_sentence;
@@ -37,9 +38,10 @@ pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     found
 }
 
-/// Joins the rows of tables and menus, each one alone being too short.
+/// Joins the rows of tables and menus, since each row alone is too short.
 ///
-/// That is: lines that end neither with a full stop nor with an East Asian character, without a blank one between them.
+/// A line is joined with the next one if it ends neither with a full stop nor with an East Asian character, and no
+/// blank line is between them.
 pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentence> {
     let mut joined: Vec<Sentence> = Vec::with_capacity(sentences.len());
     for each in sentences {

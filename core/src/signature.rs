@@ -3,13 +3,13 @@
 //!
 //! From a sketch of 64 bytes, the resemblance of two texts is estimated. One-permutation MinHash (Li, Owen, Zhang, NIPS
 //! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
-//! least hash. A sketch stores 2 bits of each (b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is
-//! empty in both texts is not compared. So short texts, in which nearly every run has a bin of its own, are compared
+//! least hash. A sketch stores 2 bits of each (b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that
+//! is empty in both texts is not compared. So short texts, in which nearly every run has a bin of its own, are compared
 //! nearly exactly.
 //!
-//! Another 8 bytes estimate how many figures differ. They are an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014): each bit
-//! says whether it was hit by an odd number of figures. The next 8 do the same for pairs of consecutive figures. The last
-//! 8 estimate how many words differ, and how many repeated words, such as names (`names.rs`).
+//! Another 8 bytes estimate how many figures differ. They are an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014): each
+//! bit says whether it was hit by an odd number of figures. The next 8 do the same for pairs of consecutive figures.
+//! The last 8 estimate how many words differ, and how many repeated words, such as names (`names.rs`).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -80,7 +80,8 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     (Some(signature), letters)
 }
 
-/// A number in 16 bits, which keep the order of numbers: exact below 32,768, beyond that rounded down to a multiple of 32, at most 1,048,544.
+/// A number in 16 bits, which keep the order of numbers: exact below 32,768, beyond that rounded down to a multiple of
+/// 32, at most 1,048,544.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Count(pub u16);
@@ -164,8 +165,8 @@ pub const WORDS: usize = BINS * 2 / 64;
 /// Minhashes of a text: one more than there is room for beside two sentences.
 pub const MINHASHES: usize = 8;
 
-// A minhash combines the run with the least hash of each of this many groups of bins. Two runs would find a little more,
-// but many unrelated texts share two frequent runs of words.
+// A minhash combines the run with the least hash of each of this many groups of bins. Two runs would find a little
+// more, but many unrelated texts share two frequent runs of words.
 const RUNS: usize = 3;
 const BINS_OF_GROUP: usize = BINS / (MINHASHES * RUNS);
 const CODES: u32 = 3;
@@ -196,7 +197,7 @@ impl Sketch {
         let mut words = [0; WORDS];
         for (word, bins) in words.iter_mut().zip(self.least.chunks_exact(BINS / WORDS)) {
             for (place, &least) in bins.iter().rev().enumerate() {
-                // Without a branch, which nobody could predict.
+                // Without a branch, which the processor could not predict.
                 *word |= ((u64::from(least as u32 % CODES) + 1) * u64::from(least != NONE)) << (2 * place);
             }
         }
@@ -205,8 +206,8 @@ impl Sketch {
 
     /// Yields the minhashes: each made of two or three runs, chosen by their hashes; 0 for none.
     ///
-    /// The least hash in a group of bins picks a run at random. Another text with that run picks the same one, unless it
-    /// has a run with a lower hash that this text lacks.
+    /// The least hash in a group of bins picks a run at random. Another text with that run picks the same one, unless
+    /// it has a run with a lower hash that this text lacks.
     pub fn minhashes(&self) -> impl Iterator<Item = u64> {
         let mut groups =
             self.least.chunks_exact(BINS_OF_GROUP).map(|bins| bins.iter().copied().fold(NONE, u64::min));

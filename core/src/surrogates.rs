@@ -21,8 +21,8 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Chooses a row of 2,048 unassigned characters, none of which is in the text. Only a text made for that uses all 320
-    /// rows; then its own characters of the first row come back as surrogates.
+    /// Chooses a row of 2,048 unassigned characters, none of which is in the text. Only a text made for that uses all
+    /// 320 rows; then its own characters of the first row come back as surrogates.
     pub fn of(codes: &[u32]) -> StandIns {
         let used: HashSet<u32> = codes.iter().map(|code| code / COUNT).collect();
         let mut rows = (ASSIGNED / COUNT..).take_while(|row| *row < 0xe0000 / COUNT);

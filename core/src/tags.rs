@@ -1,5 +1,5 @@
-//! Finds tags and comments of HTML (html.spec.whatwg.org, "Tokenization"), and tells markup from text that looks like it:
-//! a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`). Positions are those of bytes.
+//! Finds tags and comments of HTML (html.spec.whatwg.org, "Tokenization"), and tells markup from text that looks like
+//! it: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`). Positions are in bytes.
 
 use memchr::{memchr, memchr_iter, memchr2_iter};
 

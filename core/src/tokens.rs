@@ -209,14 +209,14 @@ pub fn words(text: &str) -> Vec<&str> {
     text.split(is_between).filter(|word| !word.is_empty()).collect()
 }
 
-/// Returns the letters, digits and marks of a normal text, without all that stands between them.
+/// Returns the letters, digits and marks of a normal text, without the characters between them.
 pub fn letters(text: &str) -> String {
     text.chars().filter(|&each| tables().point(each.into()).is_in_word()).collect()
 }
 
 /// Returns the content hash of `letters`, as [`tokenise`] makes them; 0 for a text without letters and digits.
 ///
-/// Texts with the same tokens in the same order have the same.
+/// Texts with the same tokens in the same order have the same hash.
 pub fn content_hash(letters: &[u16]) -> u64 {
     // Only the end mark: a text without letters.
     if letters.len() < 2 {

@@ -1,8 +1,8 @@
 //! Finds the line breaks of wrapped text, which are there only because a line was full.
 //!
-//! Mail, electronic papers and recognised print break all lines at the same width. A full line is one to which the first
-//! word of the next could not be added. Most lines of a wrapped paragraph are full, except for those that end with a
-//! sentence; few of a menu or a list of headlines are.
+//! Mail, electronic papers and recognised print break all lines at the same width. A full line is one to which the
+//! first word of the next could not be added. Most lines of a wrapped paragraph are full, except for those that end
+//! with a sentence; few of a menu or a list of headlines are.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::endings::Ending;
 
 // Print has no narrower columns, and hardly any wider ones.
 const COLUMNS: std::ops::RangeInclusive<usize> = 30..=160;
-// A full line may be shorter by this part of the longest: print has as many letters in a line as fit, and some signs may
-// not begin a line.
+// A full line may be shorter by this part of the longest: print has as many letters in a line as fit, and some signs
+// may not begin a line.
 const SLACK: usize = 8;
 // Headlines of equal length have fewer full stops.
 const MOST_LINES_A_STOP: usize = 8;
@@ -50,7 +50,7 @@ impl Line {
 /// `ends` are the places of the characters that end sentences, among them all line breaks and the end of the text.
 pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     let mut lines = lines(points, ends);
-    // Most texts have no lines so short: nothing else is counted of them.
+    // Most texts have no paragraph of such short lines, and need not be examined further.
     let are_short =
         |lines: &[Line]| lines[0].goes_on && lines.iter().all(|line| line.length <= *COLUMNS.end());
     if !lines.split_inclusive(|line| line.length == 0).any(are_short) {

@@ -16,7 +16,7 @@ _ADVICE: dict[type[errors.EsdedupError], str] = {
     errors.ForestExists: (
         "--replace deletes it, --replace-larger even a larger one; --forest NAME makes another"
     ),
-    errors.ForestFull: "`esdedup rebuild INDEX --forest NAME --replace --lookup search` lets it be searched",
+    errors.ForestFull: "`esdedup rebuild --index INDEX --replace --lookup search` lets it be searched",
     errors.ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
     errors.ForestMismatch: "--forest NAME uses another forest",
     errors.ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` makes one from articles",

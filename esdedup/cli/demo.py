@@ -62,7 +62,7 @@ def demo(
     if input_file is not None:
         check_readable([input_file])
         if input_file.is_file():
-            # Other names of fields are told before a server starts.
+            # Fields with unexpected names are reported before a server starts.
             next(read_articles([input_file], fields=fields, id_field=id_field), None)
     running = node.find(data)
     if running is not None and running.is_running:
@@ -77,7 +77,7 @@ def demo(
         with connect(cluster.url) as client:
             # Before its forest is deleted.
             stop_sidecar(data)
-            # A search for ferries then finds a ferry. Of others' articles the language is not known.
+            # A search for ferries then finds a ferry. The language of the user's own articles is unknown.
             _set_up(client, fields, language="en" if input_file is None else None)
             sidecar = start_sidecar(
                 data,

@@ -91,7 +91,7 @@ def ask(online: Run, names: tuple[str, str]) -> Ask:
         (["--no-dedup"], ["d", "c", "b", "a"]),
         (["--no-dedup", "--size", 3, "--page", 2], ["a"]),
         (["--sort", "newest"], ["d", "c"]),
-        # Its title is the word alone, and its text is a word shorter than that of the other such one.
+        # Its title is only that word, and its text is one word shorter than that of "b" with the same title.
         (["--sort", "relevance", "--query", "ferry"], ["a"]),
         (["--sort", "relevance", "--query", "ferry", "--head", "newest"], ["c"]),
         (["--sort", "newest", "--query", "ferry", "--head", "best"], ["a"]),

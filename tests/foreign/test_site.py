@@ -49,7 +49,7 @@ def test_the_reference_has_every_public_name_and_every_command() -> None:
     group = typer.main.get_group(app)
     for name in group.list_commands(typer.Context(group)):
         assert f"\n## esdedup {name}" in pages["commands"]
-    # What Python says of an object in memory is another each time.
+    # An object's default `repr` contains its address, which differs from run to run.
     assert " at 0x" not in "".join(pages.values())
 
 

@@ -125,7 +125,8 @@ def test_damage_is_named_everywhere_and_a_repair_ends_it(
             assert maintenance.repair() == {ViolationKind.LEARNED_DAMAGED: 1}, name
             assert documents(es, forest) == [], name
     assert list(maintenance.verify([index])) == []
-    # No root changes, and those that come again get theirs; only then is something learned.
+    # No root changes, and articles that come again get their old roots. Boilerplate is learned again only
+    # when they come.
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, PAGES[:30])
     assert stream.indexed(es, index) == before
@@ -148,7 +149,7 @@ def test_split_changes_count_once_all_parts_are_there(es: Elasticsearch, taught:
         es.index(index=forest, id=name, document=document, refresh=True)
         execute(es, copy.update(forest))
         assert learned(es, forest) == contents(copy._known.boilerplate) == before
-    # A batch that was cut otherwise takes their place.
+    # The next batch, however it is split, overwrites the incomplete parts.
     again = LearnedLog(forest, execute(es, read_learned(forest)))
     assert again.last is not None
     assert again.last.last == parts[0][1]["learned"] - 1
@@ -184,7 +185,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
     assert maintenance.count_texts([index]) == 30
     with Dedup(es, forest=forest) as dedup:
         assert dedup.learn(maintenance.texts([index])) == 0
-        # Only the end of the look taught something.
+        # Only the pages that filled no block were learned from, at the end of the call.
         before = learned(es, forest)
         assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []
@@ -194,14 +195,14 @@ def test_pages_taught_from_an_index_or_first_teach_once(
         assert rejected == ["text 21: is a int, not a string", rejected[1]]
         assert "lone surrogate" in rejected[1]
     assert learned(es, forest) != before
-    # Another forest, in several steps, by other owners; then as if in memory.
+    # Another forest, which learns in several calls by different owners, ends in the same state.
     for latest in (30, 12, 30):
         with Dedup(es, forest=other, batch_size=4) as dedup:
             dedup.learn(Maintenance(es).texts([index], latest=latest))
     assert learned(es, other) == before
 
 
-def test_two_looks_are_those_of_a_forest_in_memory(es: Elasticsearch, index_name: Names) -> None:
+def test_learning_before_feeding_equals_a_forest_in_memory(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     Dedup(es).setup(index)
     with Dedup(es, forest=forest, batch_size=11) as dedup:

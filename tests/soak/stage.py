@@ -16,7 +16,7 @@ from esdedup import node
 from esdedup.node.distribution import DEFAULT_VERSION
 from tests.support.sidecar_process import SidecarProcess, until
 
-# For this time after an event, answers may still be about it.
+# For this long after an event, it may still affect answers.
 _AFTER_S = 15.0
 # For what takes some seconds, on a machine that has other things to do.
 _PATIENCE_S = 240.0
@@ -47,7 +47,7 @@ class Happened:
     until_s: float
 
     def explains(self, at_s: float) -> bool:
-        """Return whether no sidecar may have taken articles at that time."""
+        """Return whether this event may be why articles were refused at that time."""
         return self.from_s <= at_s <= self.until_s + _AFTER_S
 
     def concerns(self, from_s: float, until_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""The commands `esdedup` and `python`, ready to run: a process that has imported all forks for each call.
+"""Starts `esdedup` and `python` quickly: a process that has imported everything forks for each call.
 
 Starting Python and importing take most of the time of a short command. `serve` waits for calls; the script
 of `CALL` calls it as one would the command, with its own input, output, directory and environment. Servers
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 START_S = 60
 MOST_BYTES = 1_000_000
 MOST_DESCRIPTORS = 1_024
-# Python without its site, which starts in some hundredths of a second.
+# Python without the `site` module: it starts in a few hundredths of a second.
 CALL = """#!{python} -ISE
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:

@@ -218,7 +218,7 @@ def test_the_size_of_articles_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Assigning:
-    """Gives each article its text as root, notes which it was given, and fails at one that is called so."""
+    """Gives each article its text as root, notes which it was given, and fails if the last one is `fails`."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -277,7 +277,7 @@ def test_one_batch_is_assigned_while_another_is_used(flush_interval_s: float | N
     assert [first["_id"], *(each["_id"] for each in found)] == [*"abcdefg"] == forest.given
 
 
-def test_what_fails_ahead_fails_after_the_actions_before_it() -> None:
+def test_an_error_ahead_follows_what_was_assigned_before() -> None:
     def actions() -> Iterator[dict[str, Any]]:
         yield from texts(*"abc")
         raise KeyError("broken")

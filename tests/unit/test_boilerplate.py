@@ -1,4 +1,4 @@
-"""Learning from pages: the arrays agree with the model, for pages in any batches."""
+"""Learning from pages: it agrees with the model, however pages are split into batches."""
 
 import functools
 import itertools
@@ -62,7 +62,7 @@ def passages_of(batch: list[Page]) -> Passages:
 
 
 def filter_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOverrides) -> PassageFilter:
-    """Return what goes through the pages of a batch, a few at a time."""
+    """Return a filter that takes the pages of a batch in order, a few at each call."""
     sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
     titles = iter([page[4] if len(page) > 4 else None for page in batch])
     return functools.partial(
@@ -164,7 +164,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     assert boilerplate.last_page == model.last_number
     learned = sorted(each for each in model.learned if model.is_learned(each))
     assert sorted(boilerplate.learned().tolist()) == learned
-    # What was written down teaches the same.
+    # A copy made from the stored changes equals the original.
     assert contents(copy) == contents(boilerplate)
     assert filtered(copy.filter, given_pages[::-1]) == filtered(boilerplate.filter, given_pages[::-1])
 
@@ -190,7 +190,7 @@ def test_changes_are_joined(
 
 
 def test_changes_of_larger_blocks_are_read() -> None:
-    """Earlier versions had blocks of 64 pages; those that wait teach with the next one."""
+    """Earlier versions had blocks of 64 pages; pages that waited in one are learned with the next page."""
     larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
     stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
     larger.begin()
@@ -202,7 +202,7 @@ def test_changes_of_larger_blocks_are_read() -> None:
 
 
 def test_a_table_keeps_its_rows_however_common_they_are() -> None:
-    """A page whose article is missing keeps nothing either, though its footer has a number."""
+    """But a page that lacks its article keeps nothing, even though its footer has a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -235,7 +235,7 @@ def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
 
 
 def names(count: int) -> list[str]:
-    """Return articles that are counted without an error."""
+    """Return names of articles whose bits all differ, so that they are counted exactly."""
     by_bit = {article_of(str(each), 0) % 32: str(each) for each in range(999)}
     return [by_bit[bit] for bit in range(count)]
 
@@ -307,7 +307,8 @@ def test_a_site_with_long_boilerplate_is_learned() -> None:
     """All its pages share the passages that mark contexts, so none is another context."""
     articles = names(30)
     others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
-    # Without text of its own together, a page may be a new version, unless all of its young site is like it.
+    # A page with too little contiguous text of its own may be a new version of another, unless its site is
+    # young and all its pages are like that.
     for own_letters, before, expected in (
         (800, [], 3),
         (60, [], 2),
@@ -322,8 +323,8 @@ def test_a_site_with_long_boilerplate_is_learned() -> None:
     assert first_learned(stream, LEGAL[0]) is None
 
 
-def test_pages_of_young_sites_count_by_their_own() -> None:
-    """A page is left out once two others have the same notice, while the notice is most of it."""
+def test_young_sites_are_judged_by_unlearned_pages_too() -> None:
+    """A notice is left out once two other pages have it, as long as it is most of the page."""
     whole, own = [False] * 4, [False, True, True, True]
     stream: list[Page] = [
         (at, [prose(100 + text, letters), *LEGAL], "a.example", article)
@@ -389,7 +390,7 @@ def test_versions_of_an_article_are_one_context() -> None:
 
 
 def test_versions_of_one_article_teach_nothing_without_its_name() -> None:
-    """The third of the longest sentences is new in each, here and there; other articles come between them."""
+    """In each, every third sentence is new, and longer than the others; other articles come between them."""
     story = [prose(number, 200 - number) for number in range(1, 31)]
     for site in (None, "a.example"):
         stream: list[Page] = [(1, story[:9], site, None), (2, story, site, None)]
@@ -468,7 +469,7 @@ def test_a_long_page_teaches_its_first_and_last_passages() -> None:
 
 @pytest.mark.slow
 def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
-    """Such as those of a counter in a short line: they have ids of their own."""
+    """For example, pages that differ only by a counter on a short line, and so have different ids."""
     boilerplate = Boilerplate(period_records=10_000)
     known = [POOL[1], POOL[3]]
     batch = 1_000

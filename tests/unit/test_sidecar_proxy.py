@@ -194,7 +194,7 @@ def test_bodies_keep_their_length_or_chunks(server: ScriptedServer, url: str) ->
     post = GET_CLOSE.replace(b"GET", b"POST")
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ncontent-length: 6\r\n\r\nonetwo"))
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"))
-    # Chunks count, whatever length is named beside them: another one would be the start of a second request.
+    # If both are sent, the chunks count: by the length, the rest would be the start of a second request.
     exchange(
         url,
         post.replace(
@@ -269,7 +269,7 @@ def test_a_server_that_reads_nothing_stalls_the_caller(server: ScriptedServer, u
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-def test_whether_the_body_is_wanted_says_elasticsearch(
+def test_elasticsearch_decides_whether_the_body_is_wanted(
     server: ScriptedServer, url: str, refuses: bool
 ) -> None:
     def script(connection: Connection) -> None:
@@ -446,7 +446,7 @@ class TestUpstream:
         assert len({head.split(b"\r\n")[1] for head in heads}) == tried
         assert (other.url in str(raised.value)) == (tried == 2)
 
-    def test_what_failed_is_told_of_every_node(self) -> None:
+    def test_the_failure_of_every_node_is_reported(self) -> None:
         urls = [f"http://127.0.0.1:{closed_port()}" for _ in range(2)]
         with pytest.raises(ServerUnavailable, match="Connect call failed") as raised:
             asyncio.run(_send(urls, "GET"))
@@ -461,7 +461,7 @@ class TestUpstream:
     @pytest.mark.parametrize(
         "url", ["", "localhost:9200", "ftp://a", "http://", "http://a:b:c", "http://a?b"]
     )
-    def test_addresses_that_are_none_are_refused_without_a_quotation(self, url: str) -> None:
+    def test_invalid_addresses_are_refused_without_quoting_them(self, url: str) -> None:
         with pytest.raises(SettingError, match=r"urls must be like"):
             Upstream([url])
 
@@ -549,5 +549,5 @@ def test_requests_that_may_write_are_matched(method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), PASSED)
-def test_what_cannot_or_is_read_elsewhere_is_not(method: str, path: str) -> None:
+def test_requests_that_cannot_write_are_not_matched(method: str, path: str) -> None:
     assert not matches(method, path)

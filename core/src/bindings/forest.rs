@@ -21,7 +21,8 @@ use crate::forest::times::{Aging, NO_TIME, State};
 use crate::signature::Text;
 
 type Numbers = (i64, i64, i64);
-// Of an arrival: kind; id of its node; id of the root; time; signature; and the ids of the two roots linked with the root.
+// Of an arrival: kind; id of its node; id of the root; time; signature; and the ids of the two roots linked with the
+// root.
 type Answer = (u8, Option<String>, Option<String>, i64, Column, Option<String>, Option<String>);
 type Outcome = (Vec<Answer>, Vec<Column>, Column, Numbers);
 

@@ -5,21 +5,21 @@ use super::pages::{Block, Known, LEARNED, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 use crate::columns::{Column, column, numbers};
 
-/// Why changes cannot be those of a step.
+/// The reason why changes cannot come from a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal(pub &'static str);
 
 const OTHER_LENGTHS: Refusal = Refusal("columns differ in length");
 const CONTRADICTION: Refusal = Refusal("its numbers contradict each other");
 
-/// What is known anew after a step.
+/// What a step has taught.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// What was put into the tables of `Memory`.
     pub tables: [Puts; 4],
     /// The new pages of the step.
     pub pages: Vec<Page>,
-    /// The number of each page that was learned from among the pages of its site.
+    /// For each page that was learned from, its number among the pages of its site.
     pub site_numbers: Vec<u32>,
     /// The hashes of passages of the new pages that were not learned from yet.
     pub hashes: Vec<u64>,
@@ -31,12 +31,12 @@ pub struct Changes {
     pub last_learned: u32,
     /// After the step: the last page of all.
     pub last_page: u32,
-    /// After the step.
+    /// After the step: the two periods.
     pub window: Window,
 }
 
 impl Changes {
-    /// Returns the number of the first new page; that after the last if there is none.
+    /// Returns the number of the first new page; the number after the last page if there is no new one.
     pub fn first_page(&self) -> u32 {
         self.last_page + 1 - self.pages.len() as u32
     }

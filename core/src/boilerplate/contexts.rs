@@ -27,7 +27,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Returns the contexts of a passage of which this is known.
+    /// Returns the contexts of a passage, given its hash and its `Known`.
     pub fn of(hash: u64, known: Known, memory: &Memory) -> Contexts {
         let mut found = Contexts { hash, is_learned: known.is_learned(), ..Contexts::default() };
         if known.is_new() || found.is_learned {
@@ -37,7 +37,7 @@ impl Contexts {
         for (context, page) in found.contexts.iter_mut().zip(&row[SITE_COLUMNS..]) {
             context.page = if memory.window.has(*page) { *page } else { 0 };
         }
-        // For most passages only one page is known.
+        // Most passages have no row: only one page with them is known.
         if found.contexts.iter().all(|context| context.page == 0) {
             found.contexts[0].page = known.page();
         }
@@ -84,7 +84,7 @@ impl Contexts {
     }
 
     /// Removes the latest context: an edited version of its page has the passage, so it is probably part of an article.
-    /// By chance, some of many versions look like pages with other text.
+    /// If an article has many versions, some of them count by chance as pages with other text.
     pub fn take_back(&mut self) {
         let latest = self.contexts.iter_mut().max_by_key(|context| context.page);
         if let Some(latest) = latest.filter(|_| !self.is_learned) {

@@ -1,19 +1,21 @@
 //! What follows from knowing which passages of a page are boilerplate, and what a person has declared about them, which
 //! counts more than what pages teach.
 //!
-//! A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is left out
-//! even before it is known, if enough text remains; if not, what was seen in another context. A page that is mostly rows
-//! of figures keeps these.
+//! A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is left
+//! out even before it is known, if enough text remains; if not, only those of its passages are left out that were seen
+//! in another context. A page that consists mostly of rows of figures keeps its rows.
 
 use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
 
-// The fewest letters of other text that must remain where lists are left out; and of prose, where single passages that
-// are not prose are, except the last one. Chosen on the labelled articles: benchmarks/tried.md.
+// The fewest letters outside lists that must remain if lists are left out. If this many letters of prose remain, single
+// passages that are not prose, except the last one, are left out too. Chosen on the labelled articles:
+// benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
-// These letters must be at least this share of what is not boilerplate: a list is not published for its introduction.
+// These letters must be at least this share of what is not boilerplate: otherwise the list is the article,
+// and the text only introduces it.
 const LEAST_SHARE: f64 = 0.4;
 // The fewest rows with figures in a table, and their least share of the page.
 const LEAST_ROWS: usize = 2;
@@ -67,7 +69,7 @@ pub fn judge(passages: &[PagePassage]) -> Judgement {
     let is_fair = |letters: u64| letters as f64 >= LEAST_SHARE * rest as f64;
     let has_ample = prose >= AMPLE_LETTERS && is_fair(prose);
     let has_enough = others >= ENOUGH_LETTERS && is_fair(others);
-    // What a table says is in its figures, however many others have the same ones.
+    // The figures are the content of a table, even if many other pages have the same ones.
     let is_table = !has_ample && !has_enough && is_mostly_figures(passages);
     let is_boilerplate = |passage: &PagePassage| passage.is_learned && !(is_table && passage.has_figures);
     let fate = |(at, (passage, in_list)): (usize, (&PagePassage, &bool))| {
@@ -134,7 +136,7 @@ pub struct OverrideTable {
 }
 
 impl OverrideTable {
-    /// Declares a passage, for one site or for all, to be boilerplate; if not, it is text.
+    /// Declares a passage to be boilerplate, or else text, for one site or for all.
     pub fn declare(&mut self, hash: u64, site: Option<&[u8]>, is_boilerplate: bool) {
         let next = self.scopes.len() as u32 + 1;
         let scope = site.map_or(EVERYWHERE, |site| *self.scopes.entry(site.to_vec()).or_insert(next));
@@ -148,7 +150,8 @@ impl OverrideTable {
 
     /// Applies what is declared to a passage; what its scope declares takes precedence over what holds everywhere.
     ///
-    /// What is declared text counts as prose, wherever it stands; figures in declared boilerplate do not count.
+    /// A passage that is declared to be text counts as prose, even in a list; figures in declared boilerplate do not
+    /// count.
     pub fn apply(&self, passage: &mut PagePassage, scope: u32) {
         let Some(declared) = self.declared.get(&passage.hash) else { return };
         let of_scope = |scope: u32| declared.iter().find(|(own, _)| *own == scope);

@@ -38,7 +38,7 @@ pub struct IncomingPage<'a> {
     pub title: u64,
     /// What is declared about passages.
     pub overrides: &'a OverrideTable,
-    /// Its site, as a scope of these.
+    /// The scope of its site there.
     pub scope: u32,
     /// Its passages.
     pub passages: &'a [PagePassage],
@@ -48,16 +48,17 @@ pub struct IncomingPage<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Never,
-    /// Or it is boilerplate already.
+    /// It was seen, but not on many pages; or it is boilerplate already.
     OnFew,
-    /// On so many that it may be of a notice: [`is_shared`](super::site_pages::SitePages::is_shared).
+    /// It was seen on so many pages that it may belong to a notice:
+    /// [`is_shared`](super::site_pages::SitePages::is_shared).
     OnMany,
 }
 
-// A site with fewer pages is young: they are judged by those that have not been learned from as well.
+// A site with fewer pages is young: its pages are judged also by its pages that have not been learned from yet.
 const YOUNG_PAGES: u32 = 64;
 
-/// What a step began with, to which it can be undone.
+/// The state of a learner when a step began, which is restored if the step is undone.
 #[derive(Debug)]
 pub struct StepStart {
     /// When it began.
@@ -70,7 +71,7 @@ pub struct StepStart {
     pub ended: usize,
 }
 
-/// What pages have taught, and those that have not taught anything yet.
+/// What pages have taught, and the pages that have not been learned from yet.
 pub struct Learner {
     pub(super) pace: Pace,
     /// What is known.
@@ -161,7 +162,8 @@ impl Learner {
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
             let new = letters(&|at| !own[at] && seen[at] == Seen::Never);
             let is_larger_part = 0.0 < rest && rest < shared;
-            // Versions of an article share more than a notice has, or part of the rest is of an earlier version.
+            // A version of an article shares more text than a notice has, or has part of its rest from an earlier
+            // version.
             let is_version = !may_be_notice(shared, rest) || 0.0 < new && new < MOSTLY_NEW * rest;
             if is_larger_part && !is_version {
                 omitted.copy_from_slice(&own);
@@ -170,7 +172,7 @@ impl Learner {
         }
         if let Some(from) = self.older_items(page, known, omitted) {
             for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
-                // What is declared text stays.
+                // A passage that is declared to be text stays.
                 let mut passage = PagePassage { is_learned: true, ..*passage };
                 page.overrides.apply(&mut passage, page.scope);
                 *is_omitted |= passage.is_learned;
@@ -204,8 +206,8 @@ impl Learner {
         judged.marks
     }
 
-    /// Returns where each passage of a page of a young site was seen, also in the present block; None for pages of other
-    /// sites, and if none was seen on many pages.
+    /// Returns on how many pages each passage of a page was seen, including pages of the present block; None if the
+    /// site is not young, or no passage was seen on many pages.
     fn seen_at_young_site(&self, page: &IncomingPage, known: &[(u64, Known)]) -> Option<Vec<Seen>> {
         let site = page.origin.site;
         let learned = self.memory.pages_of_site(site);
@@ -230,8 +232,9 @@ impl Learner {
     }
 
     /// Returns where the older items of a list of articles begin: after its new passages, with the first passage of an
-    /// earlier page of the site, without its last one, and with nothing new from there on. (A text that only got a new
-    /// beginning still has its end; a page of the same article, or under the same title, is a version.)
+    /// earlier page of the site, if the list does not end as an earlier page did, and no passage from there on is new.
+    /// (A text that only got a new beginning ends as before; a page of the same article, or with the same title, is a
+    /// version.)
     fn older_items(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &[bool]) -> Option<usize> {
         let IncomingPage { origin, title, .. } = page;
         let (last, of_last) = last_unlearned(known).filter(|_| origin.site > 0)?;
@@ -287,8 +290,8 @@ impl Learner {
     }
 }
 
-// They turn the hashes of two passages of a page into ids beside those of pages: of the first that is kept, and of the
-// last that is not boilerplate.
+// These turn hashes of passages into ids in the same table as the ids of pages: for the first passage of a page that is
+// kept, and for the last one that is not boilerplate.
 const OPENING: u64 = BASE;
 const CLOSING: u64 = !BASE;
 

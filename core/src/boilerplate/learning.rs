@@ -8,8 +8,8 @@ use super::site_pages::Sighting;
 // A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept
 // for ever.
 const PAGE_RECORDS: u64 = 4;
-// A page has text of its own if at least this share of it is new, and most of that stands together: a version of an
-// article is changed here and there. If the page is mostly new, it does not matter where.
+// A page has text of its own if at least this share of it is new, and most of the new text is contiguous:
+// the changes of a version are scattered. If the page is mostly new, its new text need not be contiguous.
 const LEAST_OWN: f64 = 0.1;
 const LEAST_TOGETHER: f64 = 0.5;
 /// A page is mostly new if at least this share of it is.
@@ -24,7 +24,7 @@ const MOST_SHARED: f64 = 2.0;
 // A longer stretch of running text is not a notice: its pieces are longer than those of menus, teasers and forms.
 const LONGEST_STRETCH: u64 = 1_500;
 
-/// Learns from a block of pages, of which none have been learned from.
+/// Learns from a block of pages, none of which has been learned from yet.
 pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     let pages = numbered_at_sites(memory, block);
     // Occurrences by passage, then by page. What is stored is in this order as well.
@@ -117,10 +117,10 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
 #[derive(Clone, Copy, Default, Debug)]
 struct Letters {
     all: u64,
-    // Those of new passages, and of these those that follow another new passage.
+    // The letters of new passages, and of those new passages that follow another one.
     new: u64,
     together: u64,
-    // Those of long stretches of passages that were all seen before, and none of them left out.
+    // The letters of long stretches of passages that were all seen before and are all kept.
     running: u64,
 }
 
@@ -180,7 +180,8 @@ fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     letters
 }
 
-/// Returns whether text that a page shares with others may be a notice: by its letters, and those of its own text.
+/// Returns whether text that a page shares with others may be a notice, given the letters of both it
+/// and the page's own text.
 pub fn may_be_notice(shared: f64, own: f64) -> bool {
     shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }

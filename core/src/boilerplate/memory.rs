@@ -8,7 +8,8 @@ use super::pages::{Known, Page};
 use super::sharded_table::ShardedTable;
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 
-/// How many contexts are kept of a passage: one that is seen in another context of its site is boilerplate there.
+/// How many contexts of a passage are kept: a passage that is seen in one more context of its site is boilerplate
+/// there.
 pub const MOST_CONTEXTS: usize = 4;
 /// The columns for a passage that was seen again: those of `SitePages`, then the pages of its contexts, 0 for none.
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
@@ -23,9 +24,9 @@ pub struct Memory {
     pub window: Window,
     // The pages that were learned from, up to the last one: passages are compared by the pages that have them.
     pages: VecDeque<Page>,
-    /// By the ids of pages, and of what they begin and end with: the page.
+    /// By the id of a page, of its first passage or of its last: the number of the page.
     pub numbers: Periods<1>,
-    /// By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
+    /// By the hash of a site: the last page of the last block that has pages of it, and how many pages of it there are.
     pub sites: Periods<2>,
     /// By the local hashes of passages: what is [`Known`] of them.
     pub passages: Periods<1>,
@@ -58,14 +59,14 @@ impl Memory {
         tables + self.pages.capacity() * size_of::<Page>()
     }
 
-    /// Returns what is kept of a page; zeros if nothing is.
+    /// Returns a page; zeros if it is not kept.
     #[inline]
     pub fn page(&self, number: u32) -> Page {
         let place = number.checked_sub(self.first_page());
         place.and_then(|place| self.pages.get(place as usize)).copied().unwrap_or_default()
     }
 
-    /// Returns what is known of a passage, by its local hash.
+    /// Returns the [`Known`] of a passage, by its local hash.
     #[inline]
     pub fn known(&self, hash: u64) -> Known {
         let found = self.passages.get(hash).map(|[known]| Known(known));
@@ -171,20 +172,20 @@ impl Window {
         Window { count: 0, present_from: last_page + 1, former_from: self.present_from, ..*self }
     }
 
-    /// Returns whether a page is of one of the two periods; 0 is none.
+    /// Returns whether a page belongs to one of the two periods; 0 stands for no page.
     #[inline]
     pub fn has(&self, page: u32) -> bool {
         page >= self.former_from
     }
 }
 
-/// Keys and their numbers, one key after the other, in the order in which they were put; of a key that comes several
-/// times, the last counts.
+/// Keys and their numbers, one key after the other, in the order in which they were put; if a key occurs several
+/// times, its last numbers count.
 #[derive(Clone, Default, Debug)]
 pub struct Puts {
     /// The keys.
     pub keys: Vec<u64>,
-    /// As many numbers for each as the table has columns.
+    /// As many numbers for each key as the table has columns.
     pub rows: Vec<u32>,
 }
 
@@ -201,7 +202,7 @@ trait Recorded {
     fn begin_period(&mut self);
     /// Returns how much was recorded.
     fn count(&self) -> usize;
-    /// Undoes what was recorded after that.
+    /// Undoes the changes recorded after the first `count`.
     fn undo_to(&mut self, count: usize);
     /// Forgets what was recorded.
     fn keep(&mut self);
@@ -216,8 +217,8 @@ trait Recorded {
 pub struct Periods<const C: usize> {
     present: ShardedTable<C>,
     former: ShardedTable<C>,
-    // To undo changes that are not kept: each entry that was put, with the numbers before, or None where a period
-    // began; and the tables that became outdated then.
+    // To undo changes that are not kept: each entry that was put, with its former numbers, or None where a period
+    // began; and the tables that became outdated when periods began.
     recorded: Vec<Option<Put<C>>>,
     outdated: Vec<ShardedTable<C>>,
 }

@@ -6,9 +6,9 @@
 //! becomes boilerplate of a site by being on many of its pages: [`site_pages`]. What one site teaches counts there
 //! alone, since each site hashes passages differently.
 //!
-//! [`learner`] takes pages one after the other: [`judge`] says what is left out of each by what is known in [`memory`],
-//! and [`learning`] what blocks of them teach. What changes in one of its [`steps`] can be undone, and stored as
-//! [`changes`], which another process can apply.
+//! [`learner`] takes pages one after the other: [`judge`] decides what is left out of each, given what is known in
+//! [`memory`], and [`learning`] learns from blocks of pages. The changes of one of the learner's [`steps`] can be
+//! undone, and stored as [`changes`], which another process can apply.
 
 pub mod changes;
 pub mod contexts;

@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::characters::FIRST_WIDE;
 use crate::hashing::{BASE, mixed, murmur128, word};
 
-/// Beside any passage of a page, two of its marks are left.
+/// The number of marks of a page: two are left without the mark of the passage in question.
 pub const MARKS: usize = 3;
 /// The marks of a page: its three longest passages that are not boilerplate; 0 for none.
 pub type Marks = [u32; MARKS];
@@ -51,14 +51,14 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns the hash by which its site knows a passage: what one site teaches says nothing about the pages of another.
-    /// All pages of unknown sites count as pages of one site.
+    /// Returns the hash by which its site knows a passage: what one site teaches says nothing about the pages of
+    /// another. All pages of unknown sites count as pages of one site.
     #[inline]
     pub fn local_hash(&self, hash: u64) -> u64 {
         if self.site == 0 { hash } else { mixed(hash ^ u64::from(self.site).wrapping_mul(BASE)) }
     }
 
-    /// Returns the bit by which its article is counted among others.
+    /// Returns the bit that its article sets in a set of articles, which has 32 bits.
     pub fn article_bit(&self) -> u32 {
         1 << (self.article % ARTICLE_BITS)
     }
@@ -102,7 +102,7 @@ fn short_hash(name: &[u8]) -> u32 {
     mark_of(word(&murmur128(name)[..8]))
 }
 
-/// In a [`Known`]: added to the page, whose number is lower, if the passage is boilerplate.
+/// The highest bit of a [`Known`], set if the passage is boilerplate; numbers of pages are lower.
 pub const LEARNED: u32 = 1 << 31;
 
 /// What is known of a passage, as the table of passages keeps it: nothing, or a page and whether it is boilerplate.
@@ -110,7 +110,7 @@ pub const LEARNED: u32 = 1 << 31;
 pub struct Known(pub u32);
 
 impl Known {
-    /// Makes what is known of a passage with this page.
+    /// Makes a `Known` from the number of a page, and whether the passage is boilerplate.
     pub fn of(page: u32, is_learned: bool) -> Known {
         Known(if is_learned { page | LEARNED } else { page })
     }
@@ -154,7 +154,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns how many passages each page has, from a page on.
+    /// Returns how many passages each page has: the page at `from`, and all later pages.
     pub fn counts(&self, from: usize) -> Vec<u32> {
         let mut counts = vec![0; self.pages.len() - from];
         for passage in self.passages_from(from) {
@@ -163,7 +163,7 @@ impl Block {
         counts
     }
 
-    /// Returns the passages of the pages from one on.
+    /// Returns the passages of the page at `from` and of all later pages.
     pub fn passages_from(&self, from: usize) -> &[Occurrence] {
         &self.passages[self.passages.partition_point(|passage| (passage.place as usize) < from)..]
     }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_passage_is_no_mark_beside_itself() {
+    fn the_mark_of_a_passage_is_not_among_those_beside_it() {
         let marks = [7, 8, 9];
         assert_eq!(beside(&marks, 7 << 32), [8, 9]);
         assert_eq!(beside(&marks, 8 << 32), [7, 9]);

@@ -1,5 +1,5 @@
 //! A hash table from 64-bit keys to a few numbers, which grows without a pause: a large one is cut into shards that
-//! grow one at a time, so that what waits for growth waits for a 256th of the table.
+//! grow one at a time, so that an insertion waits only for a 256th of the table to grow.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -14,7 +14,7 @@ const SHARD_BITS: u32 = 8;
 // A smaller table has one shard, since many stay small.
 const UNDIVIDED_ROWS: usize = 4_096;
 
-/// Maps keys to numbers, of which the first is never 0.
+/// Maps each key to a few numbers; the first of them is never 0.
 pub struct ShardedTable<const C: usize> {
     shards: Vec<HashTable<Row<C>>>,
     // Keys are hashes, but of texts that anybody can write: without a secret, all of them could be made to collide.
@@ -40,7 +40,7 @@ impl<const C: usize> ShardedTable<C> {
         self.shards[self.shard(hash)].find(hash, |row| row.0 == halves(key)).map(|row| row.1)
     }
 
-    /// Sets the numbers of a key, or removes it if the first is 0; returns those before, zeros if there were none.
+    /// Sets the numbers of a key, or removes the key if the first is 0; returns its former numbers, or zeros.
     pub fn put(&mut self, key: u64, numbers: [u32; C]) -> [u32; C] {
         if self.shards.len() == 1 && self.shards[0].len() == UNDIVIDED_ROWS {
             self.divide();

@@ -1,12 +1,13 @@
-//! On which pages of one site a passage was seen, however alike those pages are.
+//! The pages of one site on which a passage was seen, however alike they are.
 //!
-//! The longest passages of a site's own boilerplate may be longer than those of its articles. Then all of its pages share
-//! their marks, and no page is another context. But what a site puts on a fair share of its pages, around articles that
-//! are different, is the site's own: on half of its pages, three suffice, or two that have hardly anything else in common.
-//! A story that a platform brings many times is not: those pages have little else that is new. If they have not, it takes
-//! many more: a notice in the place of articles is on most pages of its site, a story on few.
+//! The longest passages of a site's own boilerplate may be longer than those of its articles. Then all of its pages
+//! share their marks, and no page is another context. But a passage belongs to its site if it is on a fair share of the
+//! site's pages, around different articles. If it is on half of the pages, three articles suffice, or two that have
+//! hardly anything else in common. A story that a platform publishes many times does not belong to the site: the pages
+//! with it have little other new text. For such pages, many more articles are needed, on half of the pages: a notice
+//! that replaces articles is on most pages of its site, a story on few.
 //!
-//! Articles are counted by 32 bits, of which each sets one: some 8 articles set 7, and some 34 set 21.
+//! Articles are counted in a set of 32 bits, in which each sets one: about 8 articles set 7 bits, about 34 set 21.
 
 use std::collections::HashMap;
 
@@ -15,9 +16,9 @@ use super::pages::{Block, Origin};
 /// The numbers that are kept of a passage.
 pub const COLUMNS: usize = 4;
 
-// How many times as many articles are needed, if they have little else.
+// How many times as many articles are needed if their pages have little other text.
 const MANY_TIMES: u32 = 3;
-/// How many articles suffice, if most pages have the passage.
+/// How many articles suffice if half of the pages have the passage.
 pub const FEW: u32 = 3;
 // A passage is on at least one in this many pages of its site, from the first one with it on.
 const FAIR_SHARE: i64 = 10;
@@ -34,12 +35,12 @@ pub struct Sighting {
     pub has_own: bool,
     /// Whether it is mostly new, and apart from an earlier page with the passage.
     pub is_apart: bool,
-    /// Whether it shares more than a notice.
+    /// Whether it shares more text with earlier pages than a notice has.
     pub is_version: bool,
 }
 
-/// Returns on which pages of a block, of one site, passages are; `before` are the numbers of the pages before these, of all
-/// sites and of this one.
+/// Returns the pages of a site in a block that have each of some passages; `before` are the numbers of the last page
+/// before the block: among all pages, and among those of the site.
 pub fn sightings(
     hashes: impl Iterator<Item = u64>,
     block: &Block,
@@ -68,7 +69,7 @@ pub fn sightings(
 pub struct SitePages {
     /// The first page with it that is observed; 0 if the passage was not seen.
     pub first: u32,
-    // The articles that have it amid text of their own, and all articles, in bits.
+    // The sets of the articles that have it amid text of their own, and of all articles that have it.
     amid_own: u32,
     articles: u32,
     pages: u64,
@@ -120,7 +121,7 @@ impl SitePages {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
-    /// Returns whether, with one more page, a few articles of the site have the passage, on half of its pages.
+    /// Returns whether, with one more page, a few articles of the site have the passage, and half of its pages have it.
     pub fn is_shared(&self, origin: &Origin, pages_of_site: u32) -> bool {
         let span = i64::from(pages_of_site) - i64::from(self.origin.number) + 1;
         let articles = self.articles | origin.article_bit();

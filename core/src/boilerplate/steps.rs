@@ -45,10 +45,10 @@ impl Learner {
         self.forget_undoable();
     }
 
-    /// Returns the changes of the last step that has begun; none if none has.
+    /// Returns the changes of the last step that has begun; None if no step has begun.
     pub fn changes(&self) -> Option<Changes> {
         let StepStart { moment, pages: waited, .. } = self.steps.last()?;
-        // The pages that had waited when the step began have all been learned from, or none has.
+        // Of the pages that waited when the step began, either all or none have been learned from.
         let has_ended = self.memory.last_learned > moment.last_learned;
         let (skipped, waiting) = if has_ended { (*waited, 0) } else { (0, *waited) };
         let tables = self.memory.puts_since(moment);

@@ -74,7 +74,7 @@ pub struct Comparison {
     pub needed: f64,
     /// How many figures of the text with fewer are not in the other, estimated.
     pub replaced: f64,
-    /// How many of them (inclusive) may be.
+    /// How many figures (inclusive) may be missing there.
     pub replaceable: f64,
     /// Whether they are one form, filled in with other names.
     pub is_form: bool,
@@ -125,7 +125,8 @@ fn filled(word: u64) -> u64 {
 /// nothing can be estimated.
 const UNSHARED: [f64; 65] = {
     let (mut unshared, mut bits) = ([0.0; 65], 1);
-    // After n figures, a bit is even more often than odd by `bias`, two bits are equal more often by `common`.
+    // After `count` figures, a bit is more probably even than odd, by `bias`; two bits are more probably equal than
+    // not, by `common`.
     let (mut count, mut bias, mut common) = (0.0, 1.0, 1.0);
     while bits <= 64 {
         let odd = bits as f64 - 0.5;
@@ -147,12 +148,12 @@ const UNSHARED: [f64; 65] = {
 const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
-    /// Whether two texts are the same form with other names filled in. `replaced` is how many figures are others, `own` how
-    /// many runs only the smaller text has, `longer` how many units the first text is longer.
+    /// Whether two texts are the same form with other names filled in. `replaced` is how many figures differ, `own`
+    /// how many runs only the smaller text has, `longer` by how many units the first text is longer.
     fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
         let [words, differ, others, more] = differences(sketches[0], sketches[1]);
         let units_a_word = 2.0 / runs_a_word;
-        // A name with one word more is longer wherever it stands, two to six times.
+        // A name with one more word makes the text longer at each of its two to six places.
         let unexplained = (longer - 4.0 * more * units_a_word).abs();
         let least = if replaced > 0.0 { 1.0 } else { self.names };
         differ - more.abs() >= least
@@ -162,7 +163,7 @@ impl Agreement {
             && unexplained <= (self.other_words + 2.0 * more.abs()) * units_a_word
     }
 
-    /// Compares two texts; only as versions of an article and as a root, the order of them makes a difference.
+    /// Compares two texts. Their order matters only for versions of an article, and for the root.
     #[inline]
     pub fn compare(&self, one: &Text, other: &Text) -> Comparison {
         let resemblance = resemblance(&one.sketch, &other.sketch);
@@ -179,14 +180,15 @@ impl Agreement {
             f64::max(unshared - (figures.1 - figures.0), 0.0) / 2.0
         };
         let pairs = missing(one.pair_sketch, other.pair_sketch);
-        // Another figure is in two other pairs; one pair alone is where something was put in.
+        // A replaced figure changes two pairs; a single changed pair shows where something was inserted.
         let moved = if pairs > 1.0 { pairs / 2.0 } else { 0.0 };
         let replaced = f64::max(missing(one.figure_sketch, other.figure_sketch), moved);
         let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
         // With J = shared / (all - shared), shared is J * all / (1 + J).
         let shared = resemblance * (smaller + larger) / (1.0 + resemblance);
         let contained = f64::min(shared / smaller, 1.0);
-        // Other words in the same places: one form, filled in anew. A changed word is in twice as many runs of characters.
+        // Other words in the same places make it the same form, filled in anew. A changed word changes twice as many
+        // runs of characters.
         let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
         let own = smaller - shared;
         let has_own = own >= f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
@@ -195,11 +197,11 @@ impl Agreement {
         if are_balanced(self.form_balance) {
             most_figures = figures.0 * self.form_figure_share;
         }
-        // Last year's notice, written anew in part, perhaps with a line more.
+        // Last year's notice, partly rewritten, perhaps with an additional line.
         if are_balanced(self.reissue_balance) {
             most_figures = most_figures.min(figures.0 * self.reissue_difference * smaller / own);
         }
-        // Half a figure more rounds the share.
+        // The added half rounds the share.
         let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
             .min(most_figures)
             .min(self.most_figures);
@@ -210,7 +212,8 @@ impl Agreement {
             && self.is_form(names, replaced, own, runs_a_word, longer);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable && !is_form;
-        // As much as texts of one length with that resemblance have in common: else they would be excerpts too.
+        // The share that two texts of equal length with the needed resemblance have in common: with a smaller one, such
+        // texts would agree as excerpts without that resemblance.
         let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
         // Whether they agree if each threshold is lowered by `slack`.
         let agree = |slack: f64| {
@@ -250,7 +253,7 @@ impl Agreement {
 /// The relation of `verified`: texts with a representative in common that agree as a whole are near.
 #[derive(Clone, Copy)]
 pub struct ByAgreement {
-    /// Between two simhashes in common, inclusive, at most 3; minhashes must be equal.
+    /// The largest distance between two simhashes in common, inclusive, at most 3; minhashes must be equal.
     pub max_distance_bits: u32,
     /// When two whole texts agree.
     pub agreement: Agreement,
@@ -269,7 +272,7 @@ impl Relation for ByAgreement {
     }
 
     fn are_equal(one: &Text, other: &Text) -> bool {
-        // What follows is of nodes.
+        // The fields from `indexed` on belong to nodes, and are not compared.
         let compared = ..offset_of!(Text, indexed);
         bytes_of(one)[compared] == bytes_of(other)[compared]
     }

@@ -18,7 +18,7 @@ impl<T: Pod> Chunk<T> {
     fn new() -> Chunk<T> {
         let memory = MmapMut::map_anon(CHUNK * size_of::<T>()).expect("memory for another chunk");
         #[cfg(target_os = "linux")]
-        // A kernel without huge pages refuses, and does without.
+        // A kernel without huge pages rejects the advice, and uses ordinary pages.
         let _ = memory.advise(memmap2::Advice::HugePage);
         Chunk::Large(memory)
     }
@@ -78,7 +78,7 @@ impl<T: Pod> Chunks<T> {
         &self.chunks[first >> CHUNK_BITS].items()[first & (CHUNK - 1)..][..count]
     }
 
-    /// Returns them to be changed.
+    /// Returns such items, to be changed.
     pub fn slice_mut(&mut self, first: usize, count: usize) -> &mut [T] {
         &mut self.chunks[first >> CHUNK_BITS].items_mut()[first & (CHUNK - 1)..][..count]
     }

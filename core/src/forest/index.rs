@@ -19,7 +19,7 @@ pub struct Matches {
     pub linked: Vec<u32>,
     /// Rows with the same address, near or not, without equal ones.
     pub versions: Vec<u32>,
-    /// Without duplicates: the place of a representative in the searched signature, and a row indexed under an equal one.
+    /// Distinct pairs: the place of a representative in the searched signature, and a row indexed under an equal one.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
 }
@@ -93,7 +93,7 @@ impl<R: Relation> Index<R> {
         row
     }
 
-    /// Removes a row that is there.
+    /// Removes a row that has a signature.
     pub fn remove(&mut self, row: u32) {
         let signature = self.signatures[row as usize];
         for (place, key) in R::keys(&signature) {

@@ -65,8 +65,8 @@ struct Newcomer<'a, S> {
     found: &'a Matches,
 }
 
-/// The fewest versions under an address that must go on for each page there with which none does; one for a page that
-/// is less than half as long as the newcomer, as error pages are.
+/// How many versions an address must have for each live node under it that is not one of them; one version, if the text
+/// of the node is less than half as long as the newcomer, as error pages are.
 const VERSIONS_AN_ODD_PAGE: usize = 4;
 
 impl<R: Relation> Nodes<R> {
@@ -154,7 +154,8 @@ impl<R: Relation> Nodes<R> {
         let links = if root.is_none() { [Ordering::Less, Ordering::Greater].map(linked) } else { [0; 2] };
         let indexed = self.indexed(new);
         let mut signature = R::with_indexed(*new.signature, indexed);
-        // The id of a root has its period; what is found by its id alone keeps that.
+        // The id of a root includes its period, except for a root that is indexed under nothing: it is found by its id
+        // alone, which must follow from the signature.
         if root.is_none() && indexed != 0 {
             signature = R::with_period(signature, self.aging.period(new.now.own_ms));
         }
@@ -182,16 +183,17 @@ impl<R: Relation> Nodes<R> {
         roots
     }
 
-    /// Returns the earlier versions of the newcomer, the latest first: live nodes under its address, each of which goes on
-    /// in the one made after it; none if unrelated texts come there, not just an error page now and then.
+    /// Returns the earlier versions of the newcomer, the latest first: live nodes under its address, each of which the
+    /// next later one continues. Returns none if the address has too many unrelated texts: more than occasional error
+    /// pages.
     fn versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
         let mut live = new.found.versions.clone();
         live.retain(|row| self.is_live(*row, new.now));
         live.sort_unstable_by_key(|row| self.node(*row).seq);
         let (mut versions, mut needed): (Vec<u32>, usize) = (Vec::new(), 0);
         for (number, row) in live.iter().enumerate().rev() {
-            // Beyond these, the address is a frequent key, and not all are found. Between two of one story, some may have
-            // expired.
+            // From this place on, the address is a frequent key, so some versions are not found. If both nodes have one
+            // root, versions between them may have expired.
             let follows = |later: &u32| {
                 number + 1 >= self.index.relation.max_postings()
                     || self.node(*later).root == self.node(*row).root
@@ -207,7 +209,7 @@ impl<R: Relation> Nodes<R> {
         if versions.len() < needed { Vec::new() } else { versions }
     }
 
-    /// Returns whether a text may be a version of the one in a row, made later.
+    /// Returns whether `later` may be a later version of the text in `row`.
     fn goes_on(&self, later: &R::Signature, row: u32) -> bool {
         self.index.relation.ways_by(later, self.index.signature(row)) & BY_ADDRESS != 0
     }
@@ -221,14 +223,15 @@ impl<R: Relation> Nodes<R> {
         let may_join = |tree: &&[(u32, u32)]| {
             let ways = relation.ways_to(new.signature, self.index.signature(tree[0].0)) & !BY_ADDRESS;
             let allows = |row: u32| ways & relation.ways_by(new.signature, self.index.signature(row)) != 0;
-            // Every member allows the first way, so none is looked at.
+            // Every member allows `BY_ROOT`, so no member needs to be compared.
             ways & BY_ROOT != 0 || ways != 0 && tree.iter().any(|(_, row)| allows(*row))
         };
         members.chunk_by(|one, other| one.0 == other.0).filter(may_join).map(|tree| tree[0].0).collect()
     }
 
-    /// Returns the id of the root that a new root is a part of (`Less`), or that is a part of it (`Greater`); 0 for none:
-    /// chosen in the same way, of the roots of live nodes that are near it, or of which one is a part of the other.
+    /// Returns the id of the root that a new root is a part of (`Less`), or that is a part of it (`Greater`); 0 for
+    /// none. It is chosen as in law 4, among the roots of live nodes that are near the new root, contain it or are a
+    /// part of it.
     fn linked(&self, new: &Newcomer<R::Signature>, side: Ordering) -> Id {
         let mut roots = self.live_roots(new.found.near.iter().chain(&new.found.linked), new.now);
         let part = |root: u32| self.index.relation.compare(new.signature, self.index.signature(root)).1;
@@ -236,7 +239,7 @@ impl<R: Relation> Nodes<R> {
         self.root_to_join(new, roots).map_or(0, |root| self.id(root))
     }
 
-    /// Returns the roots of some nodes, as far as these live.
+    /// Returns the roots of those nodes that are live.
     fn live_roots<'a>(&self, rows: impl IntoIterator<Item = &'a u32>, now: &Moment) -> Vec<u32> {
         let live = rows.into_iter().filter(|row| self.is_live(**row, now));
         let mut roots: Vec<u32> = live.map(|row| self.node(*row).root).collect();
@@ -249,8 +252,8 @@ impl<R: Relation> Nodes<R> {
         self.node(row).seen_ms >= now.live_since_ms
     }
 
-    /// Returns the one of these roots that the newcomer joins: the one that it resembles most, or the one with most live
-    /// leaves; in a tie, the one made earliest.
+    /// Returns the one of these roots that the newcomer joins: the one that it resembles most, or the one with most
+    /// live leaves; in a tie, the one made earliest.
     fn root_to_join(&self, new: &Newcomer<R::Signature>, mut roots: Vec<u32>) -> Option<u32> {
         if roots.len() < 2 {
             return roots.pop();
@@ -283,7 +286,7 @@ impl<R: Relation> Nodes<R> {
     /// Returns a bit for each representative under which a new node is indexed: the first of equal ones, and not those
     /// under which too many nodes are indexed that were made within the retention. These are the frequent keys.
     ///
-    /// Only when a posting was made counts, and that never changes.
+    /// A posting counts by the time at which its node was made, which never changes.
     fn indexed(&self, new: &Newcomer<R::Signature>) -> u16 {
         let Newcomer { now, found, .. } = new;
         let most = self.index.relation.max_postings();

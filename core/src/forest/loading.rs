@@ -124,7 +124,7 @@ impl Loader {
         for (row, root_id) in leaves {
             let leaf = *forest.node(row);
             let root = self.rows.get(&root_id).copied().unwrap_or_else(|| {
-                // Where ids do not contain signatures, the root gets the leaf's until an article brings the right one.
+                // Where ids do not contain signatures, the root gets the leaf's until an article brings its own.
                 let signature = R::signature_of(root_id).unwrap_or(*forest.index.signature(row));
                 let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
                 self.load_node(forest, root_id, signature, node)

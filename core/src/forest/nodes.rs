@@ -69,12 +69,12 @@ pub struct Nodes<R: Relation> {
     nodes: Chunks<Node>,
     // Each row with a node is in the ring of its root; empty where leaves are not counted.
     pub(super) trees: Trees,
-    // The page that made a node is in it as the node's row; other pages have entries of their own.
+    // A page that made a node is stored here as the node's row; other pages have entries of their own.
     pages: SeenPages,
-    // The rows of nodes that only their id finds: they have no keys, or a name. Of several with the same id, the one added
-    // last.
+    // The rows of nodes that are found only by their id: they have no keys, or a name. Of several nodes with the same
+    // id, the one added last.
     by_id: HashMap<Id, u32>,
-    // By row: ids that signatures do not give, as of a root that was made again with a leaf's signature.
+    // By row: ids that do not follow from the signature, such as that of a root made again with a leaf's signature.
     names: HashMap<u32, Id>,
     // By the row of a root; few have any.
     links: HashMap<u32, Links>,
@@ -137,7 +137,7 @@ impl<R: Relation> Nodes<R> {
         !self.names.is_empty() && self.names.contains_key(&row)
     }
 
-    /// Returns the node with an id if it is found by that alone.
+    /// Returns the node with an id if it is found only by its id.
     pub fn by_id(&self, id: impl FnOnce() -> Id) -> Option<u32> {
         if self.by_id.is_empty() { None } else { self.by_id.get(&id()).copied() }
     }
@@ -173,18 +173,18 @@ impl<R: Relation> Nodes<R> {
         row
     }
 
-    /// Gives the node in a row another id than its signature gives.
+    /// Gives the node in a row an id that does not follow from its signature.
     pub fn name(&mut self, row: u32, id: Id) {
         self.names.insert(row, id);
         self.by_id.insert(id, row);
     }
 
-    /// Returns the links of the root of a row, with roots that may have expired.
+    /// Returns the links of a row's root; the linked roots may have expired.
     pub fn links(&self, row: u32) -> Links {
         self.links.get(&self.node(row).root).copied().unwrap_or_default()
     }
 
-    /// Records with which roots a row is linked, if with any.
+    /// Records the roots with which a row is linked, if any.
     pub fn set_links(&mut self, row: u32, links: Links) {
         if links != Links::default() {
             self.links.insert(row, links);
@@ -281,7 +281,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Keeps the first step, and forgets some of the nodes and pages that had expired by its end. Later steps can still
-    /// be undone, since they have not changed these.
+    /// be undone, since they have not changed any of the forgotten ones.
     pub fn keep(&mut self) {
         let Some(step) = self.steps.pop_front() else { return };
         if step.live_since_ms == NO_TIME {
@@ -290,7 +290,7 @@ impl<R: Relation> Nodes<R> {
         self.forget_expired(SWEPT_PER_CHANGE * step.changes.len(), step.live_since_ms);
     }
 
-    /// Forgets the expired ones among the next `most` rows and pages.
+    /// Forgets those of the next `most` rows and pages that have expired.
     pub fn forget_expired(&mut self, most: usize, live_since_ms: i64) {
         self.pages.sweep(most, live_since_ms);
         for _ in 0..most.min(self.nodes.len()) {

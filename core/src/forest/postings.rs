@@ -1,8 +1,8 @@
 //! Lists of numbers with tags, each in one piece of memory, which grow by a few lines of the processor's cache.
 //!
-//! A list is read from one place to the next, so that a long one costs little more than a short one. All lists of a size
-//! lie side by side: one that grows moves to the next size, and the last list of the old size fills the gap. So hardly
-//! any memory is wasted.
+//! A list is read from one place to the next, so that a long one costs little more than a short one. All lists of a
+//! size lie side by side: one that grows moves to the next size, and the last list of the old size fills the gap. So
+//! hardly any memory is wasted.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -274,7 +274,8 @@ impl Postings {
     }
 }
 
-/// Returns the number of the size for a list with `lines` lines; further numbers mean no list, and a long list.
+/// Returns the number of the size for a list with `lines` lines; `SIZES` stands for an empty list,
+/// `SIZES + 1` for a long one.
 fn size_of_list(lines: usize) -> usize {
     match lines {
         0 => SIZES,
@@ -283,7 +284,8 @@ fn size_of_list(lines: usize) -> usize {
     }
 }
 
-/// Returns the number of sizes, which use up a page each, how many lists of each a page has, and the size by lines.
+/// Returns the number of sizes, chosen so that lists of one size fill a page; how many lists of each size a page has;
+/// and the number of the size of a list, by its lines.
 const fn sizes() -> (usize, [usize; MOST_LINES], [usize; MOST_LINES + 1]) {
     let (mut a_page, mut size_of) = ([0; MOST_LINES], [0; MOST_LINES + 1]);
     let (mut count, mut lines) = (0, 1);
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_a_size_use_up_a_page() {
+    fn lists_of_one_size_fill_a_page() {
         for needed in 1..=MOST_LINES {
             let a_page = A_PAGE[SIZE_OF[needed]];
             assert!(PAGE / a_page >= needed && PAGE - a_page * (PAGE / a_page) < PAGE / a_page);

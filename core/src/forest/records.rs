@@ -165,8 +165,8 @@ fn read_id(bytes: &[u8]) -> Id {
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Returns the records that the last step has changed when it assigned the pages of a batch, each with whether it was
-    /// only refreshed: refreshed nodes by age, then new nodes and pages in their order. Each id occurs once.
+    /// Returns the records that the last step has changed when it assigned the pages of a batch, each with whether it
+    /// was only refreshed: refreshed nodes by age, then new nodes and pages in their order. Each id occurs once.
     pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();

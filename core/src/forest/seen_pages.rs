@@ -29,8 +29,8 @@ struct Lone {
     last: PageState,
 }
 
-/// The pages of a forest, which know nodes only by row: an `of_row` returns the page that made the node in a row, and when
-/// that page was last seen with this node.
+/// The pages of a forest, which refer to nodes only by row: an `of_row` returns the page that made the node in a row,
+/// and when that page was last seen with this node.
 #[derive(Default)]
 pub struct SeenPages {
     table: Table,
@@ -50,7 +50,7 @@ impl SeenPages {
         self.table.size_bytes() + self.lone.size_bytes() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// Returns the latest state of a page, whether that has expired or not.
+    /// Returns the latest state of a page, even if the page has expired.
     pub fn find(&self, page: u64, of_row: impl Fn(u32) -> (u64, i64)) -> Option<PageState> {
         let mut latest: Option<PageState> = None;
         self.table.scan(page as u32, &mut |number| {

@@ -1,11 +1,11 @@
 //! Finds simhashes within 3 bits of another.
 //!
-//! Cut into four blocks, two such simhashes have a block in common (Manku, Jain and Das Sarma, WWW 2007). So each is kept
-//! under all of its blocks, with some of its bits as a tag, and a search reads four lists.
+//! Cut into four blocks, two such simhashes have a block in common (Manku, Jain and Das Sarma, WWW 2007). So each is
+//! kept under all of its blocks, with some of its bits as a tag, and a search reads four lists.
 //!
 //! A block begins with few lists: as it fills, one at a time is split, by linear hashing (Litwin, VLDB 1980), until
-//! each value of the block has its own. Where very many simhashes share a block, tables of their other bits take
-//! the place of its list, cut so that each block tells as many of them apart.
+//! each value of the block has its own. Where very many simhashes share a block, tables of their other bits replace
+//! its list, cut into blocks that each distinguish about the same number of them.
 
 use std::collections::HashMap;
 
@@ -26,16 +26,17 @@ const LONGEST: usize = 2 * LONG;
 // Fewer bits are not cut into blocks.
 const LEAST_BITS: u32 = 16;
 
-/// Numbers by the simhashes that they stand for, which their owner knows.
+/// A set of numbers, found by their simhashes. It keeps only tags: `simhash_of` returns the simhash of a number.
 pub struct SimhashTables {
     blocks: [Block; BLOCKS],
     // The lists of an address are adjacent, one for each block.
     lists: Postings,
-    // There are 2^level addresses, and those that were split since: the ones before `split`.
+    // There are 2^level addresses, plus one for each address below `split`, as these have been split already.
     level: u32,
     split: usize,
     len: usize,
-    // The tables that replace lists, which `replaced` has by list; after a split, two lists share one.
+    // The tables that replace long lists; `replaced` maps a list to its table. After a split, two lists share one
+    // table.
     nested: Vec<SimhashTables>,
     replaced: HashMap<usize, usize>,
 }
@@ -44,7 +45,7 @@ pub struct SimhashTables {
 #[derive(Clone, Copy, Default)]
 struct Block {
     mask: u64,
-    // Where the mask begins, if its bits follow each other: then there are as many addresses as values.
+    // The place of the mask's lowest bit, if its bits are contiguous: their value then needs no hashing.
     shift: Option<u32>,
     // Where the tag begins.
     tag_shift: u32,
@@ -105,7 +106,7 @@ impl SimhashTables {
         }
     }
 
-    /// Removes a number that is there.
+    /// Removes a number that the tables have.
     pub fn remove(&mut self, simhash: u64, number: u32) {
         self.len -= 1;
         for (_, list) in self.lists_of(simhash) {
@@ -153,11 +154,11 @@ impl SimhashTables {
         if self.replaced.is_empty() { None } else { self.replaced.get(&list).copied() }
     }
 
-    /// Puts tables in the place of a list if at most half as much is to be read then.
+    /// Replaces a list by nested tables if a search then reads at most half as much.
     fn replace(&mut self, list: usize, block: Block, simhash_of: &dyn Fn(u32) -> u64) {
         let numbers: Vec<u32> = self.lists.all(list).map(|(number, _)| number).collect();
         let simhashes: Vec<u64> = numbers.iter().map(|number| simhash_of(*number)).collect();
-        // Only these may still differ.
+        // Only these bits can differ within the list.
         let known = self.blocks.iter().fold(0, |known, each| known | each.mask) & !block.mask;
         let Some(blocks) = cut(known, &simhashes) else { return };
         let mut nested = SimhashTables::new(blocks);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_near_is_found() {
+    fn all_near_simhashes_are_found() {
         let simhashes = sparse(4_000, u64::MAX);
         let asked: Vec<u64> = (0..64).map(|bit| simhashes[bit] ^ 1 << bit ^ 3 << (63 - bit)).collect();
         assert_complete(&simhashes, &asked);

@@ -1,4 +1,4 @@
-//! A hash table of 32-bit numbers, each kept under a hash of something that its owner knows it by.
+//! A hash table of 32-bit numbers, each kept under a hash that the caller computes.
 //!
 //! Linear hashing (Litwin, VLDB 1980): one bucket is split at a time, so that no insertion waits for the table to be
 //! copied. A bucket is one line of the processor's cache. It holds the highest 8 bits of each hash with the number, so
@@ -47,13 +47,13 @@ impl Bucket {
     }
 }
 
-/// Numbers by hashes; a hash may have several.
+/// Maps hashes to numbers; a hash may have several numbers.
 pub struct Table {
     buckets: Chunks<Bucket>,
     overflow: Chunks<Bucket>,
     // The first of the buckets in `overflow` that are free, which are a chain too.
     free: u32,
-    // There are 2^level buckets, and those that were split since: the buckets before `split`.
+    // There are 2^level buckets, plus one for each bucket below `split`, as these have been split already.
     level: u32,
     split: usize,
     len: usize,
@@ -117,7 +117,7 @@ impl Table {
         self.put(bucket, (hash >> TAG_SHIFT) as u8, number);
     }
 
-    /// Removes a number that is there.
+    /// Removes a number that the table has.
     pub fn remove(&mut self, hash: u32, number: u32) {
         let first = self.bucket(hash);
         let Some((at, slot)) = self.find(first, number) else { return };

@@ -8,9 +8,10 @@ const DAY_MS: i64 = 86_400_000;
 /// How long nodes live, in milliseconds from 1 on.
 #[derive(Clone, Copy, Debug)]
 pub struct Aging {
-    /// How long after it was last needed.
+    /// How long a node lives after it was last needed.
     pub retention_ms: i64,
-    /// That is rounded up to a multiple of this, so that not every article rewrites nodes of its cluster.
+    /// The time when it was last needed is rounded up to a multiple of this, so that not every article rewrites nodes
+    /// of its cluster.
     pub granularity_ms: i64,
 }
 
@@ -38,7 +39,7 @@ pub struct State {
     pub seq: i64,
     /// The forest's time, milliseconds since 1970.
     pub time_ms: i64,
-    /// The first time that it knew: what was made before counts as seen then.
+    /// The first time that was known: nodes made before it count as seen then.
     pub origin_ms: i64,
 }
 
@@ -57,8 +58,8 @@ impl State {
         if counts { time_ms } else { self.time_ms }
     }
 
-    /// Returns the least `seen` (inclusive) of what lives now; [`NO_TIME`] if everything does: before the first time, and
-    /// until what was made before it expires.
+    /// Returns the least `seen` (inclusive) of a live node or page; [`NO_TIME`] if all are live: as long as no time is
+    /// known, and until the nodes and pages that were made before the first known time expire.
     pub fn live_since_ms(&self, aging: &Aging) -> i64 {
         if self.time_ms == NO_TIME {
             return NO_TIME;

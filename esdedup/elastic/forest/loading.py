@@ -37,7 +37,7 @@ def _load_nodes(
 def load_log(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
 ) -> Nodes:
-    """Load all live nodes and pages of a forest's log, and call `on_read` now and then.
+    """Load all live nodes and pages of a forest's log, and call `on_read` after each page of hits.
 
     Raises:
         ForestFull: They take more memory than they may.
@@ -55,7 +55,7 @@ def load_log(
     return nodes
 
 
-# Writes that are left to the thread that takes the nodes: some 10 ms of work.
+# At most this many writes are left for the caller of `nodes` to load: some 10 ms of work.
 _LEFT = 500
 
 
@@ -81,7 +81,7 @@ class BackgroundLoader:
 
         self._thread = SerialThread("esdedup-loading")
         self._loaded: Future[Nodes | None] = self._thread.begin(load)
-        # The thread does not know this object.
+        # The thread holds no reference to this object, so that dropping the object ends the loading.
         weakref.finalize(self, self._ended.set).atexit = False
 
     def end(self) -> None:
@@ -94,7 +94,7 @@ class BackgroundLoader:
         self._written += written
 
     def is_done(self, *, timeout_s: float) -> bool:
-        """Wait until `nodes` returns at once; return False if that takes longer."""
+        """Wait until the loading has ended; return False if it takes longer than `timeout_s`."""
         return bool(wait([self._loaded], timeout_s).done)
 
     def nodes(self) -> Nodes | None:

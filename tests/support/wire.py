@@ -1,12 +1,15 @@
 """HTTP byte by byte: a scripted server, and a client that sends raw bytes."""
 
+import asyncio
 import contextlib
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Self
 from urllib.parse import urlsplit
+
+import uvicorn
 
 TIMEOUT_S = 20.0
 
@@ -122,3 +125,28 @@ def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
     return port
+
+
+@contextlib.asynccontextmanager
+async def running(server: uvicorn.Server) -> AsyncIterator[int]:
+    """Run a server while the body runs; yield its port."""
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    await serving
+
+
+async def first_bytes(port: int, request: bytes, *, connections: int) -> list[bytes]:
+    """Send a request on each of several open connections; return up to twelve bytes of each answer."""
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(connections)]
+    answers: list[bytes] = []
+    for reader, writer in held:
+        try:
+            writer.write(request)
+            answers.append(await asyncio.wait_for(reader.read(12), timeout=30))
+        except ConnectionError:
+            answers.append(b"")
+        writer.close()
+    return answers

@@ -24,6 +24,7 @@ from esdedup.serving.connections import listen
 from esdedup.serving.framing import framing_fault
 from esdedup.sidecar.server import config
 from esdedup.sidecar.settings import Settings
+from tests.support.wire import first_bytes, running
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 BODY = b"Content-Length: 4\r\n\r\n"
@@ -51,13 +52,8 @@ async def listening(*, request_timeout_s: float = 600) -> AsyncIterator[int]:
     )
     served = config(application, settings)
     served.port = 0
-    server = Server(served)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await serving
+    async with running(Server(served)) as port:
+        yield port
 
 
 @pytest.mark.parametrize(
@@ -97,15 +93,7 @@ async def test_head_body_and_idle_timeouts_differ() -> None:
 
 async def test_connections_beyond_the_limit_are_closed() -> None:
     async with listening() as port:
-        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-        answers: list[bytes] = []
-        for reader, writer in held:
-            try:
-                writer.write(HEAD + BODY + b"abcd")
-                answers.append(await asyncio.wait_for(reader.read(12), timeout=30))
-            except ConnectionError:
-                answers.append(b"")
-            writer.close()
+        answers = await first_bytes(port, HEAD + BODY + b"abcd", connections=5)
         assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 

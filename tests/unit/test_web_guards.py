@@ -16,6 +16,7 @@ from esdedup.web.api import MAX_TEXT
 from esdedup.web.app import Visit, create_app
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, request, requests, send
+from tests.support.wire import first_bytes, running
 
 # Nobody listens there: what passes the guards gets 502 from the routes.
 NOWHERE = "http://127.0.0.1:9"
@@ -200,13 +201,8 @@ async def listening() -> AsyncIterator[int]:
     async with AsyncElasticsearch(NOWHERE) as client:
         app = create_app(client, "news")
         config = uvicorn.Config(app, http=Impatient, ws="none", port=0, log_level="critical", lifespan="off")
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[1]
-        server.should_exit = True
-        await serving
+        async with running(uvicorn.Server(config)) as port:
+            yield port
 
 
 HEAD = b"GET /api/v1 HTTP/1.1\r\nHost: localhost\r\n"
@@ -238,15 +234,7 @@ def test_a_request_that_does_not_arrive_is_given_up(half: bytes) -> None:
 
 async def test_connections_beyond_the_limit_are_closed() -> None:
     async with listening() as port:
-        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-        answers: list[bytes] = []
-        for reader, writer in held:
-            try:
-                writer.write(HEAD + b"Connection: close\r\n\r\n")
-                answers.append((await asyncio.wait_for(reader.read(), timeout=20))[:12])
-            except ConnectionError:
-                answers.append(b"")
-            writer.close()
+        answers = await first_bytes(port, HEAD + b"Connection: close\r\n\r\n", connections=5)
         assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 

@@ -43,17 +43,17 @@ def lines(*articles: Any) -> bytes:
 
 
 def environment_of(url: str | None, changes: dict[str, str]) -> dict[str, str]:
-    """Return the environment without what would name another server."""
+    """Return the environment with `changes` and `url`, without variables that name another server."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ES_", "ELASTIC"))}
     return inherited | changes | ({} if url is None else {"ELASTICSEARCH_URL": url})
 
 
 def run_in(directory: Path, of: str | None = None) -> Run:
-    """Return what runs the command in this process, in a directory: starting Python takes longer.
+    """Return a function that runs the command in this process, which is faster than starting Python.
 
     Args:
-        directory: Where it runs.
-        of: The server that the environment names.
+        directory: The working directory.
+        of: The address of the server in the environment.
     """
 
     def run(
@@ -78,19 +78,19 @@ def run_in(directory: Path, of: str | None = None) -> Run:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run the command in this process, in a directory of the test's own."""
+    """Run the command in this process, in the test's own directory."""
     return run_in(tmp_path)
 
 
 @pytest.fixture
 def online(tmp_path: Path, elasticsearch_url: str) -> Run:
-    """The same, on the node."""
+    """Run the command in this process, with the address of the node."""
     return run_in(tmp_path, elasticsearch_url)
 
 
 @pytest.fixture
 def run_process(tmp_path: Path) -> Run:
-    """Run the command as a user does, in a process of its own."""
+    """Run the command in its own process, as a user does."""
 
     def run_process(
         *arguments: object, stdin: bytes | None = None, url: str | None = None, **environment: str
@@ -118,7 +118,7 @@ _ARGUMENTS_OF_CHROMIUM = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser without windows."""
+    """A headless browser."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium: on Debian, apt install chromium")
@@ -130,7 +130,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(params=WINDOWS[:2], ids="-".join)
 def window(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """The size of a window and the language that its reader wishes for."""
+    """The size of a window and the reader's preferred language."""
     size, language = request.param
     return size, language
 
@@ -144,7 +144,7 @@ def site(es: Elasticsearch, elasticsearch_url: str, unchanged: tuple[str, str]) 
 
 @pytest.fixture(scope="session")
 def quoted(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
-    """Pages of a story that others quote a part of, and of a placeholder."""
+    """Pages of a story that has excerpts, and of a placeholder."""
     with new_names(es) as name:
         index, forest = name("quoted"), name("forest")
         with Dedup(es, forest=forest) as dedup:

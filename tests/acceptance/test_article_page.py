@@ -57,7 +57,7 @@ WORDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Visit:
-    """A page, and what its interface says."""
+    """A page and the texts of its interface."""
 
     page: Page
     words: dict[str, str]
@@ -79,20 +79,20 @@ def moments(page: Page) -> list[str]:
     return [str(each.get_attribute("datetime")) for each in page.locator(".version h3 + .meta time").all()]
 
 
-def test_who_was_first_and_who_followed(site: SampleSite, visit: Visit) -> None:
+def test_versions_can_be_sorted_and_grouped_by_source(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     page.goto(site.article())
     oldest_first = moments(page)
     assert len(oldest_first) > 3
     assert oldest_first == sorted(oldest_first)
-    # The timeline names the first, and so does the article.
+    # The timeline and the article both name the first source.
     first = page.locator(".version .source").first.inner_text()
     assert page.locator(".timeline text.first").text_content() == f"{words['first']} {first}".replace(
         "： ", "："
     )
     assert page.locator(".full .first a").inner_text() == first
     assert page.locator(".version.own .tag").first.inner_text() == words["own"]
-    # Articles with the same wording are one line that unfolds.
+    # Articles with the same wording share an entry, which unfolds.
     copies = page.locator(".copies", has_text=words["folded"])
     assert copies.count()
     folded = copies.first.locator("li")
@@ -108,7 +108,7 @@ def test_who_was_first_and_who_followed(site: SampleSite, visit: Visit) -> None:
     assert page.locator("#similar-heading").inner_text() != everything
 
 
-def test_a_copy_is_found_beside_its_text(site: SampleSite, visit: Visit) -> None:
+def test_a_copy_is_listed_under_its_version(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     versions = site.reader.versions(site.index, site.largest[0]).versions
     folded = next(each for each in versions if each.copies)
@@ -121,7 +121,7 @@ def test_a_copy_is_found_beside_its_text(site: SampleSite, visit: Visit) -> None
     assert line.locator(".copies .tag").inner_text() == words["own"]
 
 
-def test_what_a_version_changed_is_a_click_away(site: SampleSite, visit: Visit) -> None:
+def test_a_link_compares_a_version_with_the_article(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     page.goto(site.article())
     text = page.locator(".text").inner_text()
@@ -132,7 +132,7 @@ def test_what_a_version_changed_is_a_click_away(site: SampleSite, visit: Visit) 
     assert page.get_by_text(words["only in A"]).is_visible()
     marks = page.locator(".text del, .text ins")
     assert marks.count()
-    # Without what only the other has, it is the text of the article again, but for white space.
+    # Without the other article's passages, it equals the article's text, except for white space.
     whole = {
         without: page.locator(".text").evaluate(
             """(box, without) => [...box.childNodes]
@@ -142,7 +142,7 @@ def test_what_a_version_changed_is_a_click_away(site: SampleSite, visit: Visit) 
         for without in ("INS", "DEL")
     }
     assert "".join(text.split()) in ["".join(each.split()) for each in whole.values()]
-    # Why, in words and figures.
+    # The page gives the reason in words and figures.
     page.get_by_text(words["alone"]).click()
     assert page.locator(".facts dd").count() >= 3
     assert re.search(r"\d%", page.locator(".facts").inner_text())
@@ -151,7 +151,7 @@ def test_what_a_version_changed_is_a_click_away(site: SampleSite, visit: Visit) 
     assert page.locator(".side h2 a").evaluate_all("links => links.map(each => each.href)") == sides[::-1]
 
 
-def test_any_two_versions_are_compared(site: SampleSite, visit: Visit) -> None:
+def test_any_two_articles_can_be_compared(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     page.goto(site.article(listed="q=the"))
     page.locator("input[name=one]").nth(1).check()
@@ -162,7 +162,7 @@ def test_any_two_versions_are_compared(site: SampleSite, visit: Visit) -> None:
     assert page.locator(".side .source").all_inner_texts() == [sources[1], sources[3]]
     # The search is kept.
     assert page.get_by_role("searchbox").input_value() == "the"
-    # Any other article can be given by the address of its page; of two stories it says so.
+    # Another article can be chosen by the address of its page; this one belongs to another story.
     one, other = site.largest
     page.goto(f"{site.address}/article?id={other}")
     elsewhere = page.url
@@ -174,7 +174,7 @@ def test_any_two_versions_are_compared(site: SampleSite, visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("view", ["oldest", "source"])
-def test_who_quotes_a_part_and_of_what(quoted: SampleSite, visit: Visit, view: str) -> None:
+def test_excerpts_and_their_origin_are_shown(quoted: SampleSite, visit: Visit, view: str) -> None:
     page, words = visit.page, visit.words
     page.goto(f"{quoted.address}/article?id=story&view={view}&listed=q%3Dof")
     section = page.get_by_role("region", name=words["quoted by"])
@@ -183,7 +183,7 @@ def test_who_quotes_a_part_and_of_what(quoted: SampleSite, visit: Visit, view: s
     assert oldest.locator(".source").inner_text() == "Post of excerpt"
     assert oldest.locator(".outside").get_attribute("href") == "https://excerpt.example/"
     assert words["copies"] in oldest.inner_text()
-    # They do not count as similar articles.
+    # Excerpts do not count as similar articles.
     assert page.locator("#similar .source", has_text="excerpt").count() == 0
     page.locator(".full").get_by_role("link", name=words["excerpts"]).click()
     assert page.evaluate("document.activeElement.id") == "excerpts"
@@ -194,7 +194,7 @@ def test_who_quotes_a_part_and_of_what(quoted: SampleSite, visit: Visit, view: s
     follow(page, "Of the story")
     assert page.url.startswith(f"{quoted.address}/article?id=story&listed=")
     assert not page.locator(".part").count()
-    # Of the story that this one quotes, no article is there any more.
+    # The story that this article quotes has been deleted.
     page.goto(f"{quoted.address}/article?id=lost-excerpt&view={view}")
     assert not page.locator(".part, #excerpts, .full .note").count()
     page.goto(f"{quoted.address}/article?id=wall-3&view={view}")

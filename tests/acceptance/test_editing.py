@@ -85,13 +85,13 @@ def test_an_editor_merges_rows_of_the_list(
     assert after.total_articles == before.total_articles
 
 
-def test_visitors_see_nothing_of_it(desk: SampleSite, browser: Browser) -> None:
+def test_visitors_cannot_edit(desk: SampleSite, browser: Browser) -> None:
     with watched(browser, "wide", locale="en-GB") as page:
         page.goto(f"{desk.address}/article?id={desk.largest[0]}")
         assert page.locator("#editing").count() == 0
 
 
-def test_commands_say_what_was_done_and_what_was_not(
+def test_editing_commands_report_edits_and_refusals(
     online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index, forest = index_name("desk"), index_name("desk-forest")

@@ -28,7 +28,7 @@ SENTENCES = [
     for draw in [Random(32)]
     for number in range(60)
 ]
-# Each is near the second. The third may join the first as a root, though it is not near it; not the fourth.
+# All are near SECOND. THIRD may join the cluster of FIRST although it is not near FIRST; FOURTH may not.
 FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 3, 4, 7))
 
 
@@ -42,7 +42,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]:
-    """Feed texts to a new index, one after the other, each on its day of January."""
+    """Feed texts to a new index in order, each dated to its day in January 2026."""
 
     def feed(
         texts: Mapping[str, str | dict[str, str]],
@@ -68,7 +68,7 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
 
 @pytest.fixture
 def explain(online: Run) -> Callable[..., Any]:
-    """Explain two ids, as JSON."""
+    """Return the explanation of two ids as JSON."""
 
     def explain(one: str, other: str, index: str, forest: str, *options: object) -> Any:
         asked = ["explain", one, other, "--index", index, "--forest", forest, *options]
@@ -97,7 +97,7 @@ def test_explain_prints_every_stage_for_two_files(run: Run, files: tuple[Path, P
     assert found["one"]["representatives"][0]["simhash"] in people.out
 
 
-def test_standard_input_and_the_same_twice(run: Run, files: tuple[Path, Path]) -> None:
+def test_explain_reads_standard_input_and_the_same_file_twice(run: Run, files: tuple[Path, Path]) -> None:
     found = run("explain", "-", files[1], "--json", stdin=files[1].read_bytes()).json
     assert found["rule"] == "equal"
     assert run("explain", files[0], files[0], "--json").json["rule"] == "equal"
@@ -106,7 +106,7 @@ def test_standard_input_and_the_same_twice(run: Run, files: tuple[Path, Path]) -
     assert found["rule"] == "equal"
 
 
-def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_explain_handles_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     found = run("explain", "empty", files[0])
     assert (found.code, "too short" in found.out, "stands alone" in found.out) == (0, True, True)
@@ -132,7 +132,7 @@ def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path
         (b'{"a":' * 10_000, ["one.txt", "-"], 1, "begins like a JSON object"),
     ],
 )
-def test_what_cannot_be_read(
+def test_unreadable_input_is_refused(
     run: Run, files: tuple[Path, Path], content: bytes, arguments: list[str], code: int, message: str
 ) -> None:
     result = run("explain", *arguments, stdin=content)
@@ -149,7 +149,7 @@ def test_what_cannot_be_read(
         ("[{}", "many.json is a JSON array of articles"),
     ],
 )
-def test_a_file_with_several_articles(
+def test_a_file_with_several_articles_is_refused(
     run: Run, files: tuple[Path, Path], tmp_path: Path, content: str, said: str
 ) -> None:
     (tmp_path / "many.json").write_text(content)
@@ -159,18 +159,18 @@ def test_a_file_with_several_articles(
     assert "--index" in result.err
 
 
-def test_brackets_do_not_make_an_array(run: Run, tmp_path: Path) -> None:
+def test_text_in_brackets_is_not_a_json_array(run: Run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text('["So it is," he said] about {"the weather"} of the last few days')
     assert run("explain", "text", "text", "--json").json["rule"] == "equal"
 
 
-def test_nothing_in_a_text_steers_the_terminal(run: Run, tmp_path: Path) -> None:
+def test_terminal_escapes_in_texts_are_neutralised(run: Run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a [bold]text[/bold] with \x1b[31m colours\x07 in its one long sentence")
     found = run("explain", "text", "text")
     assert (found.code, "\x1b" in found.out, "[bold]text" in found.out) == (0, False, True)
 
 
-def test_together_and_apart(online: Run, es: Elasticsearch, feed: Any, explain: Any) -> None:
+def test_outcomes_of_pairs_in_an_index(online: Run, es: Elasticsearch, feed: Any, explain: Any) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "copy": FIRST, "other": SAMPLE[0], "empty": ""})
     found = explain("a", "b", index, forest)
     assert (found["outcome"], found["same_cluster"]) == ("together", True)
@@ -178,7 +178,7 @@ def test_together_and_apart(online: Run, es: Elasticsearch, feed: Any, explain: 
     root, leaf = found["one"], found["other"]
     assert (root["node"], root["live_leaves"], root["to_root"]) == ("live", 1, None)
     assert (leaf["node"], leaf["root_node"], leaf["root"]) == ("live", "live", root["fingerprint"])
-    # The first article with that text to arrive.
+    # The first article that arrived with that text.
     assert leaf["to_root"]["article"] == "a"
     assert (leaf["neighbour"]["article"], leaf["neighbour"]["way"]) == ("a", "root")
     assert leaf["to_root"]["way"] == "root"
@@ -216,7 +216,7 @@ def test_together_and_apart(online: Run, es: Elasticsearch, feed: Any, explain: 
         ),
     ],
 )
-def test_the_index_says_otherwise(
+def test_clusters_that_contradict_the_comparison_are_explained(
     online: Run,
     feed: Any,
     explain: Any,
@@ -240,11 +240,11 @@ def test_the_index_says_otherwise(
 
 
 PAGE = "https://news.example/2026/11/ferry"
-# Each has most of the one before, and the third half of the first; none resembles the first enough.
+# Each has most of the version before it; the third has half of the first. Neither resembles the first enough.
 VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
 
 
-def test_a_version_is_said_to_be_one(online: Run, feed: Any, explain: Any) -> None:
+def test_explain_names_versions_of_an_article(online: Run, feed: Any, explain: Any) -> None:
     articles = {f"v{at}": {"text": text, "url": PAGE} for at, text in enumerate(VERSIONS, 1)}
     late = " ".join(SENTENCES[:11] + SENTENCES[40:49])
     index, forest = feed(
@@ -261,18 +261,18 @@ def test_a_version_is_said_to_be_one(online: Run, feed: Any, explain: Any) -> No
     assert "They have the same address or id, and the later text has enough of the earlier one" in words
     assert "it may join as a version of its article" in words
     assert "it may not join" not in words
-    # An unrelated text came under that address.
+    # An unrelated text had replaced the article at that address.
     assert explain("v1", "late", index, forest)["outcome"] == "unexplained"
 
 
-def test_files_with_one_address_are_versions(run: Run, tmp_path: Path) -> None:
+def test_files_with_the_same_address_are_versions(run: Run, tmp_path: Path) -> None:
     for at, (text, page) in enumerate([(VERSIONS[0], PAGE), (VERSIONS[1], PAGE), (VERSIONS[1], f"{PAGE}s")]):
         (tmp_path / f"{at}.json").write_text(json.dumps({"id": str(at), "text": text, "url": page}))
     rules = [run("explain", "0.json", f"{at}.json", "--json").json["rule"] for at in (1, 2)]
     assert rules == ["version", "unlike"]
 
 
-def test_two_placeholders_are_not_equal(run: Run, tmp_path: Path, feed: Any, explain: Any) -> None:
+def test_identical_placeholders_are_not_equal(run: Run, tmp_path: Path, feed: Any, explain: Any) -> None:
     (tmp_path / "one").write_text("Access denied")
     assert run("explain", "one", "one", "--json").json["rule"] == "no_fingerprint"
     assert run("fingerprint", "--json", stdin=b"Access denied").json["fingerprint"] is None
@@ -282,7 +282,7 @@ def test_two_placeholders_are_not_equal(run: Run, tmp_path: Path, feed: Any, exp
 
 
 def a_hundred() -> list[dict[str, str]]:
-    """Return articles of twenty stories, in any order: some of the same address, or of the same id."""
+    """Return articles of twenty stories in random order; some share an address or an id."""
     draw, found = Random(7), list[dict[str, str]]()
     for story in range(20):
         text = [" ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(9)) + "." for _ in range(30)]
@@ -310,7 +310,7 @@ def a_hundred() -> list[dict[str, str]]:
             found.append({"_id": f"{story} {kind}", "text": " ".join(kinds[kind])})
             found[-1] |= {} if kind == "id" else {"url": page}
     draw.shuffle(found)
-    # As they were before they were updated.
+    # Earlier texts of the articles that are updated later.
     earlier = [
         {"_id": each["_id"], "text": " ".join(each["text"].split(".")[:14]) + " so it was"}
         for each in found
@@ -330,7 +330,7 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
         articles, comparison = [found.one, found.other], found.comparison
         earlier, later = sorted(articles, key=lambda each: each.order)
         assert found.same_cluster == (earlier.root == later.root)
-        # The earlier text of an updated article is gone.
+        # These are None where an update has replaced the text.
         leaves = [each for each in articles if each.fingerprint not in {None, each.root}]
         for known in (each for leaf in leaves for each in (leaf.to_root, leaf.neighbour) if each is not None):
             assert known.way is not None, leaves
@@ -349,13 +349,13 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
 
 
 @in_both_lookups
-def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any, lookup: Lookup) -> None:
+def test_explain_without_the_roots_text(es: Elasticsearch, feed: Any, explain: Any, lookup: Lookup) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "c": THIRD}, lookup=lookup)
     es.delete(index=index, id="a", refresh=True)
     found = explain("b", "c", index, forest)
     assert found["outcome"] == "together"
     if lookup == "memory":
-        # What was known of it, its article said.
+        # Only the deleted article had the root's signature.
         assert [found[each]["to_root"] for each in ("one", "other")] == [None, None]
         return
     for each in (found["one"], found["other"]):
@@ -364,13 +364,13 @@ def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any, l
     assert found["one"]["neighbour"]["article"] is None
 
 
-def test_an_id_in_several_indices(es: Elasticsearch, feed: Any, explain: Any, index_name: Names) -> None:
+def test_explain_lists_other_indices(es: Elasticsearch, feed: Any, explain: Any, index_name: Names) -> None:
     alias = index_name("alias")
     old, forest = feed({"a": FIRST, "b": SECOND})
     new, _ = feed({"x": SAMPLE[0], "y": SAMPLE[1], "a": FIRST}, profile=CLASSIC)
     for index in (old, new):
         es.indices.put_alias(index=index, name=alias)
-    es.indices.put_mapping(index=new, meta={})  # from before indices kept their forest
+    es.indices.put_mapping(index=new, meta={})  # as before indices stored the name of their forest
     found = explain("a", "b", alias, forest)
     assert found["outcome"] == "other_profiles"
     assert (found["one"]["index"], found["one"]["also_in"]) == (new, [old])
@@ -378,7 +378,7 @@ def test_an_id_in_several_indices(es: Elasticsearch, feed: Any, explain: Any, in
     es.indices.delete_alias(index=[old, new], name=alias)
 
 
-def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain: Any) -> None:
+def test_explain_reports_other_profiles_and_texts(es: Elasticsearch, feed: Any, explain: Any) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND})
     own = explain("a", "b", index, forest, "--profile", "keywords")
     assert (own["comparison"]["profile"], own["outcome"]) == ("keywords-4", "compared_otherwise")
@@ -391,9 +391,9 @@ def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain:
 
 
 def test_an_article_that_stays_without_a_fingerprint(online: Run, feed: Any, explain: Any) -> None:
-    """When it arrived, an override made all but one word boilerplate; now none does."""
+    """When it arrived, an override made all but one word boilerplate; that override is gone now."""
     notice = "No part of this article may be copied without the consent of its publisher."
-    # `verified` would have its content hash, and nothing but what is declared would not be remembered.
+    # `verified` would use its content hash. Without the word "Photo", it would not be remembered.
     index, forest = feed(
         {"notice": f"{notice}\n\nPhoto", "only": notice, "a": FIRST},
         profile=CLASSIC,
@@ -412,7 +412,7 @@ def test_an_article_that_stays_without_a_fingerprint(online: Run, feed: Any, exp
     assert "none; its page is remembered as one without" in words
 
 
-def test_what_cannot_be_found(online: Run, run: Run, es: Elasticsearch, feed: Any) -> None:
+def test_explain_reports_missing_articles(online: Run, run: Run, es: Elasticsearch, feed: Any) -> None:
     index, _ = feed({"a": FIRST, "b": SECOND})
     es.update(index=index, id="b", doc={"dedup": {"profile": "verified-9"}}, refresh=True)
     es.index(index=index, id="textless", document={"title": "x"}, refresh=True)

@@ -17,7 +17,7 @@ from tests.support.forests import ARTICLES, feed
 from tests.support.names import Names
 
 SWITCH = {"en": "中文", "zh": "English"}
-# With the rules of WCAG, those that axe calls best practice.
+# The rules of WCAG and the ones that axe calls best practice.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -32,12 +32,12 @@ narrow = pytest.mark.parametrize("page", ["narrow"], indirect=True)
 
 
 def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
-    """Return what axe finds wrong with a page; an empty text if it finds nothing."""
+    """Return axe's report of violations, or an empty string."""
     found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
     return str(found.generate_report()) if found.violations_count else ""
 
 
-def test_no_page_has_barriers(
+def test_pages_are_accessible(
     site: SampleSite, quoted: SampleSite, browser: Browser, window: tuple[str, str]
 ) -> None:
     size, language = window
@@ -58,10 +58,10 @@ def test_no_page_has_barriers(
         for address in addresses:
             page.goto(address)
             assert page.locator("html").get_attribute("lang") == language
-            # What is folded is looked at, too.
+            # Collapsed sections are checked, too.
             page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
             assert not barriers(page, RULES), address
-            # Only the rule of contrasts depends on colours.
+            # Only the contrast rule depends on the colour scheme.
             page.emulate_media(color_scheme="dark")
             assert not barriers(page, {"type": "rule", "values": ["color-contrast"]}), address
             page.emulate_media(color_scheme="light")
@@ -81,12 +81,12 @@ def test_the_language_is_switched_and_kept(
         assert page.url == before
         assert page.locator("h3").all_inner_texts() == titles
         assert page.locator("html").get_attribute("lang") != language
-        # Articles keep the language they are written in, whatever that of the interface.
+        # An article is marked with its own language, not that of the interface.
         is_chinese = re.search("[一-龥]", titles[0])
         assert page.locator(".text").get_attribute("lang") == ("zh" if is_chinese else "")
         page.goto(site.address)
         assert page.locator("html").get_attribute("lang") != language
-        # Scripts only add.
+        # Without scripts, the button that explains keys is hidden.
         assert not page.get_by_role("button", name=re.compile("Keys|快捷键")).is_visible()
 
 
@@ -94,7 +94,7 @@ def focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.href ?? document.activeElement.id"))
 
 
-def test_keys_lead_through_rows(site: SampleSite, page: Page) -> None:
+def test_keys_move_through_rows(site: SampleSite, page: Page) -> None:
     page.goto(f"{site.address}/?sort=oldest")
     links = page.locator(".row h2 a").evaluate_all("links => links.map(each => each.href)")
     assert len(links) > 3
@@ -103,7 +103,7 @@ def test_keys_lead_through_rows(site: SampleSite, page: Page) -> None:
         assert focused(page) == links[at]
     page.keyboard.press("/")
     assert focused(page) == "q"
-    # Who types means letters.
+    # In the search field, keys type characters.
     page.keyboard.type("jo?/")
     assert page.locator("#q").input_value() == "jo?/"
     page.locator(".row h2 a").nth(2).focus()
@@ -134,14 +134,14 @@ def test_keys_are_explained_and_can_be_switched_off(site: SampleSite, page: Page
     assert focused(page) == "q"
 
 
-def test_keys_work_where_the_browser_keeps_nothing(site: SampleSite, page: Page) -> None:
+def test_keys_work_without_local_storage(site: SampleSite, page: Page) -> None:
     page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw Error('denied') } })")
     page.goto(site.address)
     page.keyboard.press("/")
     assert focused(page) == "q"
 
 
-def test_addresses_lack_the_fields_that_are_left_empty(site: SampleSite, page: Page) -> None:
+def test_addresses_omit_empty_fields(site: SampleSite, page: Page) -> None:
     page.goto(f"{site.address}/?sort=oldest")
     page.get_by_role("searchbox").fill("council")
     with page.expect_navigation():
@@ -150,7 +150,7 @@ def test_addresses_lack_the_fields_that_are_left_empty(site: SampleSite, page: P
     assert query == {"q": ["council"], "sort": ["oldest"]}
 
 
-def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:
+def test_times_are_in_the_readers_time_zone(site: SampleSite, page: Page) -> None:
     page.goto(site.article())
     time = page.locator(".full time").first
     moment = str(time.get_attribute("datetime"))
@@ -165,7 +165,7 @@ def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:
     assert "Asia/Shanghai" in page.locator(".zone").first.inner_text()
     page.goto(f"{site.address}/?sort=newest")
     assert page.locator(".row time").first.get_attribute("title") != moment
-    # What a day of the reader's finds, the chart has in the bar of that day, and the rows show.
+    # A bar covers a day in the reader's time zone; its count, the filter and the rows agree.
     bar = page.locator(".histogram .for-wide a").first
     label = str(bar.locator("title").text_content())
     bar.click()
@@ -180,7 +180,7 @@ def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:
 
 
 @narrow
-def test_new_articles_are_told_of_without_reloading(
+def test_new_articles_are_announced_without_reloading(
     page: Page, es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, forest = index_name("live"), index_name("forest")

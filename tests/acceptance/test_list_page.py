@@ -1,4 +1,4 @@
-"""The list page in a real browser: wide and narrow, in both languages."""
+"""The list page in a real browser, wide and narrow, in both languages."""
 
 import re
 import urllib.parse
@@ -35,7 +35,7 @@ class Site(NamedTuple):
 
 
 class Visitor(NamedTuple):
-    """A browser's page, its window, and how the interface speaks to it."""
+    """A browser page with the size of its window and the language of its interface."""
 
     page: Page
     size: str
@@ -45,7 +45,7 @@ class Visitor(NamedTuple):
         return english if self.language == "en" else chinese
 
     def unfold(self, kind: str) -> None:
-        """Show what is folded where there is little room."""
+        """Open a section that is collapsed in narrow windows."""
         summary = self.page.locator(f"details.{kind} > summary")
         assert summary.is_visible() is (self.size == "narrow")
         if self.size == "narrow":
@@ -57,7 +57,7 @@ class Visitor(NamedTuple):
 
     @property
     def totals(self) -> list[int]:
-        """The stories and articles that the page says there are."""
+        """The numbers of stories and articles that the page shows."""
         return [int(each.replace(",", "")) for each in self.page.locator(".totals strong").all_inner_texts()]
 
     @property
@@ -75,7 +75,7 @@ def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Site]:
         keyword = {"type": "keyword"}
         es.indices.put_mapping(index=index, properties={"language": keyword, "desk": keyword})
         actions = ({"_index": index, **article} for article in ARTICLES)
-        # Then they have arrived when they were published.
+        # With `backfill`, articles arrive at their time of publication.
         helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
     with served("--index", index, "--forest", forest, "--url", elasticsearch_url) as address:
         yield Site(address, index)
@@ -93,7 +93,7 @@ def visitor(browser: Browser, window: tuple[str, str]) -> Iterator[Visitor]:
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids="-".join)
-def test_the_first_page_is_light_and_shows_a_row(site: Site, visitor: Visitor) -> None:
+def test_the_first_page_is_small_and_shows_a_row(site: Site, visitor: Visitor) -> None:
     page, loaded = visitor.page, []
     page.on("response", lambda answer: loaded.append(len(answer.body())))
     page.goto(site.address)
@@ -111,7 +111,7 @@ def test_the_first_page_is_light_and_shows_a_row(site: Site, visitor: Visitor) -
     box = page.locator(".row").first.bounding_box()
     assert box is not None
     assert box["y"] + 100 < SIZES[visitor.size][1]
-    # The filters stand in one line, or are folded.
+    # The filters are on one line or collapsed.
     lines = {
         round(label["y"] + label["height"])
         for each in page.locator(".filters > *:not(.hidden)").all()
@@ -120,7 +120,7 @@ def test_the_first_page_is_light_and_shows_a_row(site: Site, visitor: Visitor) -
     assert len(lines) == (1 if visitor.size == "wide" else 0)
 
 
-def test_a_row_says_what_it_is_and_unfolds(site: Site, visitor: Visitor, es: Elasticsearch) -> None:
+def test_a_row_shows_and_unfolds_its_details(site: Site, visitor: Visitor, es: Elasticsearch) -> None:
     page, reader = visitor.page, Reader(es)
     page.goto(f"{site.address}/?q={SHARED_WORDS}&sort=similar-desc")
     (expected,) = reader.list(
@@ -160,7 +160,7 @@ def test_a_row_says_what_it_is_and_unfolds(site: Site, visitor: Visitor, es: Ela
     assert page.locator("ins, del").count()
 
 
-def test_a_row_leads_to_stories_under_its_headline(site: Site, visitor: Visitor, es: Elasticsearch) -> None:
+def test_rows_link_to_stories_with_the_same_headline(site: Site, visitor: Visitor, es: Elasticsearch) -> None:
     found = Reader(es).list(site.index_name, sort="similar-desc", size=100, details=True).rows
     same = next(
         row.details.same_headline for row in found if row.details and row.details.same_headline.stories
@@ -178,7 +178,7 @@ def test_a_row_leads_to_stories_under_its_headline(site: Site, visitor: Visitor,
 
 
 @narrow
-def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -> None:
+def test_several_sources_are_selected_and_removed(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     for number in (1, 2):
@@ -190,10 +190,10 @@ def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -
     assert visitor.totals[1] == expected
     assert set(page.locator(".row .source").all_inner_texts()) <= set(chosen)
     assert page.locator(".narrowings li").count() == 3
-    # Others can still be added, with their own numbers.
+    # Other sources can still be added, with their own counts.
     visitor.unfold("facets")
     assert page.locator(".facet .value:not(.chosen)").first.is_visible()
-    # Words that are searched now keep what is chosen.
+    # A search keeps the selected sources.
     page.locator("#q").fill("the")
     with page.expect_navigation():
         page.keyboard.press("Enter")
@@ -222,7 +222,7 @@ def test_a_source_is_found_by_part_of_its_name(site: Site, visitor: Visitor) -> 
     assert visitor.totals[1] == sum(each["_source"]["source"] == wanted for each in ARTICLES)
 
 
-def test_hours_narrow(site: Site, visitor: Visitor) -> None:
+def test_hours_narrow_the_list(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     visitor.unfold("folded")
@@ -236,7 +236,7 @@ def test_hours_narrow(site: Site, visitor: Visitor) -> None:
     assert 0 < inside < len(times)
     assert visitor.totals[1] == inside
     visitor.unfold("folded")
-    # The form shows them again, and so do the lists that it leads to.
+    # The form keeps the hours, also in the other layout.
     assert page.locator("[name=until_time]").input_value() == until[11:16]
     visitor.follow(".totals a")
     assert visitor.parameters["since"] == [since[:16]]
@@ -244,7 +244,7 @@ def test_hours_narrow(site: Site, visitor: Visitor) -> None:
     assert page.locator("[name=since_time]").input_value() == since[11:16]
 
 
-def test_languages_and_further_fields_narrow(site: Site, visitor: Visitor) -> None:
+def test_languages_and_other_fields_narrow_the_list(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     visitor.unfold("facets")
@@ -257,7 +257,7 @@ def test_languages_and_further_fields_narrow(site: Site, visitor: Visitor) -> No
     assert visitor.says("Language: Chinese", "语言: 中文") in page.locator(".narrowings").inner_text()
 
 
-def test_a_bar_narrows_to_its_time(site: Site, visitor: Visitor) -> None:
+def test_a_bar_of_the_histogram_narrows_the_period(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     visitor.unfold("over-time")
@@ -265,7 +265,7 @@ def test_a_bar_narrows_to_its_time(site: Site, visitor: Visitor) -> None:
     assert bars.count() > 5
     label = bars.nth(2).text_content() or ""
     counted = int(re.findall(r"(\d+) (?:article|篇)", label)[0])
-    # A finger finds each of them.
+    # Each bar is large enough for a finger.
     for box in (bar.bounding_box() for bar in bars.all()):
         assert box is not None
         assert min(box["width"], box["height"]) >= 24
@@ -277,7 +277,7 @@ def test_a_bar_narrows_to_its_time(site: Site, visitor: Visitor) -> None:
     assert visitor.totals[1] == len(ARTICLES)
 
 
-def test_rows_are_those_with_many_sources_and_stand_close(
+def test_rows_are_filtered_by_sources_and_shown_compactly(
     site: Site, visitor: Visitor, es: Elasticsearch
 ) -> None:
     page = visitor.page
@@ -295,7 +295,7 @@ def test_rows_are_those_with_many_sources_and_stand_close(
     assert tall is not None
     assert boxes[0] is not None
     assert boxes[0]["height"] < 0.7 * tall["height"]
-    # An editor goes to the medium's own page from here.
+    # The row links to the article on its own site.
     assert page.locator(".row .outside").first.get_attribute("href") == expected.rows[0].url
     visitor.follow(".narrowings a")
     assert "min_similar" not in visitor.parameters
@@ -304,7 +304,7 @@ def test_rows_are_those_with_many_sources_and_stand_close(
 
 
 @narrow
-def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
+def test_an_empty_list_offers_ways_to_widen_it(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     source = urllib.parse.quote(str(ARTICLES[0]["_source"]["source"]))
     page.goto(f"{site.address}/?q=the&since=2031-01-01&source={source}")
@@ -320,7 +320,7 @@ def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
 
 
 @wide
-def test_the_list_is_taken_away(site: Site, visitor: Visitor) -> None:
+def test_exports_contain_the_rows_of_the_list(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(f"{site.address}/?q={SHARED_WORDS}&where=language:en")
     rows = visitor.totals[0]
@@ -328,13 +328,13 @@ def test_the_list_is_taken_away(site: Site, visitor: Visitor) -> None:
         with urllib.request.urlopen(f"{site.address}{link.get_attribute('href')}") as answer:
             body = answer.read().decode()
         counted = body.count("<item>") if link.inner_text() == "RSS" else len(body.strip().splitlines())
-        # A feed has a page of rows, and CSV a header.
+        # A feed has at most one page of rows; CSV has a header.
         expected = {"RSS": min(rows, 20), "CSV": rows + 1, "JSON Lines": rows}[link.inner_text()]
         assert counted == expected, link.inner_text()
 
 
 @wide
-def test_on_paper_there_are_rows_alone(site: Site, visitor: Visitor) -> None:
+def test_printed_pages_show_only_rows_and_totals(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     page.emulate_media(media="print")
@@ -344,20 +344,20 @@ def test_on_paper_there_are_rows_alone(site: Site, visitor: Visitor) -> None:
     assert page.locator(".totals").is_visible()
 
 
-def test_without_scripts_all_of_it_works(site: Site, browser: Browser) -> None:
+def test_rows_unfold_without_scripts(site: Site, browser: Browser) -> None:
     with watched(browser, "narrow", java_script_enabled=False) as page:
         page.goto(f"{site.address}/?sort=similar-desc")
         page.locator(".row summary").first.click()
         assert page.locator(".row dl").first.is_visible()
 
 
-def test_what_is_new_since_the_last_visit_is_marked(site: Site, browser: Browser, es: Elasticsearch) -> None:
+def test_articles_since_the_last_visit_are_marked(site: Site, browser: Browser, es: Elasticsearch) -> None:
     with watched(browser, "narrow", locale="en-GB") as page:
         page.goto(site.address)
         assert page.locator(".new").count() == 0
         (cookie,) = [each for each in page.context.cookies() if each["name"] == COOKIE]
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
-        # As if the browser had been here in the middle of the time of the articles.
+        # Pretend that the last visit was at the articles' median time.
         times = sorted(time_ms(each["_source"]["published_at"]) or 0 for each in ARTICLES)
         then_s = times[len(times) // 2] // 1_000
         cookie["value"] = f"-{then_s}"

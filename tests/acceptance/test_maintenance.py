@@ -1,4 +1,4 @@
-"""The commands that look after a forest and show what it has."""
+"""The commands that maintain and inspect a forest."""
 
 import json
 from pathlib import Path
@@ -21,13 +21,13 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 
 @pytest.fixture
 def lookup() -> str:
-    """How the forest of `fed` finds nodes; a test may name another way."""
+    """The look-up of the forest of `fed`; tests may override it."""
     return "memory"
 
 
 @pytest.fixture
 def fed(online: Run, index_name: Names, lookup: str) -> tuple[str, str]:
-    """An index of the sample's articles and its forest, by their own times, kept for two days."""
+    """An index of the sample's articles, backfilled, and its forest with a retention of two days."""
     index, forest = index_name("news"), index_name("forest")
     lines = "".join(json.dumps(article) + "\n" for article in sample.articles(100)).encode()
     online("setup", index)
@@ -37,9 +37,9 @@ def fed(online: Run, index_name: Names, lookup: str) -> tuple[str, str]:
     return index, forest
 
 
-# The first is more than a batch.
+# 1,200 articles are more than one batch.
 @pytest.mark.parametrize(("backfill", "count"), [(False, 1_200), (True, 300)])
-def test_rebuilt_from_real_news_every_root_is_the_same(
+def test_rebuilding_from_real_news_preserves_every_root(
     online: Run,
     es: Elasticsearch,
     index_name: Names,
@@ -66,7 +66,9 @@ def test_rebuilt_from_real_news_every_root_is_the_same(
     assert roots(es, index) == before
 
 
-def test_verify_and_repair(online: Run, run: Run, es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_verify_repairs_a_missing_node(
+    online: Run, run: Run, es: Elasticsearch, fed: tuple[str, str]
+) -> None:
     index, forest = fed
     verify = ["verify", "--index", index, "--forest", forest]
     sound = online(*verify)
@@ -89,11 +91,9 @@ def test_verify_and_repair(online: Run, run: Run, es: Elasticsearch, fed: tuple[
     assert roots(es, index) == before
 
 
-# A log forgets what has expired with the document that it is in: `tests/integration/test_log.py`.
+# A log drops expired nodes together with their document: see `tests/integration/test_log.py`.
 @pytest.mark.parametrize("lookup", ["search"])
-def test_expire_deletes_what_has_expired(
-    online: Run, run: Run, es: Elasticsearch, fed: tuple[str, str]
-) -> None:
+def test_expire_deletes_expired_nodes(online: Run, run: Run, es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     expire = ["expire", "--forest", forest, "--json"]
     would = online(*expire, "--dry-run").json
@@ -123,13 +123,13 @@ def test_expire_deletes_what_has_expired(
         (["rebuild", "--index", "x", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),
     ],
 )
-def test_what_cannot_be_done(online: Run, arguments: list[str], code: int, message: str) -> None:
+def test_impossible_requests_are_refused(online: Run, arguments: list[str], code: int, message: str) -> None:
     result = online(*arguments)
     assert result.code == code
     assert message in " ".join(result.err.split())
 
 
-def test_no_forest_is_read_as_articles_or_replaced_unasked(online: Run, fed: tuple[str, str]) -> None:
+def test_rebuild_requires_replace_and_an_index_of_articles(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     refused = online("rebuild", "--index", index, "--forest", forest)
     assert (refused.code, "--replace" in refused.err) == (3, True)
@@ -139,7 +139,7 @@ def test_no_forest_is_read_as_articles_or_replaced_unasked(online: Run, fed: tup
     assert replaced.code == 0
 
 
-def test_articles_of_another_program_rebuild_no_forest(
+def test_rebuild_refuses_articles_not_indexed_through_esdedup(
     online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index, forest = index_name("news"), index_name("forest")
@@ -163,7 +163,7 @@ def stored(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
     return index, forest
 
 
-def test_both_ways(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> None:
+def test_show_prints_articles_and_nodes(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> None:
     index, forest = stored
 
     def show(*options: str) -> tuple[dict[str, object], str]:
@@ -192,7 +192,7 @@ def test_both_ways(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> N
     assert "has no fingerprint" in shown
 
 
-def test_what_cannot_be_shown(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> None:
+def test_show_refuses_invalid_arguments(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> None:
     index, forest = stored
     for options, code, said in [
         ((), 2, "--id, --fingerprint or --root"),
@@ -207,7 +207,7 @@ def test_what_cannot_be_shown(online: Run, es: Elasticsearch, stored: tuple[str,
         refused = online("show", "--index", index, "--forest", forest, *options)
         assert (refused.code, refused.out) == (code, ""), options
         assert said in refused.err, options
-    # Without the forest, the articles are shown all the same, but not with another one than theirs.
+    # `show` works if the forest is missing, but refuses a forest other than the index's own.
     wrong = online("show", "--index", index, "--id", "1", "--forest", "none")
     assert (wrong.code, f"belongs to the forest {forest!r}, and not to 'none'" in wrong.err) == (3, True)
     es.indices.put_mapping(index=index, meta={})

@@ -1,4 +1,4 @@
-"""`esdedup cluster`, `fingerprint` and `weights`: help, threads, words, and texts at which the core fails."""
+"""The commands `cluster`, `fingerprint` and `weights`; help texts, threads and faults in the core."""
 
 import gzip
 import itertools
@@ -47,7 +47,7 @@ def test_cluster_writes_a_root_for_each_article(run: Run, corpus: Path, tmp_path
 @pytest.mark.parametrize(
     ("is_first", "links"), [(False, ("excerpt", "part_of")), (True, ("story", "has_part"))]
 )
-def test_the_later_of_whole_and_part_is_linked(run: Run, is_first: bool, links: tuple[str, str]) -> None:
+def test_the_later_of_story_and_excerpt_is_linked(run: Run, is_first: bool, links: tuple[str, str]) -> None:
     story, _, excerpt, *_ = excerpts.articles()
     fed = [excerpt, story] if is_first else [story, excerpt]
     text = "".join(json.dumps({"id": each["_id"], "text": each["text"]}) + "\n" for each in fed)
@@ -60,7 +60,7 @@ def test_the_later_of_whole_and_part_is_linked(run: Run, is_first: bool, links: 
     }
 
 
-def test_cluster_with_nulls_and_rejections(run: Run) -> None:
+def test_cluster_reports_rejected_articles_and_null_roots(run: Run) -> None:
     lines = (
         b'{"id": "1", "text": ""}\n{"id": "2"}\nnonsense\n{"id": "3", "text": "a text that is long enough"}\n'
     )
@@ -74,8 +74,7 @@ def test_cluster_with_nulls_and_rejections(run: Run) -> None:
     assert "4 read, 2 clustered, 2 failed, 1 roots, 1 without a fingerprint" in result.err
 
 
-def test_time_and_retention(run: Run) -> None:
-    """A reprint with an edit is in the cluster of a text only as long as that accepts articles."""
+def test_edited_reprints_join_a_cluster_only_within_its_retention(run: Run) -> None:
     story = next(sample.articles(1))["text"]
     texts = [(story, "2026-01-01"), (f"{story} Corrected.", "2026-01-03"), (f"{story} Again.", "2026-03-01")]
     lines = "".join(
@@ -97,14 +96,14 @@ def test_time_and_retention(run: Run) -> None:
     )
 
 
-def test_dates_of_feeds_are_read_and_other_ones_counted(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_feed_dates_are_parsed_and_others_counted(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     def said_of(*dates: object) -> str:
         articles = [{"id": str(n), "text": "the very same text", "at": date} for n, date in enumerate(dates)]
         lines = "".join(json.dumps(article) + "\n" for article in articles)
         return run("cluster", "-", "--time-field", "at", stdin=lines.encode()).err
 
     said = said_of("Thu, 01 Jan 2026 08:00:00 GMT", "Sun, 01 Mar 2026 08:00:00 +0100")
-    # The same text after the retention.
+    # The second article came after the retention, so it is a root, too.
     assert "2 clustered, 0 failed, 2 roots\n" in said
     said = said_of("01.01.2026", None, 1_767_225_600, "2026-01-01")
     assert "4 clustered, 0 failed, 1 roots, 3 undated\n" in said
@@ -114,14 +113,14 @@ def test_dates_of_feeds_are_read_and_other_ones_counted(run: Run, caplog: pytest
     )
 
 
-def test_fingerprint_prints_what_represents_a_text(run: Run) -> None:
+def test_fingerprint_prints_the_representatives_of_a_text(run: Run) -> None:
     text = b"Short one. The ferry line has ordered four electric ships for its crossing."
     result = run("fingerprint", "--json", stdin=text)
     shown = result.json
     sentences = ["short one", "the ferry line has ordered four electric ships for its crossing"]
     assert [each["passage"] for each in shown["representatives"]] == [*sentences, None]
     assert len(shown["fingerprint"]) == 32
-    # Two halves of each sentence, and a minhash.
+    # Two halves for each sentence, and one minhash.
     assert len(shown["bands"]) == 5
     shown = run("fingerprint", "--json", "--profile", "classic", stdin=text).json
     assert [each["passage"] for each in shown["representatives"]] == sentences[1:]
@@ -136,14 +135,14 @@ def test_fingerprint_prints_what_represents_a_text(run: Run) -> None:
     assert "ferry" in people.out
 
 
-def test_a_fingerprints_text_is_shown_as_it_is(run: Run) -> None:
+def test_fingerprint_prints_the_text_verbatim(run: Run) -> None:
     text = "if a<b and c>d, [bold]this[/bold] is a :cat: or an array[0] and ends so \\"
     for profile in ("verified", "classic"):
         assert text in run("fingerprint", "--profile", profile, stdin=text.encode()).out
 
 
 @pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9])
-def test_fingerprint_of_what_has_none(run: Run, text: bytes) -> None:
+def test_texts_without_letters_have_no_fingerprint(run: Run, text: bytes) -> None:
     assert run("fingerprint", "--json", stdin=text).json["fingerprint"] is None
     assert "none" in run("fingerprint", stdin=text).out
 
@@ -154,7 +153,7 @@ def test_invalid_utf_8_has_no_fingerprint(run: Run) -> None:
     assert "standard input: is not UTF-8 (byte 5)" in refused.err
 
 
-def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
+def test_custom_weights_change_features_and_profile(run: Run, tmp_path: Path) -> None:
     (tmp_path / "weights.json").write_text('{"ferry": 3, "ships": 2}')
     options = ("--json", "--profile", "classic", "--weights", "weights.json")
     shown = run("fingerprint", *options, stdin=b"the ferry has ships").json
@@ -183,7 +182,7 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
         (["list"], "--index"),
     ],
 )
-def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], message: str) -> None:
+def test_usage_errors_exit_with_2_and_explain_why(run: Run, arguments: list[str], message: str) -> None:
     result = run(*arguments, stdin=b"")
     assert result.code == 2
     assert message in result.err
@@ -206,25 +205,24 @@ def test_help_lists_every_command(run: Run) -> None:
 @pytest.mark.parametrize(
     "command", [*((name,) for name in COMMANDS), *(("node", name) for name in ("start", "stop", "status"))]
 )
-def test_every_command_explains_itself_with_an_example(run: Run, command: tuple[str, ...]) -> None:
+def test_help_of_every_command_has_an_example(run: Run, command: tuple[str, ...]) -> None:
     shown = run(*command, "--help")
     assert shown.code == 0
     text = " ".join(shown.out.split())
     assert f"Usage: esdedup {' '.join(command)}" in text
     if command != ("node",):
         assert re.search(rf"Example: .*\besdedup {' '.join(command)}\b", text)
-    # No option without a description.
+    # Every option has a description.
     for line, following in itertools.pairwise(shown.out.splitlines()):
         if line.startswith("  --"):
             assert "  " in line.strip() or following.startswith(10 * " "), line
 
 
-def test_each_module_of_commands_can_be_imported_first() -> None:
-    """None needs what only another one imports."""
+def test_each_command_module_can_be_imported_alone() -> None:
     modules = sorted({module for module, _ in _PLACES.values()})
     program = """if True:
         import importlib, os, sys
-        # The packages of others that take long.
+        # Import the slow third-party packages only once.
         import elasticsearch, numpy, pydantic.main, typer.rich_utils
         import esdedup.cli.app
         for module in sys.argv[1:]:
@@ -240,21 +238,21 @@ def test_each_module_of_commands_can_be_imported_first() -> None:
     assert (shown.stdout.split(), shown.stderr) == (modules, "")
 
 
-def test_each_command_on_articles_takes_names_of_fields(run: Run) -> None:
+def test_each_command_on_articles_accepts_field_names(run: Run) -> None:
     names = {f"--{role}-field" for role in Fields().names}
     others = {"expire", "cluster", "fingerprint", "plan", "weights", "demo", "node"}
-    # A migration is between objects, whose names the indices keep.
+    # `migrate` takes the field names from the indices.
     for command in set(COMMANDS) - others - {"migrate"}:
         assert names <= set(run(command, "--help").out.split())
 
 
-def test_help_says_how_far_learning_looks_ahead(run: Run) -> None:
+def test_help_states_how_many_pages_learning_reads_ahead(run: Run) -> None:
     for command in ("index", "cluster"):
         said = " ".join(run(command, "--help").out.split())
         assert f"Read the articles twice, {LOOK_AHEAD_PAGES:,} at a time" in said
 
 
-def test_a_reader_that_goes_away(corpus: Path) -> None:
+def test_a_closed_pipe_ends_output_without_a_traceback(corpus: Path) -> None:
     esdedup = Path(sys.executable).parent / "esdedup"
     shell = f"'{esdedup}' cluster '{corpus}' | head -1"
     done = subprocess.run(["bash", "-c", shell], check=True, capture_output=True, text=True)
@@ -263,7 +261,7 @@ def test_a_reader_that_goes_away(corpus: Path) -> None:
     assert "BrokenPipe" not in done.stderr
 
 
-def test_the_input_is_never_written_to(run: Run, corpus: Path, tmp_path: Path) -> None:
+def test_the_input_file_is_never_overwritten(run: Run, corpus: Path, tmp_path: Path) -> None:
     before = corpus.read_bytes()
     result = run("cluster", corpus, "--output", corpus)
     assert (result.code, "is an input file" in result.err) == (2, True)
@@ -274,7 +272,7 @@ def test_the_input_is_never_written_to(run: Run, corpus: Path, tmp_path: Path) -
     assert {each.name for each in tmp_path.iterdir()} == {"sample.jsonl", "roots.jsonl"}
 
 
-def test_a_full_disk(run_process: Run, corpus: Path) -> None:
+def test_full_disks_and_closed_input_are_reported(run_process: Run, corpus: Path) -> None:
     result = run_process("cluster", corpus, "--output", "/dev/full")
     assert (result.code, "No space left" in result.err) == (3, True)
     esdedup = Path(sys.executable).parent / "esdedup"
@@ -292,7 +290,7 @@ ARTICLES = lines(
     {"id": "2", "text": f"{LONG} amid grumbleweed"},
     {"id": "3", "text": f"Another one, {LONG}"},
 )
-SAID = f"standard input:2 (id '2'): its text met a fault in esdedup; please report it: {PLACE}"
+REPORTED = f"standard input:2 (id '2'): its text met a fault in esdedup; please report it: {PLACE}"
 
 
 @pytest.fixture
@@ -301,36 +299,34 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("failing")
-def test_cluster_names_articles_at_which_the_core_fails(run: Run) -> None:
+def test_cluster_names_articles_on_which_the_core_fails(run: Run) -> None:
     done = run("cluster", "-", stdin=ARTICLES)
-    assert (done.code, len(done.out.splitlines()), SAID in done.err) == (1, 2, True)
+    assert (done.code, len(done.out.splitlines()), REPORTED in done.err) == (1, 2, True)
 
 
 @pytest.mark.usefixtures("failing")
-def test_index_names_articles_at_which_the_core_fails(online: Run, index_name: Names) -> None:
+def test_index_names_articles_on_which_the_core_fails(online: Run, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     online("setup", index)
     options = ("--index", index, "--forest", forest, "--json")
     done = online("index", "-", *options, stdin=ARTICLES)
     assert (done.code, done.json["written"], done.json["failed"]) == (1, 2, 1)
-    assert SAID in done.err
+    assert REPORTED in done.err
 
 
-# Each has boilerplate that is learned meanwhile, so the order in which pages are judged counts.
+# Boilerplate is learned while these pages are processed, so the order of processing matters.
 PAGES = lines(*pages(300))
 
 
-def test_clusters_are_the_same_in_several_threads(run: Run) -> None:
+def test_threads_do_not_change_clusters(run: Run) -> None:
     alone = run("cluster", "-", stdin=PAGES)
     assert run("cluster", "-", "--workers", 4, stdin=PAGES).out == alone.out
     assert len(alone.out.splitlines()) == 300
     assert run("cluster", "-", "--workers", 0, stdin=PAGES).code == 2
 
 
-def test_indexed_articles_are_the_same_in_several_threads(
-    online: Run, es: Elasticsearch, index_name: Names
-) -> None:
-    # An index of one name, which signatures have.
+def test_threads_do_not_change_indexed_articles(online: Run, es: Elasticsearch, index_name: Names) -> None:
+    # Both runs use the same index name, because it is part of the signatures.
     found, index = [], index_name("articles")
     for workers in (1, 4):
         forest = index_name("forest")
@@ -352,7 +348,7 @@ WEIGHED = (
 )
 
 
-def test_weights_of_articles_are_those_of_fingerprints(run: Run, tmp_path: Path) -> None:
+def test_fingerprint_uses_the_weights_computed_from_articles(run: Run, tmp_path: Path) -> None:
     made = run("weights", "-", "--output", "weights.json", stdin=WEIGHED.encode())
     assert (made.code, made.out) == (0, "")
     assert "4 read, 4 counted, 0 failed, 3 words, the median weighs 0.510826" in made.err
@@ -374,7 +370,7 @@ def test_weights_of_articles_are_those_of_fingerprints(run: Run, tmp_path: Path)
     assert shown.err == ""
 
 
-def test_bad_articles_are_counted_and_said(run: Run) -> None:
+def test_weights_counts_and_reports_bad_articles(run: Run) -> None:
     lines = WEIGHED + 'nonsense\n{"id": 5}\n{"id": 1, "text": "again"}\n'
     made = run("weights", "-", "--min-articles", "1", stdin=lines.encode())
     assert made.code == 1
@@ -385,7 +381,7 @@ def test_bad_articles_are_counted_and_said(run: Run) -> None:
     assert "standard input:7: repeats the id '1'" in made.err
 
 
-def test_a_dictionary_helps_with_words_that_are_never_cut(run: Run, tmp_path: Path) -> None:
+def test_a_dictionary_keeps_weighted_words_whole(run: Run, tmp_path: Path) -> None:
     (tmp_path / "weights.json").write_text('{"long-term": 3, "plan": 1}')
     (tmp_path / "words.txt").write_text("long-term 10 n\n")
     (tmp_path / "stop.txt").write_text("plan\n")
@@ -404,7 +400,7 @@ def test_a_dictionary_helps_with_words_that_are_never_cut(run: Run, tmp_path: Pa
     assert len({each.json["profile"] for each in (shown, helped, stopped)}) == 3
 
 
-def test_clusters_by_other_words_and_hashes(run: Run, tmp_path: Path) -> None:
+def test_segmenter_and_token_hash_change_clusters(run: Run, tmp_path: Path) -> None:
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
     made = run("weights", "news.jsonl", "--segmenter", "2-grams", "--output", "weights.json")
     assert made.code == 0
@@ -417,7 +413,7 @@ def test_clusters_by_other_words_and_hashes(run: Run, tmp_path: Path) -> None:
     assert "have no effect" not in alone.err
 
 
-def test_the_fewer_bits_may_differ_the_more_clusters(run: Run, tmp_path: Path) -> None:
+def test_a_smaller_maximum_distance_gives_more_clusters(run: Run, tmp_path: Path) -> None:
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
     roots = []
     for bits in "0123":
@@ -468,7 +464,7 @@ def test_a_higher_resemblance_gives_more_clusters(run: Run, tmp_path: Path) -> N
         (["cluster", "-", "--profile", "classic", "--resemblance", "0.7"], "goes with the profile verified"),
     ],
 )
-def test_usage_errors_about_words_exit_with_2(run: Run, arguments: list[str], message: str) -> None:
+def test_usage_errors_of_word_options_exit_with_2(run: Run, arguments: list[str], message: str) -> None:
     result = run(*arguments, stdin=b'{"id": 1, "text": "one text of some words"}')
     assert result.code == 2
     assert message in result.err

@@ -1,4 +1,4 @@
-"""The way through Elasticsearch, as a user runs it."""
+"""Commands that read and write Elasticsearch, as a user runs them."""
 
 import json
 import os
@@ -20,13 +20,13 @@ from tests.support.names import Names
 from tests.support.pausing import pausing
 
 
-def test_learn_from_what_an_alias_has(online: Run, es: Elasticsearch, index_name: Names) -> None:
+def test_learn_reads_all_indices_of_an_alias(online: Run, es: Elasticsearch, index_name: Names) -> None:
     days, forest = [index_name("one"), index_name("other")], index_name("forest")
     for day in days:
         assert online("setup", day, "--text-field", "body").code == 0
     for at, article in enumerate(sample.articles(40)):
         es.index(index=days[at % 2], id=article["id"], document={"body": article["text"]})
-    # No index of the alias is the one to write to.
+    # The alias has no write index.
     alias = f"{days[0]}-alias"
     es.indices.put_alias(index=days, name=alias)
     es.indices.refresh(index=alias)
@@ -41,7 +41,7 @@ def test_learn_from_what_an_alias_has(online: Run, es: Elasticsearch, index_name
     assert "there is no index" in missing.err
 
 
-def test_what_adoption_would_take_is_estimated(
+def test_adopt_dry_run_estimates_without_writing(
     online: Run, run: Run, es: Elasticsearch, index_name: Names
 ) -> None:
     index = index_name("full")
@@ -60,7 +60,7 @@ def test_what_adoption_would_take_is_estimated(
     assert other.json.keys() == looked.json.keys() - {"bytes_of_articles", "bytes_of_the_forest"}
 
 
-def test_index_list_similar(online: Run, es: Elasticsearch, index_name: Names) -> None:
+def test_index_list_and_similar_agree_on_counts(online: Run, es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     articles = list(sample.articles(300))
     assert online("setup", index, "--json").json == {"index": index, "made": True}
@@ -118,7 +118,7 @@ def test_index_list_similar(online: Run, es: Elasticsearch, index_name: Names) -
     assert "cannot name one index" in online(*feed, stdin=lines(*articles)).err
 
 
-def test_two_processes_and_one_forest(
+def test_a_second_process_waits_for_the_forest(
     online: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, forest = index_name("news"), index_name("forest")
@@ -131,12 +131,12 @@ def test_two_processes_and_one_forest(
         env=os.environ,
     )
     assert first.stdin is not None
-    # More than a batch, so that it takes the forest, and then waits for more.
+    # More than one batch, so that the process acquires the forest and then waits for input.
     many = lines(*({"id": f"a{n}", "text": f"{LONG} {n} {n * n} {n**3}"} for n in range(1_001)))
     first.stdin.write(many)
     first.stdin.flush()
     deadline = time.monotonic() + 60
-    # 404: no forest or no lease yet; 503: its index is being made.
+    # 404: there is no forest or lease yet; 503: its index is being created.
     quiet = es.options(ignore_status=[404, 503])
     while not quiet.get(index=forest, id=LEASE_ID).body.get("found"):
         assert time.monotonic() < deadline
@@ -155,10 +155,10 @@ def test_two_processes_and_one_forest(
     first.stdout.close()
 
 
-def test_interrupted_and_run_again(
+def test_an_interrupted_index_command_can_be_run_again(
     online: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
 ) -> None:
-    """Ctrl-C and kill -9 in the middle: the next run ends with what an undisturbed one gives."""
+    """After Ctrl-C and kill -9, the next run ends with the roots of an undisturbed run."""
     whole, broken, forests = index_name("whole"), index_name("broken"), [index_name("f1"), index_name("f2")]
     articles = [
         {"id": f"a{n}", "text": f"{LONG} {n // 3} {n // 3 * 7919} {'!' * (n % 3)}"} for n in range(2_400)
@@ -168,7 +168,7 @@ def test_interrupted_and_run_again(
     online("setup", whole)
     online("setup", broken)
     online("index", file, "--index", whole, "--forest", forests[0])
-    # In the background, tests have Ctrl-C ignored.
+    # Where tests run in the background, SIGINT is ignored until a handler is set.
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
     feed = [sys.executable, "-c", program, "index", "-", "--index", broken, "--forest", forests[1]]
@@ -215,7 +215,7 @@ def test_interrupted_and_run_again(
         ("verify --index", b"/_pit", signal.SIGINT),
     ],
 )
-def test_every_command_ends_soon_after_ctrl_c(
+def test_commands_end_soon_after_a_signal(
     online: Run,
     run: Run,
     es: Elasticsearch,
@@ -226,7 +226,7 @@ def test_every_command_ends_soon_after_ctrl_c(
     is_away: bool,
     number: int,
 ) -> None:
-    """After any signal, it reports its progress and how to continue, and releases the forest."""
+    """The command says how to continue, and releases the forest."""
     index, forest = index_name("news"), index_name("forest")
     helpers.bulk(
         es, ({"_index": index, "text": f"{LONG} {at}", "published_at": at} for at in range(600)), refresh=True
@@ -251,7 +251,7 @@ def test_every_command_ends_soon_after_ctrl_c(
         try:
             assert server.seen.wait(60)
             process.send_signal(number)
-            # Two seconds, and as many for a busy machine.
+            # Two seconds, doubled for a busy machine.
             _, error = process.communicate(timeout=4)
         finally:
             process.kill()
@@ -263,16 +263,16 @@ def test_every_command_ends_soon_after_ctrl_c(
     assert again.code == 0
 
 
-def test_ctrl_c_before_the_command_has_begun() -> None:
+def test_ctrl_c_during_imports_ends_silently() -> None:
     program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    # What is imported next interrupts.
+    # The next import raises SIGINT.
     program += "from esdedup.cli import main\n"
     program += "sys.meta_path[:0] = [type('', (), {'find_spec': lambda *_: signal.raise_signal(2)})]\nmain()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
-def test_a_trickle_is_indexed_while_it_waits_for_more(
+def test_few_articles_are_indexed_while_input_stays_open(
     es: Elasticsearch, elasticsearch_url: str, online: Run, index_name: Names
 ) -> None:
     index, forest = index_name("trickle"), index_name("forest")
@@ -292,9 +292,9 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
         time.sleep(0.1)
         es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == 3
-    # Until it has the answer to that.
+    # Give the command time to receive the response.
     time.sleep(1)
-    # The thread that reads waits for more; it must not disturb the end. As by Ctrl-C.
+    # The reading thread is blocked on input and must not disturb the exit.
     feed.send_signal(signal.SIGTERM)
     try:
         feed.wait(60)
@@ -309,7 +309,7 @@ def test_a_trickle_is_indexed_while_it_waits_for_more(
     assert "Traceback" not in err
 
 
-def test_likely_names_of_fields_are_suggested_once(es: Elasticsearch, online: Run, index_name: Names) -> None:
+def test_likely_field_names_are_suggested_once(es: Elasticsearch, online: Run, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     online("setup", index)
     options = ("index", "-", "--index", index, "--forest", forest)
@@ -322,7 +322,7 @@ def test_likely_names_of_fields_are_suggested_once(es: Elasticsearch, online: Ru
         f"`esdedup setup {index} --text-field body --title-field headline` makes the index keep these names",
         "name the field with the id here: --id-field guid",
     ]
-    # The advice is good.
+    # Following the advice works.
     names = ("--text-field", "body", "--title-field", "headline")
     assert online("setup", index, *names).code == 0
     assert not es.indices.exists(index=forest)
@@ -335,7 +335,7 @@ def test_likely_names_of_fields_are_suggested_once(es: Elasticsearch, online: Ru
     assert es.count(index=index)["count"] == 200
 
 
-def test_articles_that_quote_a_part_are_listed_apart(quoted: SampleSite, online: Run) -> None:
+def test_excerpts_are_listed_separately(quoted: SampleSite, online: Run) -> None:
     story = quoted.reader.similar(quoted.index, "story")
     by_others = [
         "also quoted in part by 2 clusters, articles: 3",
@@ -356,7 +356,7 @@ def test_articles_that_quote_a_part_are_listed_apart(quoted: SampleSite, online:
     assert "quote" not in online("similar", "--index", quoted.index, "--id", "other").out
 
 
-def test_a_placeholder_is_said_to_be_one(quoted: SampleSite, online: Run) -> None:
+def test_similar_and_show_report_placeholders(quoted: SampleSite, online: Run) -> None:
     for command in ("similar", "show"):
         asked = (command, "--index", quoted.index, "--id")
         assert "seems to be a placeholder" in online(*asked, "wall-0").out

@@ -16,7 +16,7 @@ STORY = (
     f"{LONG} of a ferry line between the two largest islands of the north, which opens on monday after years "
     "of dispute about its harbour, its noise, and who should pay for the ice that closes it every winter"
 )
-# One text three times, from two sources on three days; and another text.
+# Three near copies of a text, from two sources on three days, and another text.
 ARTICLES = [
     {"key": "a", "head": "ferry", "body": STORY, "day": "2026-01-01", "by": "North", "desk": "sea"},
     {
@@ -46,7 +46,7 @@ FIELDS = [
 def names(
     es: Elasticsearch, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str]]:
-    """An index that keeps other names of fields, and its forest, for all tests that only read."""
+    """An index with custom field names, and its forest, for all tests that only read."""
     online = run_in(tmp_path_factory.mktemp("fed"), elasticsearch_url)
     with new_names(es) as name:
         index, forest = name("news"), name("forest")
@@ -91,7 +91,7 @@ def ask(online: Run, names: tuple[str, str]) -> Ask:
         (["--no-dedup"], ["d", "c", "b", "a"]),
         (["--no-dedup", "--size", 3, "--page", 2], ["a"]),
         (["--sort", "newest"], ["d", "c"]),
-        # Its title is only that word, and its text is one word shorter than that of "b" with the same title.
+        # The title of "a" and "b" is that word alone, and the text of "a" is one word shorter.
         (["--sort", "relevance", "--query", "ferry"], ["a"]),
         (["--sort", "relevance", "--query", "ferry", "--head", "newest"], ["c"]),
         (["--sort", "newest", "--query", "ferry", "--head", "best"], ["a"]),
@@ -99,7 +99,7 @@ def ask(online: Run, names: tuple[str, str]) -> Ask:
     ],
     ids=lambda each: " ".join(map(str, each)) or "none",
 )
-def test_options_of_list_choose_and_sort_rows(ask: Ask, options: list[object], ids: list[str]) -> None:
+def test_list_options_select_and_sort_rows(ask: Ask, options: list[object], ids: list[str]) -> None:
     assert [row["id"] for row in ask("list", *options)["rows"]] == ids
 
 
@@ -111,7 +111,7 @@ def test_list_counts_whole_clusters(ask: Ask) -> None:
     assert [row["id"] for row in ask("list", "--size", 1, "--after", first["next"])["rows"]] == ["c"]
 
 
-def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
+def test_similar_options_select_articles(ask: Ask, names: tuple[str, str]) -> None:
     def ids(*options: object, stdin: bytes | None = None) -> list[str]:
         return [article["id"] for article in ask("similar", *options, stdin=stdin)["rows"]]
 
@@ -129,7 +129,7 @@ def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
     assert second["sources"] == by_source["sources"][1:]
 
 
-def test_setup_makes_shards_and_routes_by_root(online: Run, es: Elasticsearch, index_name: Names) -> None:
+def test_setup_creates_shards_and_routes_by_root(online: Run, es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("routed"), index_name("forest")
     made = online("setup", index, "--shards", 3, "--route-by-root", "--json")
     assert made.json == {"index": index, "made": True}
@@ -160,7 +160,7 @@ def test_setup_refuses_a_changed_number_of_shards(online: Run, index_name: Names
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_refusals_name_the_option_that_is_wrong(
+def test_invalid_options_are_refused_with_a_reason(
     online: Run, names: tuple[str, str], arguments: list[str], message: str
 ) -> None:
     refused = online(*arguments, "--index", names[0])
@@ -176,7 +176,7 @@ def test_refusals_name_the_option_that_is_wrong(
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_refusals_of_an_index_name_the_remedy(
+def test_refusals_of_an_index_suggest_setup(
     online: Run, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
 ) -> None:
     index = index_name("plain")
@@ -186,7 +186,7 @@ def test_refusals_of_an_index_name_the_remedy(
     assert message.replace("INDEX", index) in refused.err
 
 
-def test_maintenance_and_explanations_read_fields_of_other_names(ask: Ask, names: tuple[str, str]) -> None:
+def test_maintenance_and_explain_use_custom_field_names(ask: Ask, names: tuple[str, str]) -> None:
     forest = ["--forest", names[1]]
     assert ask("stats", *forest)["nodes"] == 3
     assert ask("verify", *forest)["violations"] == {}

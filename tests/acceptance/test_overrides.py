@@ -1,4 +1,4 @@
-"""Overrides: the example of the guide, commands with a file that is wrong, and what is shown as left out."""
+"""Overrides: the guide's example, invalid files, and how commands and pages show left-out passages."""
 
 import html
 import json
@@ -37,7 +37,7 @@ ARTICLES = [
     {"id": "notice", "url": "https://news.example/3", "text": NOTICE},
     {"id": "ferry", "url": "https://news.example/1", "text": f"The ferry sails again. {NOTICE}"},
     {"id": "goats", "url": "https://goats.example/2", "text": f"Three goats found. {NOTICE}"},
-    # Not the same page, which would be a copy of the one that came first.
+    # A slightly different text: an equal one would be a copy of the first article.
     {"id": "law", "url": "https://www.law.example/4", "text": f"{NOTICE} Ltd."},
 ]
 
@@ -52,19 +52,19 @@ def is_emptied(text: Any) -> bool:
     return bool(text["left_out"]["letters"] == text["left_out"]["of_letters"])
 
 
-def test_the_example_of_the_guide(run: Run, tmp_path: Path) -> None:
+def test_the_guides_example_separates_four_articles(run: Run, tmp_path: Path) -> None:
     (tmp_path / "overrides.jsonl").write_text(EXAMPLE)
     (tmp_path / "news.jsonl").write_bytes(lines(*ARTICLES))
     plain = roots(run("cluster", "news.jsonl"))
     assert set(plain.values()) == {plain["ferry"]}
     overridden = roots(run("cluster", "news.jsonl", "--overrides", "overrides.jsonl"))
     assert len(set(overridden.values())) == 4
-    # Where the articles name their sites themselves, the address counts no more.
+    # With --site-field, the site no longer comes from the address.
     unnamed = roots(run("cluster", "news.jsonl", "--overrides", "overrides.jsonl", "--site-field", "site"))
     assert [each for each in unnamed if unnamed[each] != overridden[each]] == ["law"]
 
 
-def test_overrides_count_where_single_texts_are_fingerprinted(run: Run, tmp_path: Path) -> None:
+def test_overrides_apply_to_fingerprint_and_explain(run: Run, tmp_path: Path) -> None:
     (tmp_path / "overrides.jsonl").write_text(EXAMPLE)
     overrides = ["--overrides", "overrides.jsonl", "--json"]
     done = [
@@ -89,7 +89,7 @@ def test_overrides_count_where_single_texts_are_fingerprinted(run: Run, tmp_path
         ),
     ],
 )
-def test_a_file_that_is_wrong_is_a_usage_error(
+def test_an_invalid_file_of_overrides_is_a_usage_error(
     run: Run, tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     if content is not None:
@@ -106,7 +106,7 @@ def test_a_file_that_is_wrong_is_a_usage_error(
         assert (done.code, message in done.err) == (2, True), done.err
 
 
-def test_overrides_do_not_go_with_whole_pages(run: Run, tmp_path: Path) -> None:
+def test_overrides_cannot_be_combined_with_kept_boilerplate(run: Run, tmp_path: Path) -> None:
     (tmp_path / "overrides.jsonl").write_text(EXAMPLE)
     done = run("cluster", "-", "--overrides", "overrides.jsonl", "--keep-boilerplate", stdin=b"")
     assert (done.code, "overrides would have no effect" in done.err) == (2, True)
@@ -122,7 +122,7 @@ def texts(left_out: Any) -> list[str]:
     return [span["text"] for span in left_out["spans"]]
 
 
-def test_explain_compares_articles_as_they_were_decided(online: Run, fed: tuple[str, str]) -> None:
+def test_explain_uses_the_signatures_that_decided_the_roots(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     options = ("--index", index, "--forest", forest)
     found = online("explain", "early", "late", *options, "--json").json
@@ -138,7 +138,7 @@ def test_explain_compares_articles_as_they_were_decided(online: Run, fed: tuple[
         [f"{MENU}\n\n{MAIL}", RIGHTS],
         [VALLEY_RIGHTS],
     )
-    # The two signatures of today would be equal; as they were decided, the later one is a part of the other.
+    # Computed today, the signatures would be equal; as stored, the later article is an excerpt of the other.
     assert (found["outcome"], found["same_cluster"], compared["rule"]) == ("together", True, "excerpt")
     assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
     people = online("explain", "early", "late", *options).out
@@ -179,7 +179,7 @@ def test_articles_with_boilerplate_are_counted(online: Run, run: Run, es: Elasti
             assert (each.json["with_boilerplate"], each.json["boilerplate_letters"]) == counts
 
 
-def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None:
+def test_explain_shows_the_boilerplate_of_files(run: Run, tmp_path: Any) -> None:
     for name, site in (("one", HARBOUR), ("other", VALLEY)):
         (tmp_path / name).write_text(page(article(0), site))
     found = run("explain", "one", "other", "--json").json
@@ -191,7 +191,7 @@ def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None
     assert kept["whole_texts"]["exact_resemblance"] < found["whole_texts"]["exact_resemblance"]
 
 
-def test_fingerprint_tells_what_is_left_out(online: Run, run: Run, fed: tuple[str, str]) -> None:
+def test_fingerprint_shows_left_out_passages(online: Run, run: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     text = page(article(7), HARBOUR).encode()
     first = run("fingerprint", "--json", stdin=text).json
@@ -203,7 +203,7 @@ def test_fingerprint_tells_what_is_left_out(online: Run, run: Run, fed: tuple[st
         "passages": 6,
         "of_passages": 12,
     }
-    # Only the article is left.
+    # The fingerprint is that of the article alone.
     assert (
         learned["fingerprint"] == run("fingerprint", "--json", stdin=article(7).encode()).json["fingerprint"]
     )
@@ -215,7 +215,7 @@ def test_fingerprint_tells_what_is_left_out(online: Run, run: Run, fed: tuple[st
     assert RIGHTS in shown
 
 
-def test_a_lookup_says_what_was_left_out(online: Run, fed: tuple[str, str]) -> None:
+def test_similar_shows_left_out_passages(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     ask = ("similar", "--index", index, "--text", "-", "--site", HARBOUR, "--forest", forest)
     text = page(article(9), HARBOUR).encode()
@@ -236,26 +236,26 @@ def test_stats_list_the_boilerplate_of_each_site_as_overrides(online: Run, fed: 
         (*MENU.split("\n\n"), MAIL, RIGHTS), ENOUGH // 2
     )
     assert sites[VALLEY]["passages"] == [{"text": VALLEY_RIGHTS, "articles": ENOUGH // 2 + 1}]
-    # The newest is of the valley.
+    # The newest article is from the valley's site.
     few = online(*ask, "--articles", "1", "--json").json
     assert [(each["site"], each["articles"]) for each in few["sites"]] == [(VALLEY, 1)]
     shown = online(*ask, "--passages", "5").out
     assert f"# {HARBOUR}: 64 articles, 6 passages are boilerplate" in shown
     assert "# and 1 more passages" in shown
-    # What it prints is a file of overrides, which needs no pages to be learned.
+    # The output is itself a file of overrides, which takes effect without learning.
     overridden = untaught_filters(Overrides.of_lines(online(*ask).out.encode().splitlines()))
     left = left_out(page(article(1), HARBOUR), overridden(HARBOUR), max_length=10_000)
     assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
 
 
 def small_texts(shown: str) -> list[str]:
-    """Return what a page shows as boilerplate, without the legend."""
+    """Return the passages that a page marks as boilerplate, without the legend."""
     (_, *found) = re.findall(r'<small class="boilerplate"[^>]*>(.*?)</small>', shown, re.DOTALL)
     return [html.unescape(each) for each in found]
 
 
 def text_of(shown: str) -> str:
-    """Return the text that a page shows, without its elements."""
+    """Return the text that a page shows, without tags."""
     (found,) = re.findall(r'<div class="text"[^>]*>(.*?)</div>', shown, re.DOTALL)
     return html.unescape(re.sub("<[^>]*>", "", found))
 
@@ -283,7 +283,7 @@ def test_the_page_shows_the_whole_text_and_marks_boilerplate(
     assert (found["left_out_unknown"], found["site"]) == (None, HARBOUR)
 
 
-def test_a_page_without_its_forest_is_shown_unmarked(elasticsearch_url: str, fed: tuple[str, str]) -> None:
+def test_boilerplate_is_not_marked_without_the_forest(elasticsearch_url: str, fed: tuple[str, str]) -> None:
     index, forest = fed
     missing = {"forest": f"{forest}-gone"}
     shown = request(elasticsearch_url, index, "/article", of=missing, id="early")

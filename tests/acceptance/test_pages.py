@@ -1,4 +1,4 @@
-"""The pages in a real browser and the JSON beside them; what a browser shows of odd markup is compared."""
+"""The pages in a real browser, the JSON API, and the visible text of random markup."""
 
 import json
 import re
@@ -49,7 +49,7 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
-    """The address of the pages over the sample, and two odd articles."""
+    """The address of pages for the sample and four odd articles."""
     index, forest = "test-pages", "test-pages-forest"
     es.options(ignore_status=404).indices.delete(index=[index])
     es.options(ignore_status=404).indices.delete(index=[forest])
@@ -72,7 +72,7 @@ narrow = pytest.mark.parametrize("page", ["narrow"], indirect=True)
 
 
 def unfold(page: Page) -> None:
-    """Show the filters, which are folded where there is little room."""
+    """Open the filters, which are collapsed in narrow windows."""
     summary = page.get_by_text("Filters and sorting")
     if summary.is_visible() and not page.get_by_label("Sort by").is_visible():
         summary.click()
@@ -84,7 +84,7 @@ def get(address: str, **parameters: Any) -> Any:
         return json.load(answer)
 
 
-def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
+def test_search_sort_paginate_and_follow_a_similar_article(site: str, page: Page) -> None:
     page.goto(site)
     total = page.locator(".totals strong").nth(1).inner_text()
     assert int(total.replace(",", "")) == len(ARTICLES) + len(ODD)
@@ -96,7 +96,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     badges = [int(re.sub(r"\D", "", each)) for each in page.locator(".badge").all_inner_texts()]
     assert len(badges) > 5
     assert badges == sorted(badges, reverse=True)
-    # On to the next page, on which nothing comes again.
+    # The next page repeats no row.
     first = page.locator(".row h2 a").evaluate_all("links => links.map(link => link.href)")
     with page.expect_navigation():
         page.get_by_role("link", name="Next page").click()
@@ -118,7 +118,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     assert page.locator(".row h2 a").all_inner_texts() == again
     with page.expect_navigation():
         page.get_by_role("link", name="Previous page").click()
-    # Open the largest, and go to one of the similar articles.
+    # Open the largest story and follow the link to a similar article.
     title = page.locator(".row h2 a").first.inner_text()
     with page.expect_navigation():
         page.locator(".row h2 a").first.click()
@@ -131,7 +131,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
         target.click()
     assert page.url != here
     assert page.url.endswith(str(address))
-    # It leads back: the first article is among its similar ones.
+    # The first article is listed among the similar articles of the second.
     links = get(
         f"{site}/api/v1/similar",
         id=urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)["id"][0],
@@ -142,7 +142,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     }
 
 
-def test_an_article_leads_back_to_the_results(site: str, page: Page) -> None:
+def test_an_article_links_back_to_the_results(site: str, page: Page) -> None:
     page.goto(f"{site}/?q=the&sort=oldest&dedup=false&page=2")
     results = page.url
     titles = page.locator(".row h2 a").all_inner_texts()
@@ -155,7 +155,7 @@ def test_an_article_leads_back_to_the_results(site: str, page: Page) -> None:
     queries = (urllib.parse.parse_qs(each.partition("?")[2]) for each in (page.url, results))
     assert next(queries) == next(queries)
     assert page.locator(".row h2 a").all_inner_texts() == titles
-    # An address that is not a list's leads to the list of all.
+    # If `listed` is invalid, the link leads to the unfiltered list.
     for wrong in ("sort=x", "%00=%ff", "page=0", "javascript:alert(1)"):
         page.goto(f"{site}/article?id=bare&listed={urllib.parse.quote(wrong)}")
         assert page.get_by_text("Back to the results").get_attribute("href") == "/"
@@ -167,14 +167,14 @@ def test_searched_words_are_marked_in_rows(site: str, page: Page) -> None:
     marked = page.locator(".row mark").all_inner_texts()
     assert marked
     assert {each.lower() for each in marked} == {"harbour"}
-    # The first result is in sight, however narrow the page.
+    # The first result is visible without scrolling.
     box = page.locator(".row").first.bounding_box()
     assert box is not None
     assert page.viewport_size is not None
     assert box["y"] + 80 < page.viewport_size["height"]
 
 
-def test_the_keyboard_suffices(site: str, page: Page) -> None:
+def test_the_first_result_opens_with_the_keyboard_alone(site: str, page: Page) -> None:
     page.goto(site)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -186,16 +186,16 @@ def test_the_keyboard_suffices(site: str, page: Page) -> None:
 
 
 @narrow
-def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
+def test_odd_articles_are_displayed_safely(site: str, page: Page) -> None:
     page.goto(f"{site}/?q=ferry+outer+islands")
     with page.expect_navigation():
         page.locator(".row h2 a").first.click()
     assert SCRIPT in page.locator("h1").inner_text()
-    # The text is shown as its fingerprint sees it.
+    # The page shows the visible text, which is also what is fingerprinted.
     shown = page.locator(".text").inner_text().strip()
     assert shown == "bold The ferry to the outer islands runs again from Monday, they say. &"
     assert page.title() != "caught"
-    # An address that is a script does not become a link.
+    # A `javascript:` address does not become a link.
     assert page.locator("a[href^=javascript]").count() == 0
     page.goto(f"{site}/article?id=once")
     assert page.get_by_text("1 similar article").first.is_visible()
@@ -228,7 +228,7 @@ def test_invalid_addresses_are_refused(site: str, path: str, status: int, messag
         assert body.startswith('{"type"' if prefix else "<!DOCTYPE html>")
 
 
-def test_pages_take_what_people_send(site: str) -> None:
+def test_pages_tolerate_unknown_and_empty_parameters(site: str) -> None:
     for odd in (
         "fbclid=1",
         "sort=similar-desc&dedup=false&min_similar=1",
@@ -252,7 +252,7 @@ def test_the_pages_listen_on_the_given_host_only(site: str, elasticsearch_url: s
             urllib.request.urlopen(address.replace("127.0.0.2", "127.0.0.1"))
 
 
-def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
+def test_json_equals_the_readers_results(site: str, es: Elasticsearch) -> None:
     reader = Reader(es, forest="test-pages-forest")
     page = reader.list("test-pages", sort="similar-desc", size=3)
     found = get(f"{site}/api/v1/list", sort="similar-desc", size=3)
@@ -282,7 +282,7 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
         assert json.load(answer)["root"] == article["root"]
 
 
-def test_excerpts_are_in_json_too(quoted: SampleSite) -> None:
+def test_json_includes_excerpts(quoted: SampleSite) -> None:
     api, reader = f"{quoted.address}/api/v1", quoted.reader
     for name in ("similar", "sources", "versions"):
         expected = getattr(reader, name)(quoted.index, "story").model_dump(mode="json")
@@ -294,7 +294,7 @@ def test_excerpts_are_in_json_too(quoted: SampleSite) -> None:
     assert (by_root["root"], by_root["first"]["id"]) == (excerpt["part_of"], "story")
 
 
-def test_json_says_what_seems_a_placeholder(quoted: SampleSite) -> None:
+def test_json_flags_placeholders(quoted: SampleSite) -> None:
     api, root = f"{quoted.address}/api/v1", quoted.reader.article(quoted.index, "wall-0").root
     found = [get(f"{api}/{name}", id="wall-4") for name in ("similar", "sources", "versions")]
     found.append(get(f"{api}/articles", root=root))
@@ -302,7 +302,7 @@ def test_json_says_what_seems_a_placeholder(quoted: SampleSite) -> None:
     assert get(f"{api}/versions", id="story")["is_placeholder"] is False
 
 
-def test_openapi_describes_it(site: str) -> None:
+def test_openapi_describes_every_path_with_valid_examples(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
     names = (
@@ -321,14 +321,14 @@ def test_openapi_describes_it(site: str) -> None:
     files = {"/feed.rss", "/export.csv", "/export.jsonl"}
     assert set(paths) == {f"/api/v1/{name}" for name in names} | files
     assert all(parameter["description"] for parameter in paths["/api/v1/list"]["get"]["parameters"])
-    # Its examples are such answers.
+    # The examples are valid responses.
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage, esdedup.VersionsPage):
         (example,) = described["components"]["schemas"][model.__name__]["examples"]
         model.model_validate(example)
 
 
 @pytest.mark.parametrize("words", ["!!!", "*", "((((", "%00", "-"])
-def test_whatever_is_typed_is_a_search(site: str, words: str) -> None:
+def test_queries_without_letters_find_nothing(site: str, words: str) -> None:
     path = f"q={urllib.parse.quote(words)}&source=Morning%20Wire"
     found = json.load(urllib.request.urlopen(f"{site}/api/v1/list?{path}"))
     assert (found["total_articles"], found["rows"]) == (0, [])
@@ -338,7 +338,7 @@ def test_whatever_is_typed_is_a_search(site: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/feed.rss", "/api/v1/list", "/static/pages.js"])
-def test_head_is_answered_as_get_without_the_body(site: str, path: str) -> None:
+def test_head_answers_like_get_without_a_body(site: str, path: str) -> None:
     request = urllib.request.Request(site + path, method="HEAD")
     with urllib.request.urlopen(request) as head, urllib.request.urlopen(site + path) as get:
         assert (head.status, head.read()) == (200, b"")
@@ -433,7 +433,7 @@ PARTS = [
     ),
     *("<button>", "<select hidden>", "<dd hidden>", "<dl>", "<h1>", "<h2 hidden>", "<br hidden>", "<video>"),
 ]
-# Text counts as shown if it takes room; not what a form offers or takes.
+# A text node is shown if it has a rectangle with a width; the contents of form controls have none.
 SHOWN = """documents => documents.map(html => {
   const frame = document.body.appendChild(document.createElement("iframe"))
   const inner = frame.contentDocument
@@ -448,11 +448,11 @@ SHOWN = """documents => documents.map(html => {
 })"""
 
 
-def test_every_word_that_a_browser_shows_is_compared(browser: Browser) -> None:
+def test_visible_text_contains_every_word_a_browser_shows(browser: Browser) -> None:
     random = Random(13)
     documents = []
     for _ in range(500):
-        # Few kinds of parts in a document meet each other more often.
+        # With fewer kinds of parts in a document, the same kinds combine more often.
         parts = random.sample(PARTS, random.choice([6, 12, len(PARTS)]))
         drawn = random.choices(parts, k=random.randint(2, 14))
         documents.append("<body>" + "".join(f"{part}word{at}." for at, part in enumerate(drawn)))

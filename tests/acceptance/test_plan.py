@@ -9,7 +9,7 @@ from esdedup.plan.costs import shipped
 from tests.acceptance.conftest import Run
 
 
-def test_a_plan_says_what_was_calculated_and_what_measured(run: Run) -> None:
+def test_a_plan_separates_calculated_from_measured_figures(run: Run) -> None:
     result = run("plan", "--articles-a-day", "1e7", "--retention-days", "30")
     assert result.code == 0
     calculated, measured = result.out.split("from unit costs measured on")
@@ -19,7 +19,7 @@ def test_a_plan_says_what_was_calculated_and_what_measured(run: Run) -> None:
     assert shipped().measured.machine in measured.replace("\n", " ")
 
 
-def test_costs_from_a_file(run: Run, tmp_path: Path) -> None:
+def test_unit_costs_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
     costs = shipped().model_dump()
     for each in costs["costs"]:
         each["server"]["node_bytes"] *= 2

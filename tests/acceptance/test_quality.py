@@ -1,4 +1,4 @@
-"""Scores of profiles on real, labelled articles, by the scorer that comes with these."""
+"""Scores of the profiles on real labelled articles, computed by the scorer supplied with the data."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from tests.acceptance.conftest import Run
         ("zh_news", "verified", 0.99, 0.985, 0.99),
         ("zh_short", "verified", 0.93, 0.93, 0.93),
         ("en_wire", "verified", 0.96, 0.97, 0.965),
-        # Others change only with their fingerprints, which golden vectors hold.
+        # Other profiles change only with their fingerprints, which golden vectors check.
         ("zh_news", "classic", 0.82, 0.83, 0.82),
         ("en_wire", "keywords", 0.81, 0.85, 0.81),
     ],
@@ -31,7 +31,7 @@ def test_duplicates_are_found_and_look_alikes_kept_apart(
     recall: float,
     f1: float,
 ) -> None:
-    """Floors a little under what was measured: a loss of quality that nobody meant shows here."""
+    """The floors are slightly below the measured scores, to catch unintended losses of quality."""
     data = shared / "data"
     given = () if profile == "verified" else ("--profile", profile)
     assert run("cluster", str(data / f"{name}.jsonl"), *given, "--output", "roots.jsonl").code == 0

@@ -1,4 +1,4 @@
-"""Input, servers, indices and forests that are none or do not fit, as a user meets them."""
+"""How commands refuse invalid input, servers, indices and forests."""
 
 import json
 import socket
@@ -30,7 +30,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
             {"id": "good", "text": "a good one " + LONG},
             {"id": "good", "text": "a second one of that id " + LONG},
         ).splitlines(),
-        # These are taken.
+        # These are accepted.
         *lines(
             {"id": "empty", "text": ""},
             {"id": "signs", "text": "!!! ???"},
@@ -94,7 +94,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
     assert found["future"]["seen"] < 4_000_000_000_000
 
 
-def test_servers_that_are_none(run: Run) -> None:
+def test_unreachable_and_foreign_servers_are_refused(run: Run) -> None:
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -160,14 +160,14 @@ def test_the_api_key_comes_from_option_or_environment(run: Run) -> None:
         ("http://127.0.0.1:9", "topsecret\u4e2d"),
     ],
 )
-def test_secrets_stay_secret(run: Run, url: str, key: str) -> None:
+def test_secrets_are_never_printed(run: Run, url: str, key: str) -> None:
     result = run("list", "--index", "x", "--url", url, ES_API_KEY=key)
     assert result.code in {2, 3}
     for secret in ("hunter2", "ter2", "topsecret"):
         assert secret not in result.err + result.out
 
 
-def test_indices_and_forests_that_do_not_fit(online: Run, es: Elasticsearch, index_name: Names) -> None:
+def test_unsuitable_indices_are_refused(online: Run, es: Elasticsearch, index_name: Names) -> None:
     plain, index, forest = index_name("plain"), index_name("news"), index_name("forest")
     article = lines({"id": "1", "text": LONG})
     missing = online("index", "-", "--index", plain, stdin=article)
@@ -192,7 +192,7 @@ def test_terminal_escapes_in_articles_and_errors_are_neutralised(
     article = {"id": hostile, "text": LONG, "title": hostile, "source": hostile, "url": hostile}
     refused = article | {"id": f"{hostile}2", "title": {"a": 1}}
     done = online("index", "-", "--index", index, stdin=lines(article, refused))
-    # The server's message has the id.
+    # The server's message contains the id.
     assert "\\x1b]0;owned\\x07\\x9b31m\\u202e2" in done.err
     es.indices.refresh(index=index)
     shown = [online("list", "--index", index)]
@@ -204,7 +204,7 @@ def test_terminal_escapes_in_articles_and_errors_are_neutralised(
     assert not [each for each in (done, *shown, listed) if {*"\x1b\x07\x9b\u202e"} & {*each.out, *each.err}]
 
 
-def test_refused_articles_are_indexed_once_the_reason_is_gone(
+def test_refused_articles_can_be_corrected_and_indexed(
     online: Run, es: Elasticsearch, index_name: Names, tmp_path: Path
 ) -> None:
     index, forest, refused = index_name("refusing"), index_name("forest"), tmp_path / "refused.jsonl"
@@ -220,7 +220,7 @@ def test_refused_articles_are_indexed_once_the_reason_is_gone(
     assert (first.code, first.json["read"], first.json["failed"]) == (1, 3, 2)
     kept = [json.loads(line) for line in refused.read_text().splitlines()]
     assert sorted(kept, key=lambda each: str(each["id"])) == [articles[2], articles[0]]
-    # What may still have to be indexed is not written over.
+    # An existing file of refused articles is not overwritten.
     again = online(*command, "-", stdin=lines(*articles))
     assert (again.code, "cannot make" in again.err) == (2, True)
     corrected = tmp_path / "corrected.jsonl"
@@ -237,7 +237,7 @@ def test_refused_articles_are_indexed_once_the_reason_is_gone(
 def test_an_index_of_an_earlier_version_needs_migration(
     online: Run, es: Elasticsearch, index_name: Names
 ) -> None:
-    """It has roots, but lacks other fields."""
+    """The index has roots but lacks other fields."""
     index = index_name("earlier")
     root = {"properties": {"root": {"type": "keyword"}}}
     es.indices.create(index=index, mappings={"properties": {"dedup": root}})

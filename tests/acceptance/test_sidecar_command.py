@@ -93,7 +93,7 @@ def is_listening(host: str, port: int) -> bool:
     return True
 
 
-def test_it_guards_answers_and_ends_after_what_it_accepted(elasticsearch: str, tmp_path: Path) -> None:
+def test_the_sidecar_checks_tokens_and_finishes_accepted_requests(elasticsearch: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     with (
         sidecar(elasticsearch, "--token-file", str(tmp_path / "token")) as (process, host, port),
@@ -129,7 +129,7 @@ def test_it_guards_answers_and_ends_after_what_it_accepted(elasticsearch: str, t
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_it_speaks_tls(elasticsearch: str, tmp_path: Path) -> None:
+def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
     names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
     files = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", key, "-out", certificate)
@@ -140,7 +140,7 @@ def test_it_speaks_tls(elasticsearch: str, tmp_path: Path) -> None:
             http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=trusting)
         ) as connection:
             assert get(connection, "/healthz")[0] == 200
-        # The library accepts its certificate only with that authority. It owns no forest here, hence the 503.
+        # The library needs this authority to accept the certificate. No forest is served here, hence the 503.
         url = f"https://{host}:{port}"
         with pytest.raises(SidecarUnavailable, match="503 "):
             asked(url, trusting=Path(certificate))
@@ -164,7 +164,7 @@ def test_a_file_that_is_not_a_certificate_is_refused(run: Run, tmp_path: Path) -
 
 
 def test_help_lists_every_setting_with_variable_and_default(run_process: Run) -> None:
-    # Lines may end anywhere, also at a hyphen.
+    # Help lines may break anywhere, even at a hyphen.
     shown = "".join(run_process("sidecar", "--help", COLUMNS="250").out.split())
     for setting in settings_of(Settings):
         if setting.flag is not None:
@@ -188,7 +188,7 @@ def test_settings_are_printed_and_read_back(run: Run, tmp_path: Path) -> None:
     assert again.out == printed.out
 
 
-def test_refusals_are_usage_errors(run: Run) -> None:
+def test_invalid_settings_are_usage_errors(run: Run) -> None:
     refused = run("sidecar", "--host", "0.0.0.0")
     assert (refused.code, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE)" in refused.err) == (2, True)
     refused = run("sidecar", ESDEDUP_SIDECAR_WORKER="3")

@@ -1,4 +1,4 @@
-"""The visible text of each kind of markup is what a browser shows of it, with scripts off."""
+"""The visible text of markup is compared with what a browser shows with scripts disabled."""
 
 import re
 
@@ -44,14 +44,14 @@ SAME = [
 ]
 # The visible text that differs from what a browser shows, with the reason.
 OTHER = {
-    "<select><option>April</select>c": ("c", "choices are no part of an article"),
-    "<noscript><p>Turn scripts on</p></noscript>c": ("c", "readers have scripts"),
-    "<ruby>ab<rt>kan</rt></ruby>c": ("abc", "a copy without the reading is the same text"),
-    "<details><summary>a</summary>b</details>": ("a b", "readers open it"),
-    "<p>b<math>y<mi>x</mi></math>": ("byx", "a browser shows only what is in <mi> and its like, in italics"),
-    "<p><b hidden>x</p>y</b>z": ("yz", "a hidden element ends here as early as in a browser, or earlier"),
-    "<frameset><p>a</frameset>": ("a", "a plain text may look like frames"),
-    "<three words '<!--'>a": ("<three words '<!--'>a", "no tags of blocks: the text may be plain, not HTML"),
+    "<select><option>April</select>c": ("c", "options are not part of an article"),
+    "<noscript><p>Turn scripts on</p></noscript>c": ("c", "readers have scripts enabled"),
+    "<ruby>ab<rt>kan</rt></ruby>c": ("abc", "a copy without the ruby reading is the same text"),
+    "<details><summary>a</summary>b</details>": ("a b", "readers can open it"),
+    "<p>b<math>y<mi>x</mi></math>": ("byx", "a browser shows only <mi> and similar elements, in italics"),
+    "<p><b hidden>x</p>y</b>z": ("yz", "esdedup ends a hidden element where a browser does, or earlier"),
+    "<frameset><p>a</frameset>": ("a", "plain text may look like a frameset"),
+    "<three words '<!--'>a": ("<three words '<!--'>a", "without block-level tags, the text may be plain"),
 }
 
 
@@ -59,7 +59,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\S+", text)
 
 
-def test_each_kind_of_markup_shows_what_a_browser_shows(browser: Browser) -> None:
+def test_visible_text_matches_a_browser(browser: Browser) -> None:
     page = browser.new_page(java_script_enabled=False)
     shown = {}
     for snippet in (*SAME, *OTHER):
@@ -70,5 +70,5 @@ def test_each_kind_of_markup_shows_what_a_browser_shows(browser: Browser) -> Non
     assert {each: words(visible_text(each)) for each in OTHER} == {
         each: words(OTHER[each][0]) for each in OTHER
     }
-    # If a browser comes to show the same, move the snippet to SAME.
+    # If a browser now shows the same text, move the snippet to SAME.
     assert [each for each in OTHER if shown[each] == words(OTHER[each][0])] == []

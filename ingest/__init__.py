@@ -1,4 +1,4 @@
-"""Everything that happens to articles before they are indexed: read, fingerprinted, assigned, enriched.
+"""Processes articles before they are indexed: reads, fingerprints, assigns and enriches them.
 
 `Dedup` is for programs; `files`, `load` and `cluster` serve the command line. Every article
 becomes an enriched action or a rejection with its reason.

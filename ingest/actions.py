@@ -1,4 +1,4 @@
-"""Reads articles from bulk actions, and adds the dedup object with what was decided for them."""
+"""Reads articles from bulk actions, and adds the dedup object with the forest's decision to them."""
 
 import dataclasses
 import hashlib
@@ -30,30 +30,30 @@ from esdedup.sites import Provenance
 from esdedup.times import time_reader
 
 BulkAction = dict[str, Any] | str | bytes
-"""What ``elasticsearch.helpers.bulk`` takes: an action as a dict, or a document as JSON."""
+"""An action that ``elasticsearch.helpers.bulk`` accepts: a dict, or a document as JSON."""
 
 KNOWN_MS = "_dated_ms"
-"""The key of an action for its article's time as Elasticsearch has read it; NO_TIME if it has read none."""
-# The keys of an action, besides its document, that are read here, or by Elasticsearch's helpers.
+"""The key in an action for its article's time as Elasticsearch parsed it; NO_TIME if it parsed none."""
+# The keys of an action that are no part of its document: Elasticsearch's helpers or this module read them.
 _META = {"_op_type", KNOWN_MS} | {
     *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
 OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "has_part", "seen", "published")
-"""The fields of the dedup object that some articles lack: an update, which merges objects, clears them."""
+"""The fields of the dedup object that some articles lack. Updates, which merge objects, clear them first."""
 
 _MISSING = object()
-_TWO_TEXTS = "its doc and its upsert have different texts: give both the same, or index the article whole"
+_TWO_TEXTS = "its doc and its upsert have different texts: use the same text, or index the article whole"
 
 
 class Addition(NamedTuple):
-    """The dedup object to be added to an action, which replaces all of our objects in it."""
+    """The dedup object to be added to an action, where it replaces all objects that esdedup has written."""
 
-    # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
-    # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
+    # The object for each part of the action: "source" for a whole document, "doc" and "upsert" for an
+    # update, even if its doc serves as the upsert. None removes existing objects and adds nothing.
     parts: Mapping[str, Mapping[str, Any] | None]
-    # The routing, in place of any other; None leaves it as it is.
+    # The routing that replaces any other; None keeps the action's routing.
     routing: str | None = None
 
 
@@ -61,76 +61,75 @@ UNDECIDED = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
 """The assignment of an article that has not been assigned, or was rejected by a sidecar."""
 
 
-# Not frozen: a batch has thousands, and a frozen one takes three times as long to make.
+# Not frozen: a batch has thousands of them, and creating a frozen dataclass takes three times as long.
 @dataclasses.dataclass(kw_only=True, slots=True)
 class ArticleAction:
-    """A bulk action that contains an article's text, and what the forest decides for that article."""
+    """A bulk action that contains an article's text, and the forest's decision for that article."""
 
-    # As given, with the document under `_source`.
+    # The action as given, with the document under `_source`.
     action: dict[str, Any]
-    # Its id, or its position among the actions; for messages.
+    # The article's id, or its position among the actions; for messages.
     name: str
     text: str
-    # From the article's time field; of an update, the first that one of its parts has. None if there is no
-    # time that can be right.
+    # The article's date, milliseconds since 1970; in an update, the first plausible one of its parts. None
+    # if there is no plausible date.
     dated_ms: int | None
-    # Why there is no such time; "" if there is no date at all.
+    # Why the date is implausible; "" if there is no date.
     wrong_date: str = ""
-    # Likewise.
+    # The article's site, path and origin (`Provenance`); in an update, taken from both parts.
     site: str | None = None
     path: str | None = None
     origin: int = 0
-    # The names of the fields of its index's articles, of all our objects there, the index's own name, and
-    # whether it is routed by root.
+    # The index: the names of its fields, the objects that esdedup writes there, its name and its routing.
     fields: Fields = dataclasses.field(default_factory=Fields)
     objects: tuple[str, ...] = ()
     index_name: str | None = None
     is_routed_by_root: bool = False
-    # The parts of an update with values for our objects, which only a forest may write.
+    # The parts of an update that set a dedup object, which only a forest may write.
     forged: Mapping[str, None] = dataclasses.field(default_factory=dict)
-    # Whether old articles are expected: the forest's time is taken from them, not from the clock.
+    # Whether the forest's time is taken from the articles, which may be old, instead of the clock.
     is_backfill: bool = False
 
-    # All that follows is set when it is assigned. The forest's decision.
+    # The forest's decision. This field and the following ones are set when the article is assigned.
     assignment: Assignment = dataclasses.field(default=UNDECIDED, init=False)
-    # What is added to the action, as in `Addition`; or why the article cannot be indexed.
+    # The fields of the `Addition`, or the reason why the article cannot be indexed.
     parts: Mapping[str, Mapping[str, Any] | None] | None = dataclasses.field(default=None, init=False)
     routing: str | None = dataclasses.field(default=None, init=False)
     rejection: ArticleRejected | None = dataclasses.field(default=None, init=False)
-    # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
+    # Whether the text is longer than the profile's `max_text_length`, so only its beginning was compared.
     is_cut: bool = False
-    # How many letters and digits of its text were left out of its fingerprint, as boilerplate.
+    # How many letters and digits of the text were left out of the fingerprint as boilerplate.
     boilerplate_letters: int = 0
 
     @property
     def size(self) -> int:
-        """The characters of its text."""
+        """The length of the text in characters."""
         return len(self.text)
 
     @property
     def id(self) -> str | None:
-        """Its id; None if Elasticsearch is to make one."""
+        """The article's id; None if Elasticsearch is to generate one."""
         given = self.action.get("_id")
         return None if given is None else str(given)
 
     @property
     def is_update(self) -> bool:
-        """Whether it changes an article in place, if there is one."""
+        """Whether the action is an update, which changes an existing article in place."""
         return self.action.get("_op_type") == "update"
 
     @property
     def added(self) -> Addition:
-        """What is added to its action, once it is assigned and not rejected."""
+        """The addition to the action; the article must have been assigned and not rejected."""
         assert self.parts is not None
         return Addition(self.parts, self.routing)
 
     def enriched(self) -> dict[str, Any] | ArticleRejected:
-        """Return the action with what is added, or why the article cannot be indexed."""
+        """Return the action with its addition, or the reason why the article cannot be indexed."""
         return self.rejection or with_addition(self.action, self.added, self.objects)
 
 
 def index_of(action: BulkAction) -> str | None:
-    """Return where an action writes; None if it only deletes, or leaves that to the bulk request."""
+    """Return the index that an action writes to; None if it deletes, or if it does not name an index."""
     if not isinstance(action, dict) or action.get("_op_type") == "delete":
         return None
     index = action.get("_index")
@@ -140,18 +139,17 @@ def index_of(action: BulkAction) -> str | None:
 def read_action(
     action: BulkAction, index: WritableIndex, *, position: int, now_ms: int, backfill: bool = False
 ) -> ArticleAction | dict[str, Any]:
-    """Find the article in a bulk action, which is not changed, on an index.
+    """Return the article in a bulk action on an index; the action itself is not changed.
 
-    `position` is the action's number in the run, from 1, for messages on an article without an id, and
-    `now_ms` the clock's time.
+    `position` is the action's number in the run, from 1, which names an article without an id in messages.
+    `now_ms` is the time of the clock.
 
-    Returns the article; or the action if there is nothing to assign: a deletion, or an update without the
-    text. Such an update gets a new place in time if it has a date, and loses what it says of our objects; any
-    other action is returned as it was given.
+    If there is nothing to assign, returns an action instead. A deletion is returned as it is. An update
+    without a text sets the time of publication if it contains a date, and loses its values for dedup objects.
 
-    Raises `ArticleRejected` if it is not a bulk action; its text is missing, be it of an article that an
-    update would make; it cannot be stored; an update has one text for an article that exists and another for
-    one that does not; or it updates a text in an index that is routed by root.
+    Raises `ArticleRejected` if this is not a bulk action; if the text is missing, or an upsert has none; if
+    Elasticsearch could not store the document; if the doc and the upsert of an update have different texts;
+    or if it updates a text in an index that is routed by root.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -185,8 +183,8 @@ def article_in(
 ) -> ArticleAction | Addition | None:
     """Return the article in a valid bulk action that has its document under ``_source``.
 
-    Of an action without a text, returns what is added to it, or None. Parameters and errors are those of
-    `read_action`.
+    For an update without a text, returns the addition to it, or None if there is nothing to add. Parameters
+    and errors are those of `read_action`.
     """
     fields, body = index.fields, action["_source"]
     articles: list[Any] = [body]
@@ -197,12 +195,12 @@ def article_in(
         if isinstance(new, Mapping) and not _has_text(new, fields):
             raise ArticleRejected(
                 name,
-                f"would make an article without a text if there is none: give {fields.text!r} as well, or "
+                f"would create an article without a text if none exists: give {fields.text!r} as well, or "
                 "leave upsert and doc_as_upsert out",
             )
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
-            # Its new date, if that is believed.
+            # Without a text, an update can only change the date.
             parts, doc = dict[str, Any](forged), body.get("doc")
             dated_ms = _dated(doc, fields)[0] if isinstance(doc, Mapping) else None
             believed_ms = published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill)
@@ -210,7 +208,7 @@ def article_in(
                 parts["doc"] = {"published": dated_ms}
             return Addition(parts) if parts else None
         if index.is_routed_by_root:
-            # The update would miss it there, or make a second article of the same id.
+            # The update would miss the article there, or create a second one with the same id.
             raise ArticleRejected(
                 name,
                 f"updates a text in {action['_index']!r}, which is routed by root: with another text the "
@@ -257,8 +255,8 @@ def addition_to(
 ) -> Addition:
     """Return the addition to an article.
 
-    `fingerprint` has the dedup fields of its content hash and its node, `alphanumerics` is the length of what
-    was fingerprinted, `profile` a label, and `stories` what editors said when it was decided.
+    `fingerprint` contains the dedup fields of the article's content hash and node, `alphanumerics` is the
+    length of the fingerprinted text, `profile` is a label, and `stories` are those that editors have defined.
     """
     source, fields = article.action["_source"], article.fields
     root = assignment.root
@@ -297,7 +295,7 @@ def addition_to(
             parts.pop("upsert", None)
         parts["doc"] = dict.fromkeys(OPTIONAL) | parts["doc"]
         if value_of(doc, fields.time) is None:
-            # An article that exists keeps its date, and so when it was published; a new one has none.
+            # An existing article keeps its date, and so its time of publication; a new one has no date.
             del parts["doc"]["published"]
             if is_upsert:
                 parts["upsert"] = dated(None)
@@ -305,7 +303,7 @@ def addition_to(
 
 
 def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str, ...]) -> dict[str, Any]:
-    """Return an action with what is added, given `WritableIndex.objects`; what is given is not changed."""
+    """Return a copy of an action with its addition; `objects` are those of the `WritableIndex`."""
     changed = dict(action)
     if added.routing is not None:
         changed["routing"] = added.routing
@@ -325,20 +323,20 @@ def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str
 
 
 def doc_is_upsert(update: Mapping[str, Any]) -> bool:
-    """Return whether the doc of an update becomes the article if there is none; its upsert does not count."""
+    """Return whether the doc of an update also serves as its upsert, so that its own upsert is ignored."""
     return update.get("doc_as_upsert") in (True, "true")
 
 
 def writes_out_upsert(added: Addition, update: Mapping[str, Any]) -> bool:
-    """Return whether the upsert that is added is made of the doc: a new article has other values."""
+    """Return whether the doc is copied to an upsert, because a new article gets another dedup object."""
     return all(added.parts.get(part) for part in ("doc", "upsert")) and doc_is_upsert(update)
 
 
 def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
-    """Return the root of an article without a fingerprint, which is a cluster of its own.
+    """Return the root of an article without a fingerprint, which forms its own cluster.
 
-    Derived from the index's own name and the id, so that the same article always gets the same root. Without
-    an id, from the nonce: numbers of the forest's come back in a forest that is made anew.
+    The root is derived from the index's own name and the id, so an article always gets the same root. Without
+    an id it is derived from the nonce: arrival numbers would repeat if the forest were recreated.
     """
     identity = ["nonce", nonce] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, identity]).encode(), digest_size=16)
@@ -346,12 +344,12 @@ def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
 
 
 def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
-    """Return an article's id as a string, or `nameless` if there is none; refuse what Elasticsearch would."""
+    """Return an article's id as a string, or `nameless` if it has none; reject ids Elasticsearch rejects."""
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
         raise ArticleRejected(nameless, f"its {field} must be a non-empty string or a whole number")
-    # Python itself refuses to write a number of several thousand digits.
+    # Python refuses to convert numbers of several thousand digits to strings.
     is_long = isinstance(article_id, int) and abs(article_id) >= 10**MAX_ID_BYTES
     name = nameless if is_long else str(article_id)
     refuse_surrogates(name, name=name)
@@ -364,20 +362,20 @@ def _dated(document: Mapping[str, Any], fields: Fields, known_ms: Any = None) ->
     value = value_of(document, fields.time)
     if known_ms is None:
         return judged(value, time_reader(fields.time_format)(value))
-    # Sent by a client, so not trusted.
+    # A client may have sent this value, so it must be checked.
     is_number = re.fullmatch(r"-?\d{1,15}", str(known_ms))
     return judged(value, int(known_ms) if is_number else None)
 
 
 def _has_text(part: object, fields: Fields) -> bool:
-    """Return whether a part of an update sets the text, be it to null."""
+    """Return whether a part of an update sets the text, possibly to null."""
     return isinstance(part, Mapping) and value_of(part, fields.text, _MISSING) is not _MISSING
 
 
 def forged_parts(update: Mapping[str, Any], objects: tuple[str, ...]) -> dict[str, None]:
-    """Return the parts of an update that say something of our objects: only a forest may.
+    """Return the parts of an update that set a dedup object, which only a forest may write.
 
-    Elasticsearch merges an update into the article, so a caller's root would replace the forest's.
+    Elasticsearch merges an update into the article, so the caller's root would replace the forest's.
     """
     return {
         part: None

@@ -1,4 +1,4 @@
-"""Adopts what indices have already: gives each article its fingerprint and root where it is, or in a copy."""
+"""Adopts existing articles: gives each a fingerprint and a root, in its index or in a copy of the index."""
 
 import json
 import re
@@ -30,14 +30,14 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest.model import NO_TIME
 
 _LATEST = 1_000
-# Sort value of articles without a time.
+# The sort value of articles without a time.
 _LAST = 2**63 - 1
-# Types of fields by which articles are sorted together.
+# Field types whose values Elasticsearch can sort together.
 _SORTED = frozenset({"date", "date_nanos", "long", "integer", "unsigned_long", "double"})
 
 
 class Adoption(InPlace):
-    """Enriches articles without a root across all indices, in the order of their own time."""
+    """Enriches articles without a root, across all indices, in chronological order."""
 
     def __init__(
         self,
@@ -47,20 +47,21 @@ class Adoption(InPlace):
         fields: Fields | None = None,
         on_rejected: Callable[[ArticleRejected], None] = log_rejected,
     ) -> None:
-        """Look at the indices behind a name; nothing is written.
+        """Inspect the indices that a name selects; nothing is written.
 
         Args:
-            client: Closed by the caller.
-            index: An index, alias or pattern, or several names, separated by commas.
-            fields: The names of the articles' fields. None: those that an index keeps, else the usual ones.
-            on_rejected: Called for each article that cannot be enriched, and stays as it is.
+            client: A client, which the caller closes.
+            index: An index, alias or pattern, or several, separated by commas.
+            fields: The names of the articles' fields. None uses the names that an index has recorded, or the
+                default names.
+            on_rejected: Called for each article that cannot be enriched, which stays unchanged.
 
         Raises:
-            FieldsNotFound: The articles that were looked at have no text under that name, or have another
-                field under a name that is more likely.
-            IndexBlocked: An index is read-only, and has articles without a root.
-            IndexNotReady: There is none, one is a forest or routed by root, its articles cannot be sorted by
-                their time, or they keep different names.
+            FieldsNotFound: The inspected articles have no text under the given name, or their fields have
+                names that are more likely than the default ones.
+            IndexBlocked: An index is read-only, and contains articles without a root.
+            IndexNotReady: There is no such index; an index is a forest or is routed by root; its articles
+                cannot be sorted by time; or the indices have recorded different field names.
         """
         super().__init__(client, index, on_rejected=on_rejected)
         indices = self._indices()
@@ -77,7 +78,7 @@ class Adoption(InPlace):
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
-        """Cluster the latest 1,000 articles in memory; return how many there were, and how many repeat."""
+        """Cluster the latest 1,000 articles in memory; return their number and how many repeat another."""
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
         with translated(f"read the latest articles of {self._index!r}", index=self._index):
             answer = patient(self._client).search(
@@ -105,21 +106,21 @@ class Adoption(InPlace):
     ) -> None:
         """Set up the indices and their templates, and enrich articles without a root.
 
-        Articles that others write meanwhile stay as they are.
+        Articles that other programs change during the run are not overwritten.
 
         Args:
-            dedup: Made with `fields`. If it has a sidecar, others go on feeding that.
-            backfill: Take the forest's time from the articles. A sidecar takes its own, the clock's: then
-                all that is adopted counts as seen today, and a cluster may span any time.
-            learn_first: Learn from 40,000 articles what is boilerplate before these are enriched.
-            most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
-            on_read: Called with the number of articles after each request.
+            dedup: A `Dedup` with these `fields`. If it uses a sidecar, others may keep feeding the sidecar.
+            backfill: Take the forest's time from the articles. False takes it from the clock, as needed with
+                a sidecar: adopted articles then count as seen today, and a cluster may span any time.
+            learn_first: Learn boilerplate from each 40,000 articles before enriching them.
+            most_per_s: The most articles to enrich a second, greater than 0. None sets no limit.
+            on_read: Called after each request with its number of articles.
         """
         self._set_up(dedup)
         for template in self.templates:
             dedup.setup_template(template)
         read = -1
-        # Read again what others changed without enriching it.
+        # Re-read articles that other programs changed without enriching them.
         while read != self._counts["read"]:
             read = self._counts["read"]
             execute(patient(self._client), refresh(self._index))
@@ -134,20 +135,20 @@ class Adoption(InPlace):
                 dedup.setup(each.index)
 
     def _refuse_unsorted(self, mappings: dict[str, dict[str, Any]], *, has_times: bool) -> None:
-        """Make sure that articles can be read in the order of their time; those without a time have none."""
+        """Raise `IndexNotReady` unless articles can be read in chronological order."""
         field = self.fields.time
         for name, mapping in mappings.items():
             found = mapping.get("runtime", {}).get(field) or mapping_of(mapping, field)
             if found.get("type") not in _SORTED and (found or has_times):
                 raise IndexNotReady(
                     f"the index {name!r} does not map the field {field!r} as a date or a number, so its "
-                    "articles cannot be read in the order of their time: add a runtime field of that name "
+                    "articles cannot be read in chronological order: add a runtime field of that name "
                     f'(PUT {name}/_mapping with {{"runtime": {{"{field}": {{"type": "date"}}}}}})',
                     index=name,
                 )
 
     def _by_time(self) -> Iterator[Hit]:
-        """Yield articles without a root by their own time; last those without a time, or a default one."""
+        """Yield articles without a root in chronological order; those without a real time come last."""
         by_time = {"order": "asc", "missing": "_last", "unmapped_type": "date", "numeric_type": "date"}
         old = {"range": {self.fields.time: {"lt": UNSET_MS[-1].stop, "format": "epoch_millis"}}}
         for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):
@@ -162,7 +163,7 @@ class Adoption(InPlace):
                     self._reject(place_of(hit), ArticleRejected(hit["_id"], why))
 
     def _action(self, hit: Hit) -> dict[str, Any]:
-        """Return an article's action, with the time by which Elasticsearch has sorted it."""
+        """Return an article's action, with the time by which Elasticsearch sorted it."""
         return super()._action(hit) | {KNOWN_MS: NO_TIME if hit["sort"][0] == _LAST else hit["sort"][0]}
 
 
@@ -170,7 +171,7 @@ def _article(hit: Hit) -> FileArticle:
     return FileArticle(place=hit["_index"], id=hit["_id"], article=hit["_source"], size_bytes=0)
 
 
-# Settings that a copy takes over; others are private to an index, or about its history.
+# Settings that a copy inherits; the other settings are private to an index or describe its history.
 _COPIED = (
     *("number_of_shards", "number_of_replicas", "routing", "analysis", "similarity", "mapping", "sort"),
     *("codec", "refresh_interval", "hidden", "query", "routing_partition_size", "gc_deletes", "highlight"),
@@ -180,9 +181,9 @@ _VECTOR = re.compile(r'"([^"]+)": {"type": "(dense_vector|rank_vectors|sparse_ve
 
 
 class AdoptionIntoCopies(Adoption):
-    """Writes each article with its root into a copy of its index, which then takes over its aliases.
+    """Writes each article with its root into a copy of its index; the copy then takes over the aliases.
 
-    The indices stay as they are. They must be read-only, so that nothing changes meanwhile.
+    The indices themselves are not changed. They must be read-only, so that copies stay complete.
     """
 
     def __init__(
@@ -194,24 +195,25 @@ class AdoptionIntoCopies(Adoption):
         fields: Fields | None = None,
         on_rejected: Callable[[ArticleRejected], None] = log_rejected,
     ) -> None:
-        """Look at the indices behind a name; nothing is written. For arguments and errors, see `Adoption`.
+        """Inspect the indices that a name selects; nothing is written. See `Adoption` for the arguments.
 
-        The name of a copy is that of its index and `suffix`. What is rejected is copied as it is.
+        A copy is named after its index, with `suffix` appended. Rejected articles are copied unchanged.
 
         Raises:
-            IndexNotReady: Also if an index is not read-only, or was set up; if its aliases cannot be moved;
-                or if the name of its copy is taken.
+            IndexNotReady: In addition to the reasons of `Adoption`: an index is not read-only or was set up
+                already, its aliases cannot be moved, or the name of its copy is taken.
         """
         if not suffix:
-            raise SettingError("the copies have no suffix: they need other names than their indices")
+            raise SettingError("the suffix is empty: copies need other names than their indices")
         self._suffix = suffix
         super().__init__(client, index, fields=fields, on_rejected=on_rejected)
 
     def swap(self) -> int:
-        """Give the copies the aliases that their indices have now, all in one request; return how many.
+        """Move the indices' aliases to the copies, in a single request; return the number of aliases.
 
         Raises:
-            IndexNotReady: A copy has not all articles of its index: run again first. Or as at the start.
+            IndexNotReady: A copy lacks articles of its index, so `run` must be repeated first; or any reason
+                of the constructor.
         """
         client = patient(self._client)
         self._copy_rejected()
@@ -236,11 +238,11 @@ class AdoptionIntoCopies(Adoption):
 
     @property
     def _to_do(self) -> Query:
-        # The name may be a pattern, which the copies match too.
+        # If the name is a pattern, it may match the copies too.
         return {"bool": {"must": super()._to_do, "filter": {"terms": {"_index": sorted(self._sources)}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        # After the swap an alias names only the copies.
+        # Leave out copies: after the swap, an alias selects nothing else.
         self._sources = {
             name: each
             for name, each in super()._indices().items()
@@ -253,29 +255,29 @@ class AdoptionIntoCopies(Adoption):
             self._refuse_unfit(name, each)
 
     def _refuse_unfit(self, name: str, index: dict[str, Any]) -> None:
-        """Make sure that an index can be copied whole, and its aliases be moved to the copy."""
+        """Raise `IndexNotReady` unless an index can be copied completely and its aliases can be moved."""
         flaw, aliases = None, index["aliases"]
         if block_of(index, "read_only", "write") is None:
-            flaw = f"can be written to: adopt it where it is, or block that first (PUT {name}/_block/write)"
+            flaw = f"is not read-only: adopt it where it is, or block writes first (PUT {name}/_block/write)"
         elif aliases and block_of(index, "read_only"):
             only = '{"index.blocks": {"write": true, "read_only": false}}'
-            flaw = f"does not let go of its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
+            flaw = f"blocks changes to its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
         elif is_set_up(index["mappings"], given=None):
             flaw = "was set up already: leave it out"
         elif vector := _VECTOR.search(json.dumps(index["mappings"])):
-            flaw = f"has vectors ({vector[1]}), which Elasticsearch may not give out: adopt it where it is"
+            flaw = f"has vectors ({vector[1]}), which Elasticsearch may not return: adopt it where it is"
         if flaw is not None:
             raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
         self._mapping_of_copy(name, index)
 
     def _mapping_of_copy(self, name: str, index: dict[str, Any]) -> dict[str, Any]:
-        """Return the mapping of a copy, recognised by its notes; empty if there is none yet."""
+        """Return the mapping of a copy, which records the index it was made from; empty without a copy."""
         check_index_name(copy := name + self._suffix)
         with translated(f"look for the index {copy!r}", index=copy):
             found = dict(patient(self._client).options(ignore_status=404).indices.get(index=copy))
         mapping = found[copy]["mappings"] if copy in found else {}
         if "error" not in found and copied_from(mapping) != _kept_by_copy(name, index):
-            taken = f"{copy!r}, the name of a copy of {name!r}, is that of another index or alias"
+            taken = f"another index or alias has the name {copy!r}, which the copy of {name!r} needs"
             raise IndexNotReady(f"{taken}: give another suffix", index=copy)
         return mapping
 
@@ -286,18 +288,18 @@ class AdoptionIntoCopies(Adoption):
             settings = {key: value for key, value in own.items() if key in _COPIED or key[:4] == "max_"}
             with translated(f"copy the index {name!r}", index=name):
                 if not (mapping := self._mapping_of_copy(name, each)):
-                    # Has names of fields when it is prepared, even if a template keeps some.
+                    # "fields" stays False until `setup` has prepared the copy, even if a template has names.
                     kept = {"copy_of": _kept_by_copy(name, each), "fields": False}
                     meta = {**each["mappings"].get("_meta", {}), "esdedup": kept}
                     mappings = {"dynamic": True, **each["mappings"], "_meta": meta}
                     indices.create(index=copy, mappings=mappings, settings={"index": settings})
-                # Before the swap, readers must see nothing: remove aliases that come from a template.
+                # Readers must not see the copy before the swap: remove aliases that a template has added.
                 if kept_fields(mapping) is None and (given := indices.get_alias(index=copy)[copy]["aliases"]):
                     indices.delete_alias(index=copy, name=list(given))
             dedup.setup(copy)
 
     def _not_done(self, hits: list[Hit]) -> list[Hit]:
-        """Return the articles that their copies lack."""
+        """Return the articles that the copies lack."""
         with translated(f"read the copies of {self._index!r}", index=self._index):
             places = list(map(self._in_copy, hits))
             found = patient(self._client).mget(docs=places, source=False)["docs"] if hits else []
@@ -315,7 +317,7 @@ class AdoptionIntoCopies(Adoption):
         return action | {"_op_type": "create"}
 
     def _copy_rejected(self) -> None:
-        """Copy what could not be enriched as it is."""
+        """Copy articles that could not be enriched, unchanged."""
         for places in chunks(list(self._failed), _COPIED_AT_ONCE):
             docs = [dict(zip(("_index", "_id", "routing"), each, strict=True)) for each in places]
             with translated(f"read {self._index!r}", index=self._index):

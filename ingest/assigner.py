@@ -1,4 +1,4 @@
-"""`Assigner`: gives the articles of a batch their roots, and makes the addition to each."""
+"""`Assigner`: assigns roots to the articles of a batch, and builds the addition to each."""
 
 import base64
 import itertools
@@ -29,7 +29,7 @@ from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
 
-# This many articles are decided at once, while the ones before them are written.
+# Articles are decided in parts of this size, each while the part before it is written.
 _PART = 512
 
 
@@ -46,10 +46,10 @@ def arrive(
     titles: Iterable[str | None] = itertools.repeat(None),
     origins: Iterable[int] = (),
 ) -> tuple[Fingerprints, Decision]:
-    """Return the fingerprints and assignments of raw texts, in their order; see `decide`.
+    """Return the fingerprints and assignments of raw texts, in order; see `decide`.
 
-    The forest learns from them what is boilerplate. Times (milliseconds since 1970), sites, the articles'
-    names there, titles and origins come one per text; None if not known.
+    The forest also learns boilerplate from the texts. There is one time (milliseconds since 1970), site,
+    title and origin for each text, and the name of the article on its site; None for unknown values.
     """
     of_texts = list(itertools.islice(sites, len(texts)))
     passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles, titles=titles)
@@ -60,21 +60,21 @@ def arrive(
 
 
 class DateCheck:
-    """Logs the first implausible date, and why."""
+    """Logs a warning for the first implausible date."""
 
-    _has_told = False
+    _has_warned = False
 
     def tell(self, article: str, wrong: str, *, field: str) -> None:
-        """Look at an article; `wrong` is "" if its date can be right."""
-        if wrong and not self._has_told:
-            self._has_told = True
+        """Warn if an article has an implausible date; `wrong` says why, and is "" for a plausible date."""
+        if wrong and not self._has_warned:
+            self._has_warned = True
             log.warning("%s: its date in %r, %s. %s", article, field, wrong, UNDERSTOOD)
 
 
 class Assigner:
     """Assigns the articles of batches. Not thread-safe.
 
-    A warning is logged when a cluster grows beyond `most_plausible_leaves`. `threads` fingerprint texts.
+    Logs a warning when a cluster grows beyond `most_plausible_leaves`. Fingerprints texts in `threads`.
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class Assigner:
         self._profile = profile
         self._overrides = overrides
         self._dates = DateCheck()
-        # Counts only what this process adds, so it needs no request.
+        # Counts only the leaves that this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
         self.placeholders = PlaceholderWatch()
 
     def assign(
         self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories = NO_STORIES
     ) -> Future[None]:
-        """Decide articles, in the order of arrival; `stories` are what editors said of them.
+        """Decide articles in order of arrival; `stories` are those that editors have defined.
 
-        The result waits until that is durable, before which nobody may rely on it; it raises why it could
-        not be written.
+        The future is done once the decisions are durable, and must be awaited before they are used. If they
+        could not be written, it raises the error.
         """
         written = completed()
         for start in range(0, len(articles), _PART):
@@ -103,9 +103,9 @@ class Assigner:
         return written
 
     def look_up(self, text: str, *, site: str | None, store: Store, now_ms: int) -> Assignment:
-        """Return what would be decided for a text that came now, and change nothing.
+        """Return the decision for a text as if it arrived now, without changing the forest.
 
-        Raises `TextFailed` if the text meets a fault in the core.
+        Raises `TextFailed` if the text triggers a bug in the core.
         """
         passage_filter = begin(store, overrides=self._overrides, sites=[site])
         try:
@@ -146,7 +146,7 @@ class Assigner:
             )
         self._watch(articles, assignments, fingerprints.alphanumerics.tolist())
         label = self._profile.label
-        # Strict: a column that is too short would lose articles.
+        # Strict, because a column that is too short would silently drop articles.
         for article, assignment, fields, alphanumerics, letters, is_cut, fault in zip(
             articles,
             assignments,
@@ -169,7 +169,7 @@ class Assigner:
     def _watch(
         self, articles: Sequence[ArticleAction], assignments: Sequence[Assignment], letters: Sequence[int]
     ) -> None:
-        """Log a warning for each cluster that turns out to be a placeholder."""
+        """Log a warning for each cluster that appears to be a placeholder."""
         for article, assignment, count in zip(articles, assignments, letters, strict=True):
             root, site = assignment.root, article.site
             if count > MOST_LETTERS or root is None or site is None or assignment.kind is Kind.NEW_ROOT:
@@ -192,9 +192,9 @@ def _title_of(article: ArticleAction) -> str | None:
 def _fingerprint_fields(
     pages: Sequence[int], assignments: Sequence[Assignment], profile: Profile
 ) -> Iterator[dict[str, Any]]:
-    """Yield the dedup fields that come from each article's page and node, if it has them.
+    """Yield the dedup fields that come from each article's content hash and node, if it has them.
 
-    The fingerprint of a page that is remembered may be another one by now, or may be missing.
+    If the content hash was known, its node's fingerprint may differ from the article's, or be missing.
     """
     signatures = b"".join([each.signature for each in assignments])
     bands = relation_of(profile).terms(signatures, ARTICLES, are_indexed=False)
@@ -212,14 +212,14 @@ def _warn_of_leaps(
 ) -> None:
     """Log a warning for each article that moved the forest's time by more than the retention.
 
-    A date or a clock may be wrong, since all clusters before it have expired.
+    All earlier clusters have then expired, so a wrong date or clock is likely.
     """
     for article, assignment in zip(articles, assignments, strict=True):
         if time_before_ms != NO_TIME and assignment.time_ms - time_before_ms > aging.retention_ms:
             log.warning(
-                "%s: moved the forest's time from %s to %s, by more than the retention: all clusters before "
-                "it have expired. If its date is wrong (in a backfill) or a clock is ahead, stop, and set it "
-                "right; see `If a clock or a date was wrong` in docs/maintenance.md",
+                "%s: moved the forest's time from %s to %s, by more than the retention: all earlier clusters "
+                "have expired. If its date is wrong (in a backfill) or a clock is ahead, stop and correct "
+                "it; see `If a clock or a date was wrong` in docs/maintenance.md",
                 article.name,
                 iso(time_before_ms),
                 iso(assignment.time_ms),

@@ -24,14 +24,14 @@ from esdedup.reading.reader import AsyncReader
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# Batches that may wait for a sidecar at the same time; without one, they are decided one by one.
+# How many batches may wait for a sidecar at the same time. Without a sidecar, one is decided at a time.
 _THREADS = 8
 
 
 def _in_thread(
     method: Callable[Concatenate[Dedup, _Params], _Result],
 ) -> Callable[Concatenate["AsyncDedup", _Params], Coroutine[Any, Any, _Result]]:
-    """Turn a method of `Dedup` into one that is awaited."""
+    """Turn a method of `Dedup` into a coroutine that runs it in a thread."""
 
     @functools.wraps(method)
     async def awaited(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
@@ -43,12 +43,12 @@ def _in_thread(
 def _as_dedup(
     init: Callable[Concatenate[Dedup, Elasticsearch, _Params], None],
 ) -> Callable[Concatenate["AsyncDedup", AsyncElasticsearch, _Params], None]:
-    """Let an `AsyncDedup` take what a `Dedup` takes, but for the client."""
+    """Turn the constructor of `Dedup` into that of `AsyncDedup`, which differs in the client."""
 
     def as_dedup(
         self: "AsyncDedup", client: AsyncElasticsearch, *args: _Params.args, **settings: _Params.kwargs
     ) -> None:
-        """Feed with an asynchronous client, which the caller closes; the other parameters are `Dedup`'s."""
+        """Create a feeder with an asynchronous client, which the caller closes; see `Dedup`."""
         check_type("client", client, AsyncElasticsearch, taker="AsyncDedup")
         self._blocking = blocking_twin(client)
         self._dedup = Dedup.__new__(Dedup)
@@ -65,13 +65,13 @@ def _as_dedup(
 
 
 class AsyncDedup:
-    """Does what `Dedup` does, without holding up the event loop.
+    """Does what `Dedup` does, without blocking the event loop.
 
-    The forest is read and written by threads, with a client of their own: of the same servers and with the
-    same credentials as the one that is given. Close it, or use it in ``async with``.
+    Threads read and write the forest with a separate, blocking client, which has the same servers and
+    credentials as the given client. The caller must close this object, or use it in ``async with``.
 
     Attributes:
-        reader: Reads the same Elasticsearch; it never takes the lease.
+        reader: An `AsyncReader` of the same Elasticsearch, which never takes the lease.
     """
 
     reader: AsyncReader
@@ -98,8 +98,9 @@ class AsyncDedup:
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield bulk actions with the dedup object added to their articles, as `Dedup.enrich` does.
 
-        Raises when the first action is awaited. `actions` is iterated, and callbacks are called, in the loop;
-        with `flush_interval_s`, by a task. The result is what ``elasticsearch.helpers.async_bulk`` takes.
+        Errors are raised when the first action is awaited. The event loop iterates over `actions` (in a
+        separate task with `flush_interval_s`) and calls the callbacks. The result can be passed to
+        ``elasticsearch.helpers.async_bulk``.
         """
         check_flush_interval(flush_interval_s)
         enricher = self._dedup._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)
@@ -109,7 +110,7 @@ class AsyncDedup:
         )
 
         async def enriched() -> Iterator[dict[str, Any]] | None:
-            """Read and enrich the next batch; None at the end."""
+            """Enrich the next batch; return its actions, or None at the end."""
             batch = await anext(batches, None)
             if batch is None:
                 return None
@@ -130,7 +131,7 @@ class AsyncDedup:
         await self._run(enricher.end)
 
     async def close(self) -> None:
-        """Release the forest, or close the connections to a sidecar. This object is not used again."""
+        """Release the forest, or close the connections to a sidecar; this object cannot be used again."""
         try:
             await self._run(self._dedup.close)
         finally:
@@ -151,6 +152,6 @@ class AsyncDedup:
         try:
             await self.close()
         except EsdedupError:
-            # The caller must see the first error.
+            # Do not hide an error from the body of the `async with` statement.
             if error is None:
                 raise

@@ -1,4 +1,4 @@
-"""Groups a stream into batches: by number, by size and, where items come slowly, by time."""
+"""Groups a stream into batches by number, by size and, if items arrive slowly, by time."""
 
 import asyncio
 import contextlib
@@ -13,15 +13,15 @@ from esdedup.errors import SettingError
 _Item = TypeVar("_Item")
 
 BATCH_SIZE = 1_000
-"""How many articles are assigned together, unless another number is given."""
+"""The default number of articles that are assigned together."""
 
 MAX_BATCH_SIZE = 8_000_000
-"""A batch of this size, in characters or bytes, is complete. It is in memory as a whole. 1,000 articles of
-usual lengths are smaller."""
+"""A batch is complete at this size, in characters or bytes, as it is in memory as a whole. 1,000 articles of
+average length are smaller."""
 
 
 class Filling(Generic[_Item]):
-    """A batch while it is being filled."""
+    """A batch that is being filled."""
 
     def __init__(self, *, most: int, size_of: Callable[[_Item], int]) -> None:
         self._most = most
@@ -35,35 +35,35 @@ class Filling(Generic[_Item]):
 
     @property
     def is_full(self) -> bool:
-        """Whether it is complete."""
+        """Whether the batch is complete."""
         return len(self._items) >= self._most or self._size >= MAX_BATCH_SIZE
 
     def add(self, item: _Item) -> None:
-        """Add an item, which may be of any size."""
+        """Add an item of any size."""
         if not self._items:
             self._begun_s = time.monotonic()
         self._size += self._size_of(item)
         self._items.append(item)
 
     def rest_s(self, flush_interval_s: float) -> float:
-        """Return how long to wait until it is that old."""
+        """Return how long to wait until the batch is as old as the interval."""
         return max(0.0, self._begun_s + flush_interval_s - time.monotonic())
 
     def take(self) -> list[_Item]:
-        """Return the items, and begin another batch."""
+        """Return the items and start the next batch."""
         items, self._items, self._size = self._items, [], 0
         return items
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise `SettingError` unless this many articles can be assigned together."""
+    """Raise `SettingError` if the number is out of range."""
     most = DEFAULT_LIMITS.bulk_documents
     if not 1 <= batch_size <= most:
         raise SettingError(f"batch_size is {batch_size}; it must be from 1 to {most:,}")
 
 
 def check_flush_interval(flush_interval_s: float | None) -> None:
-    """Raise `SettingError` unless a batch can be closed that long after its first action."""
+    """Raise `SettingError` if the interval is out of range; None is allowed."""
     if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
         raise SettingError(f"flush_interval_s is {flush_interval_s}; it must be greater than 0")
 
@@ -75,13 +75,13 @@ def batches(
     size_of: Callable[[_Item], int],
     flush_interval_s: float | None = None,
 ) -> Iterator[list[_Item]]:
-    """Yield the items in lists, in order; however they are cut, the lists joined are the input.
+    """Yield the items in batches, in order; nothing is left out.
 
     A batch is complete when it has `most` items or reaches `MAX_BATCH_SIZE`, which its last item may exceed.
 
-    With `flush_interval_s`, a batch is also complete that long after its first item came. Then `items` is
-    read by a thread of its own, one batch ahead at most, and an empty list is yielded before waiting for a
-    batch that is not complete yet. Without, a batch waits until it is full.
+    With `flush_interval_s`, a batch is also complete this many seconds after its first item arrived. A
+    separate thread then reads `items`, at most one batch ahead, and an empty list is yielded before each wait
+    for an incomplete batch. Without it, every batch but the last is full.
     """
     if flush_interval_s is not None:
         yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()
@@ -96,14 +96,14 @@ def batches(
 
 
 class _Reader(Generic[_Item]):
-    """Collects the next batch in a thread, because reading may block until an item comes."""
+    """Collects the next batch in a thread, because reading may block until an item arrives."""
 
     def __init__(
         self, items: Iterable[_Item], *, most: int, size_of: Callable[[_Item], int], flush_interval_s: float
     ) -> None:
         self._items = items
         self._flush_interval_s = flush_interval_s
-        # Guards all that follows, and is notified of every change.
+        # Guards the attributes below, and is notified of every change.
         self._changed = threading.Condition()
         self._filling = Filling[_Item](most=most, size_of=size_of)
         self._has_ended = False
@@ -111,7 +111,7 @@ class _Reader(Generic[_Item]):
         self._is_abandoned = False
 
     def batches(self) -> Iterator[list[_Item]]:
-        # A daemon: it may wait for input that never comes.
+        # A daemon thread, because it may wait for input that never arrives.
         thread = threading.Thread(target=self._read, name="esdedup-reader", daemon=True)
         thread.start()
         try:
@@ -122,7 +122,7 @@ class _Reader(Generic[_Item]):
                 if must_wait:
                     yield []
         finally:
-            # A forked process has no such thread, and the lock may have been held when it was forked.
+            # A forked process has no such thread, and inherits a lock that may have been held.
             if thread.is_alive():
                 with self._changed:
                     self._is_abandoned = True
@@ -149,7 +149,7 @@ class _Reader(Generic[_Item]):
                         return
                     self._filling.add(item)
                     self._changed.notify_all()
-        except BaseException as error:  # raised again where the batches are read
+        except BaseException as error:  # re-raised in the thread that reads the batches
             self._error = error
         finally:
             with self._changed:
@@ -164,7 +164,7 @@ async def async_batches(
     size_of: Callable[[_Item], int],
     flush_interval_s: float | None = None,
 ) -> AsyncGenerator[list[_Item], None]:
-    """Do the same as `batches` in the event loop; with `flush_interval_s`, `items` is read by a task."""
+    """Do the same as `batches` in the event loop; with `flush_interval_s`, a task reads `items`."""
     filling = Filling[_Item](most=most, size_of=size_of)
     if flush_interval_s is None:
         async for item in _awaited(items):
@@ -202,7 +202,7 @@ async def async_batches(
             if not batch:
                 break
             yield batch
-        # Raises what reading has raised.
+        # Re-raise an error from reading.
         reading.result()
     finally:
         reading.cancel()

@@ -28,26 +28,26 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     """An article and its cluster."""
 
     id: str
-    # Both None if the text has no fingerprint, or is a page that came without one before.
+    # The root; None if the text has no fingerprint, or if its content hash is known to have had none.
     root: str | None
-    # The root that this root is a part of; None if it is none.
+    # The root that this root is a part of, if any.
     part_of: str | None
-    # An earlier root that is a part of this root; None if there is none.
+    # An earlier root that is a part of this root, if any.
     has_part: str | None
-    # The fingerprint of the node that it got.
+    # The fingerprint of the article's node; None if `root` is None.
     fingerprint: str | None
-    # How many letters and digits were left out of its fingerprint, as boilerplate.
+    # How many letters and digits of the text were left out of the fingerprint as boilerplate.
     boilerplate_letters: int = pydantic.Field(default=0, exclude=True)
-    # Whether its time was asked for, and it has none, or one that cannot be right.
+    # Whether times are used and the article has no plausible date.
     is_undated: bool = pydantic.Field(default=False, exclude=True)
 
 
 class Clustering:
-    """Assigns articles to clusters, in the order in which they come, in a forest that is empty at first.
+    """Assigns articles to clusters in order of arrival, in an initially empty forest in memory.
 
-    With `use_time`, the forest's time is taken from the articles; without it nothing expires. `on_cut` is
-    called with the name of each article that has a longer text than is fingerprinted. Articles that are
-    rejected are not yielded.
+    With `use_time`, the forest's time is taken from the articles; without it, nothing expires. `on_cut` is
+    called with the name of each article whose text is too long to be fingerprinted whole. Rejected articles
+    are not yielded.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Clustering:
         self._store = MemoryStore(aging=Aging.of(retention=retention), relation=relation_of(profile))
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
-        """Learn from texts what is boilerplate, and assign none; return how many were not seen before."""
+        """Learn boilerplate from texts without assigning them; return how many had not been seen before."""
         return learn(
             texts,
             fingerprinter=self._fingerprinter,

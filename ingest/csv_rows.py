@@ -5,20 +5,20 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-# A line with its number.
+# The number and content of a line.
 _Line = tuple[int, bytes]
 _DELIMITERS = ",;\t|"
-# No name of a field is as long, contains a bracket or a quote, or is a number.
+# A first line is no header if it is longer, or if a name is a number or contains a bracket or a quote.
 _LONGEST_HEADER_BYTES = 10_000
 _NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
-# Size of one row: longer than any book, and small enough to hold until its last quote is found.
+# The most lines of one row: longer than any book, but small enough to hold in memory.
 _MOST_LINES = 100_000
 
 
 def header(line: bytes) -> tuple[list[str], str] | None:
-    """Return the fields that a first line names, and their delimiter; None if it is not a CSV header.
+    """Return the field names in a first line, and their delimiter; None if it is not a CSV header.
 
-    Columns without a name have the name ""; a name that comes again gets a number.
+    Columns without a name get the name ""; repeated names are numbered.
     """
     if len(line) > _LONGEST_HEADER_BYTES:
         return None
@@ -45,15 +45,15 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def rows(
     lines: Iterator[_Line], names: list[str], delimiter: str, *, max_bytes: int, skip: Callable[[], None]
 ) -> Iterator[tuple[int, dict[str, str] | str, int]]:
-    """Yield the rows that follow the header as articles, or the reason why one is not an article.
+    """Yield the rows after the header as articles, or the reason why a row is rejected.
 
-    Each comes with the number of its first line and its size in bytes. Empty cells are fields that the
-    article lacks, and columns without a name are left out. Empty lines are skipped, further ones by `skip`.
+    Each comes with the number of its first line and its size in bytes. Empty cells and columns without a name
+    are left out. After an empty line, `skip` is called to skip further ones.
 
-    If a quote is not closed, or closed in the middle of a cell, the lines after it are read again as rows of
-    their own, provided that they look like rows; else they are rejected together with it.
+    If a quote is not closed, or is closed in the middle of a cell, the following lines are re-read as rows if
+    they look like rows; otherwise they are rejected together with the damaged row.
     """
-    # The csv module has one field limit for the whole process; `_Row` limits each row.
+    # The csv module has a single field limit for the whole process, so `_Row` limits the size of rows.
     csv.field_size_limit(max_bytes)
     again: collections.deque[_Line] = collections.deque()
     while True:
@@ -75,7 +75,7 @@ def rows(
                 elif not again:
                     skip()
                 continue
-            # Texts hardly ever contain tabs.
+            # Texts rarely contain tabs, so a cell that seems to contain whole rows has a stray quote.
             reason, rejected = "has a quote that is closed in another row", row.lines
         if _are_rows(rejected[1:], names, delimiter):
             rejected = rejected[:1]
@@ -85,7 +85,7 @@ def rows(
 
 
 def _are_rows(lines: Sequence[_Line], names: list[str], delimiter: str) -> bool:
-    """Return whether most of these lines have as many cells as there are fields."""
+    """Return whether most of the non-empty lines have as many cells as there are fields."""
     filled = [line for _, line in lines if line.strip()]
     fitting = sum(line.count(delimiter.encode()) == len(names) - 1 for line in filled)
     return 2 * fitting > len(filled)
@@ -104,7 +104,7 @@ def _extent(lines: Sequence[_Line]) -> str:
 
 
 class _Row:
-    """The lines of one row, kept until it is complete: first those that are read again."""
+    """The lines of one row, kept until it is complete; lines to be re-read (`again`) come first."""
 
     def __init__(self, again: collections.deque[_Line], lines: Iterator[_Line], max_bytes: int) -> None:
         self.lines: list[_Line] = []

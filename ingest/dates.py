@@ -1,18 +1,18 @@
-"""When an article counts as published: at its own date if that can be believed, else at its arrival. Pure."""
+"""Decides when an article was published: at its own date if plausible, otherwise at its arrival. Pure."""
 
 import re
 
 from esdedup.forest.model import NO_TIME
 from esdedup.times import DAY_MS
 
-# Clocks and time zones differ by up to a day; the forest's time tolerates the same.
+# Clocks and time zones differ by up to a day; the forest's time has the same tolerance.
 _MAX_AHEAD_MS = DAY_MS
-# Ten years: files of old articles are sometimes fed without `backfill`, and few archives go back further.
+# Ten years: old articles are sometimes fed without `backfill`, but few archives go back further.
 MAX_AGE_MS = 3_653 * DAY_MS
-# Seconds since 1970, read as milliseconds, fall into it for the years 1885 to 2054.
+# Seconds since 1970 for the years 1885 to 2054, if they are mistaken for milliseconds.
 _NEAR_1970_MS = range(-31 * DAY_MS, 31 * DAY_MS)
-# By days since 1970: until the first day of Windows, before newspapers; then the first days of SQL Server, of
-# OLE, spreadsheets and other databases, of Mac OS, and of Unix.
+# Days since 1970: everything up to the epoch of Windows, which predates newspapers; then the epochs of SQL
+# Server, of OLE, spreadsheets and other databases, of Mac OS, and of Unix.
 _UNSET_DAYS = ((-(10**9), -134_774), (-79_257, -79_257), (-25_569, -25_567), (-24_107, -24_107), (-1, 0))
 UNSET_MS = [range(first * DAY_MS, (last + 1) * DAY_MS) for first, last in _UNSET_DAYS]
 """The default dates of clocks and fields that were never set."""
@@ -21,19 +21,19 @@ _LONGEST_FORM = 40
 _MOST_BITS = 64
 UNDERSTOOD = (
     "ISO 8601, dates as in mails and feeds (Sat, 21 Nov 2026 08:00:00 GMT) and milliseconds since 1970 are "
-    "understood, or what the field's mapping has as its format, such as epoch_second; with other dates, "
-    "clusters do not expire when they should"
+    "understood, or the format in the field's mapping, such as epoch_second; with other dates, clusters do "
+    "not expire when they should"
 )
 
 
 def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
-    """Return the time that a value was read as, if it can be right; else why not, "" for no value."""
+    """Return the time parsed from a value, None if implausible, and the reason ("" without a value)."""
     if milliseconds is None or milliseconds == NO_TIME:
         wrong = "cannot be read"
     elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):
         wrong = "lies near January 1970 (are these seconds?)"
     elif milliseconds < UNSET_MS[-1].stop and any(milliseconds in each for each in UNSET_MS):
-        wrong = "is that of a clock that was not set"
+        wrong = "is the default of an unset clock"
     else:
         return milliseconds, ""
     has_value = value is not None and not (isinstance(value, str | list) and not value)
@@ -41,9 +41,9 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
 
 
 def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> int | None:
-    """Return when an article counts as published, milliseconds since 1970; None if nothing is known.
+    """Return an article's time of publication, milliseconds since 1970; None if its arrival has no time.
 
-    That is its date, unless it is over a day after `arrived_ms`, or over ten years before and no backfill.
+    This is the date, unless it is more than a day after the arrival or, without `backfill`, ten years before.
     """
     arrival = None if arrived_ms == NO_TIME else arrived_ms
     if dated_ms is None or arrival is None:
@@ -53,7 +53,7 @@ def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> in
 
 
 def _form(value: object) -> str:
-    """Return the form of a value, without quoting it."""
+    """Return the form of a value, such as 0000-00-00, which does not reveal the value."""
     is_huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
     if isinstance(value, bool) or is_huge or not isinstance(value, str | int | float):
         return type(value).__name__

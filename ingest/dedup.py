@@ -43,21 +43,21 @@ log = logging.getLogger("esdedup")
 class Dedup(Closing):
     """Assigns each article to a cluster before it is indexed.
 
-    The forest of clusters lives in the same Elasticsearch. The first article opens it and takes its
-    lease; `close` releases it. Threads may share one `Dedup` (their batches are assigned one after the
-    other); processes may not, even by a fork: one process at a time feeds a forest. For several, run
-    `esdedup sidecar`, and give each process a `Dedup` with its address.
+    The forest, which stores the clusters, lives in the same Elasticsearch. Enriching the first article opens
+    the forest and acquires its lease; `close` releases it. Threads may share a `Dedup`; their batches are
+    assigned one after another. Processes may not share one, even after a fork: only one process at a time may
+    feed a forest. To feed from several, run `esdedup sidecar` and give each a `Dedup` with its address.
 
     Raises:
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-        ForestError: Another process owns the forest, or it has another profile, or is damaged, or its time is
-            in the future.
-        ServerError: Elasticsearch does not answer, or refuses a request.
-        SettingError: An argument is out of its range, or a name is invalid.
+        ForestError: The forest is owned by another process, was made with another profile, is damaged, or has
+            a time in the future.
+        ServerError: Elasticsearch does not answer or rejects a request.
+        SettingError: An argument is out of range, or a name is invalid.
 
     Attributes:
-        reader: Reads the same Elasticsearch; it never takes the lease. While this object owns the forest, it
-            looks texts up in its memory.
+        reader: A `Reader` of the same Elasticsearch, which never takes the lease. While this object owns the
+            forest, the reader looks texts up in this object's memory.
     """
 
     @checked
@@ -84,47 +84,47 @@ class Dedup(Closing):
         sidecar_ca_certs: Path | None = None,
         sidecar_patience_s: float = PATIENCE_S,
     ) -> None:
-        """Feed with a client. Nothing is sent yet.
+        """Create a feeder; no request is sent yet.
 
         Args:
-            client: Closed by the caller.
-            profile: How texts are fingerprinted, or the name of a standard profile; must be the profile that
-                the forest was made with.
-            fields: The names of the articles' fields, which `setup` records in an index's mapping. None:
-                those recorded there, else the default names.
-            forest: The forest's index. Several article indices may share one.
-            retention: How long a cluster accepts articles after its last one. None keeps the
-                forest's retention, 30 days in a new forest. A longer retention does not revive expired nodes.
-            change_retention: Whether it may be shorter than the forest's.
+            client: A client, which the caller closes.
+            profile: The profile that the forest was made with, or the name of a standard one. It determines
+                how texts are fingerprinted.
+            fields: The names of the articles' fields; `setup` records them in an index's mapping. None uses
+                the recorded names, or the default names if none are recorded.
+            forest: The name of the forest's index. Several article indices may share a forest.
+            retention: How long a cluster accepts articles after its latest one. None keeps the forest's
+                retention, which is 30 days in a new forest. A longer retention does not revive expired nodes.
+            change_retention: Whether `retention` may be shorter than the forest's current retention.
             batch_size: How many articles are assigned together, 1 to 5,000.
             wait_s: How long to wait while another process owns the forest.
             lease_ttl_s: If this process dies without releasing the forest, another may take the forest over
                 after this many seconds; at least 1.
-            lookup: How a new forest's nodes are found: `memory` or `search`. In memory, all are loaded before
-                the first batch. With `search`, nodes take longer to write and more disk space, but need
-                not fit into memory. None: as the forest has it, a new one in memory.
-            memory_bytes: What the forest's nodes may take in memory, some 300 bytes each. If they
-                need more, `memory` raises `ForestFull`. With `search`, they are in memory too while they
-                need no more, which makes feeding faster; 0 keeps none. None: half of what this machine has.
+            lookup: How a new forest finds nodes: `memory` or `search`. With `memory`, all nodes are loaded
+                before the first batch. With `search`, nodes need not fit into memory, but take longer to
+                write and use more disk space. None uses the forest's lookup, `memory` in a new forest.
+            memory_bytes: The most memory that nodes may use; a node needs about 300 bytes. If they need more,
+                `memory` raises `ForestFull`. With `search`, nodes are also held in memory while all of them
+                fit, which makes feeding faster; 0 disables this. None allows half of the machine's memory.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
-                a power of two.
-            overrides: Which passages of articles are boilerplate or text, whatever was learned. They count
-                for articles that come from now on.
-            workers: How many threads fingerprint texts, with the same results; 1 to 256. They do not
-                segment texts into words, which is most of the work in `classic` and `keywords`.
-            expire_every_s: Seconds between runs that delete expired nodes, some after each batch; the first
-                run starts this long from now. None: only `expire` deletes them.
-            sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest.
-                It gives articles their roots, and receives the client's credentials, as Elasticsearch does.
-                The settings of the forest are those of the sidecar then, and cannot be given here; profile
-                and name of the forest must be the same.
-            sidecar_token: The token that they require in the header `X-Esdedup-Token`.
-            sidecar_ca_certs: A file or directory with the authority that signed their certificates.
-            sidecar_patience_s: How long a batch is retried while no sidecar accepts it, for example after one
+                must be a power of two.
+            overrides: Passages declared boilerplate or text, regardless of what was learned. They apply to
+                articles that are enriched from now on.
+            workers: How many threads fingerprint texts, 1 to 256; the results are the same. Segmenting texts
+                into words, which is most of the work in `classic` and `keywords`, uses a single thread.
+            expire_every_s: Seconds between runs that delete expired nodes, some after each batch. The first
+                run starts after this many seconds. None leaves the deletion to `expire`.
+            sidecar: The address of a sidecar, such as ``http://localhost:9500``, or of several, one of which
+                owns the forest. The owner assigns the articles, and receives the client's credentials, as
+                Elasticsearch does. The forest's settings then belong to the sidecar and cannot be given here;
+                the profile and the name of the forest must be the same.
+            sidecar_token: The token that the sidecars require in the header `X-Esdedup-Token`.
+            sidecar_ca_certs: A file or directory with the authority that signed the sidecars' certificates.
+            sidecar_patience_s: How long to retry a batch while no sidecar accepts it, for example after one
                 has died and before another takes over.
 
         Raises:
-            SettingError: A value is out of its range, or of a wrong type, such as an asynchronous client.
+            SettingError: A value is out of range or of the wrong type, such as an asynchronous client.
         """
         profile = get_profile(profile)
         check_batch_size(batch_size)
@@ -165,15 +165,15 @@ class Dedup(Closing):
         self._batch_size = batch_size
 
     def close(self) -> None:
-        """Release the forest, or close the connections to a sidecar. The next article opens them again.
+        """Release the forest, or close the connections to a sidecar; the next article reopens them.
 
-        In a forked process, the forest stays with the process that opened it.
+        In a forked process this does nothing: the parent process still owns the forest.
         """
         if not is_inherited(self._client):
             self._owner.close()
 
     def open(self) -> None:
-        """Take the forest now, rather than with the first article. Errors are those of `enrich`."""
+        """Open the forest now rather than with the first article; raises the same errors as `enrich`."""
         if isinstance(self._owner, Owner):
             self._owner.open()
 
@@ -187,39 +187,37 @@ class Dedup(Closing):
         forest: str | None = None,
         editorial: bool = False,
     ) -> bool:
-        """Add the fields that esdedup writes to an index, which is created if it does not exist.
+        """Add the fields that esdedup writes to an index; create the index if it does not exist.
 
         Args:
-            index: Its name.
-            shards: How many shards the index has; only a new index can be given another number. None
-                leaves that to the server.
-            route_by_root: Put all articles of a cluster on one shard, so that the order by count is exact
-                on any number of shards; only for a new index. It suits indices that are only appended
-                to, because it has a price: getting, updating or deleting an article by its id needs
-                its root as routing; an article indexed again with another text leaves its old copy on
-                another shard; bulk actions must name their index; and very large clusters make shards
-                uneven.
-            language: The language of titles and texts, such as ``en`` or ``zh``: a search then finds words in
-                all their forms, or Chinese by pairs of characters; only a new index can be given one. None
-                finds words as they are written.
-            forest: The forest that it belongs to from now on: others then refuse its articles. None leaves
-                that unchanged; a new index belongs to the forest that takes its first article.
-            editorial: Let editors merge and split what readers see as one story (`Editor`). Not for an index
-                that is routed by root. In an existing index, each article gets a story; while this call runs,
-                feed the index only with processes that were started after the call began.
+            index: The name of the index.
+            shards: The number of shards, which only a new index can choose. None leaves it to the server.
+            route_by_root: Store all articles of a cluster on one shard, so that sorting by count is exact
+                with any number of shards; only for a new index. It suits append-only indices, because
+                getting, updating or deleting an article by its id needs its root as routing; an article
+                indexed again with another text may leave its old copy on another shard; bulk actions must
+                name their index; and very large clusters make shards uneven.
+            language: The language of titles and texts, such as ``en`` or ``zh``, which only a new index can
+                choose. Searches then match all forms of a word, and Chinese by pairs of characters. None
+                matches words as they are written.
+            forest: The forest that the index belongs to from now on; other forests then refuse its articles.
+                None changes nothing; a new index will belong to the forest that assigns its first article.
+            editorial: Let editors merge and split stories (`Editor`); not for an index that is routed by
+                root. In an existing index, this call gives each article a story; while it runs, only
+                processes that were started after the call began may feed the index.
 
         Returns:
             Whether the index was created.
 
         Raises:
-            IndexNotReady: Its mapping does not suit; it is a forest, or closed; it exists with another number
-                of shards or another language, or is not routed by root as requested; or it has articles
-                that the forest does not know.
-            FieldsNotFound: The index has articles, and their fields have other names than those given.
-            SettingError: Also if Elasticsearch has no analyzer for the language.
+            IndexNotReady: The index has an incompatible mapping, is a forest, is closed, has another number
+                of shards or another language, is not routed by root as requested, or contains articles that
+                the forest does not know.
+            FieldsNotFound: The index contains articles whose fields have other names than those given.
+            SettingError: An argument is invalid, or Elasticsearch has no analyzer for the language.
         """
         if index in {self._forest_name, forest}:
-            raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
+            raise SettingError(f"{index!r} is the forest, which holds no articles: name another index")
         is_new = self._articles.setup(
             index, shards=shards, route_by_root=route_by_root, language=language, is_editorial=editorial
         )
@@ -229,7 +227,7 @@ class Dedup(Closing):
         fields = execute(self._client, self._scope.fields_of(index))
         mappings = execute(self._client, mappings_of(index))
         owner = forest or forest_of(mappings, given=None, usual=self._forest_name)
-        # Whose articles they are must be known before anybody edits them.
+        # Editors may change articles only once their forest is recorded.
         if forest is not None or self._articles.have_roots(index, fields):
             check_index_name(owner)
             for name, mapping in mappings.items():
@@ -242,23 +240,23 @@ class Dedup(Closing):
         return is_new
 
     def setup_template(self, name: str, *, forest: str | None = None, editorial: bool = False) -> None:
-        """Add the fields to an index template or a component template, for the indices that it makes later.
+        """Add the fields to an index template or component template, for indices created from it later.
 
         Args:
-            name: Of a template that exists; if both kinds have the name, the index template is meant.
-            forest: The forest that its indices belong to: others then refuse their articles.
-            editorial: As for `setup`, for the indices that it makes later.
+            name: The name of an existing template. If both kinds have it, the index template is changed.
+            forest: The forest that these indices will belong to; other forests will refuse their articles.
+            editorial: As for `setup`, for these indices.
 
         Raises:
-            IndexNotReady: There is no such template, or its mapping does not suit.
+            IndexNotReady: There is no such template, or its mapping is incompatible.
         """
         self._articles.setup_template(name, forest=forest, is_editorial=editorial)
 
     def require_ready(self, index: str) -> Fields:
-        """Raise unless articles can be written to an index. `enrich` does this by itself for each index.
+        """Raise an error unless articles can be written to an index. `enrich` checks each index itself.
 
         Returns:
-            The names of its articles' fields.
+            The names of the articles' fields.
 
         Raises:
             IndexNotReady: The index is missing, lacks the fields that `setup` adds, or belongs to another
@@ -278,32 +276,31 @@ class Dedup(Closing):
         """Yield bulk actions with the dedup object added to their articles, lazily, batch by batch.
 
         An action's cluster has been stored by the time the action is yielded. The next batch is read before
-        the actions of one are yielded, and assigned while they are used. Deletions, and updates
-        that contain neither the text nor a date, are yielded unchanged and in their order.
+        the actions of a batch are yielded, and is assigned while the caller uses them. Deletions, and updates
+        that contain neither a text nor a date, are yielded unchanged and in their order.
 
         Args:
-            actions: What ``elasticsearch.helpers.bulk`` takes. In an action that does not name its index, the
-                fields have the names that this object was given, or the usual ones.
-            backfill: Take the forest's time from the articles instead of the clock. Time never goes
-                back: articles older than the retention start new clusters when they are fed again.
-            on_rejected: Called for each article that cannot be indexed and is left out; by default a
-                warning is logged.
-            on_assigned: Called with each article and its assignment, just before it is yielded; by default a
-                warning is logged for each whose text is longer than is fingerprinted (`is_cut`).
-            flush_interval_s: A batch that is not full this long after its first action is assigned as it is;
-                for actions that come slowly. They are then read in a thread of their own.
-                None: they are read in this one, which waits until a batch is full, and then for the next one
-                before it yields anything. Give ``elasticsearch.helpers.streaming_bulk`` the same as its
-                ``flush_after_seconds``, since it waits too.
+            actions: Actions as ``elasticsearch.helpers.bulk`` accepts them. If an action does not name its
+                index, its fields must have the names given to this object, or the default names.
+            backfill: Take the forest's time from the articles instead of the clock. The forest's time never
+                goes back, so articles older than the retention start new clusters when they are fed again.
+            on_rejected: Called for each article that is left out because it cannot be indexed; the default
+                logs a warning.
+            on_assigned: Called with each article and its assignment just before its action is yielded; the
+                default logs a warning if only the beginning of the text was fingerprinted (`is_cut`).
+            flush_interval_s: For actions that arrive slowly: assign a batch this long after its first action
+                even if it is not full. The actions are then read in another thread. None reads them in the
+                calling thread, and yields nothing until a batch and the one after it have been read. Pass the
+                same value to ``elasticsearch.helpers.streaming_bulk`` as ``flush_after_seconds``.
 
         Raises:
-            ClientForked: This is a forked process, and its parent has used the client, or has begun to read
-                what this call returned.
+            ClientForked: This is a forked process, and its parent has used the client or has started to
+                iterate over the result.
             IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
-                forest, or keeps other names of fields than those given; or it was deleted before all was
-                yielded. If it is deleted after that, while the last bulk request is written, only another
-                `require_ready` raises.
-            SidecarError: No sidecar takes the articles, or one refuses them.
+                forest, has recorded other field names than those given, or was deleted before all actions
+                were yielded. If it is deleted later, while the last bulk request is being written, only
+                another call of `require_ready` raises this.
+            SidecarError: No sidecar accepts the articles, or a sidecar refuses them.
         """
         check_flush_interval(flush_interval_s)
         enricher = self._enricher(backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned)
@@ -316,18 +313,18 @@ class Dedup(Closing):
         on_rejected: OnRejected | None = None,
         on_learned: OnLearned = lambda *_: None,
     ) -> int:
-        """Learn from pages what is boilerplate, before others are enriched; they get no root.
+        """Learn boilerplate from pages before articles are enriched, without assigning roots to the pages.
 
-        A page that was learned from or enriched before teaches nothing, so an interrupted call may be
-        repeated. What has been learned is stored batch by batch. At the end of a call all of its pages have
-        taught; while articles are enriched, 32 pages are learned from at a time.
+        Pages that were learned from or enriched before are skipped, so an interrupted call may be repeated.
+        The learned boilerplate is stored after each batch. While articles are enriched, pages are learned
+        from in blocks of 32; this call also learns from the last, incomplete block.
 
         Args:
-            texts: With or without markup, in their order of arrival. A `RawPage` gives the site and the
-                article's path or id as well: without both, what a site has in all its articles may never be
-                learned.
-                `Maintenance.texts` yields those of an index, and rejections of articles without a text.
-            on_rejected: Called for each that is not a text; by default a warning is logged.
+            texts: Texts with or without markup, in order of arrival. A `RawPage` also gives the site and the
+                article's path or id; without both, passages that a site repeats in all its articles may never
+                be learned. `Maintenance.texts` yields the texts of an index, and a rejection for each article
+                without a text.
+            on_rejected: Called for each item that is not a text; the default logs a warning.
             on_learned: Called after each batch with how many of its pages had not been seen before, and how
                 many had.
 
@@ -336,7 +333,7 @@ class Dedup(Closing):
 
         Raises:
             SettingError: The profile keeps boilerplate.
-            SidecarError: No sidecar takes the pages, or one refuses them.
+            SidecarError: No sidecar accepts the pages, or a sidecar refuses them.
         """
         self._check_process()
         refuse_to_keep(self._profile)
@@ -344,13 +341,13 @@ class Dedup(Closing):
         return self._owner.learn(pages, batch_size=self._batch_size, on_learned=on_learned)
 
     def expire(self) -> Expired:
-        """Delete expired nodes from the forest, for a process that feeds it continuously.
+        """Delete all expired nodes from the forest that this object feeds.
 
-        `Maintenance.expire` does the same for a forest that no process is feeding. A process that feeds for
-        hours needs neither: see `expire_every_s`.
+        `Maintenance.expire` does the same for a forest that no process is feeding. Processes that feed for
+        hours rarely need either: they delete expired nodes while they feed (`expire_every_s`).
 
         Raises:
-            SettingError: A sidecar owns the forest, and does it by itself.
+            SettingError: A sidecar owns the forest, and deletes expired nodes by itself.
         """
         if isinstance(self._owner, RemoteOwner):
             raise SettingError("the sidecar owns the forest, and deletes expired nodes by itself")

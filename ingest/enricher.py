@@ -25,18 +25,19 @@ OnRejected = Callable[[ArticleRejected], None]
 OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
 _Outcome = ArticleAction | dict[str, Any] | Exception
-"""An article; an action without one, which goes on as it is; why an article cannot be indexed, or why no
-action goes on."""
+"""An article; an action without one, which is yielded as it is; or an error: the rejection of an article, or
+the failure that ends the run."""
 
 
 class Enricher:
     """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
 
-    `assign` decides articles, and returns when that is durable.
+    `assign` decides articles, and returns once the decisions are durable. `check_process` raises an error in
+    a forked process. `max_text_length` is the limit of the profile.
 
-    `check_index` is called for each index of a batch, and of all once more at the end, because an index that
-    is deleted meanwhile would come back without its mapping. `check_process` raises in a forked process. Of
-    texts, `max_text_length` characters are fingerprinted. The other parameters are those of `Dedup.enrich`.
+    `check_index` is called for each index of a batch, and for all indices again at the end: a bulk request
+    recreates an index that was deleted meanwhile, but without its mapping. The other parameters are those of
+    `Dedup.enrich`.
     """
 
     def __init__(
@@ -78,14 +79,14 @@ class Enricher:
             failure: Exception | None = None
             following: list[_Outcome] | Future[list[_Outcome]] | None = None
             try:
-                # An empty batch: nothing to read ahead yet.
+                # If the batch is empty, there is nothing to assign in advance yet.
                 is_more = (batch := next(found, None)) is not None
                 if batch:
                     if ready is None:
                         following = self.enrich_batch(batch)
                     else:
                         following = ahead.begin(self.enrich_batch, batch)
-            except Exception as error:  # raised after the actions that came before it
+            except Exception as error:  # raised after the previous actions were yielded
                 failure = error
             if ready is not None:
                 yield from self.results(ready)
@@ -98,21 +99,21 @@ class Enricher:
         """Assign the articles of the next batch; return the outcomes of its actions, for `results`."""
         read: list[_Outcome] = []
         try:
-            # `extend`: keeps what was read before an index that cannot be written to.
+            # `extend` keeps the actions that were read before an error about an index.
             read.extend(self._read(batch))
             articles = [each for each in read if isinstance(each, ArticleAction)]
-            # After a failure none is assigned: that would change their order.
+            # After a failure, assign nothing more, because later articles must not overtake earlier ones.
             if articles and self._failure is None:
                 self._assign(articles)
-        except Exception as error:  # raised after the rejections are reported
+        except Exception as error:  # raised by `results`, after it has reported the rejections
             self._failure = error
         if self._failure is None:
             return read
         return [*(each for each in read if isinstance(each, ArticleRejected)), self._failure]
 
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
-        """Yield the actions of a batch that are to be written; then raise the error that ended it."""
-        # The caller may have forked meanwhile: the rest belongs to the parent.
+        """Yield the actions of a batch that can be written; then raise the error that ended it, if any."""
+        # The caller may have forked since; the actions belong to the parent.
         self.check_process()
         process = os.getpid()
         for outcome in outcomes:
@@ -131,7 +132,7 @@ class Enricher:
                 self._names.add(name)
 
     def end(self) -> None:
-        """Check the indices once more: the last batch may be half written by now."""
+        """Check the indices again, because the last batch has been yielded and may be partly written."""
         for name in sorted(self._names):
             check_again(self._check_index, name)
 
@@ -155,12 +156,12 @@ class Enricher:
 
 
 def log_rejected(rejected: ArticleRejected) -> None:
-    """Log that an article cannot be indexed."""
+    """Log a warning that an article cannot be indexed."""
     log.warning("article left out: %s", rejected)
 
 
 def check_again(check: Callable[[str], object], index: str) -> None:
-    """Raise `IndexNotReady` if an index was deleted or closed: a bulk request remakes it without fields."""
+    """Raise `IndexNotReady` if an index was deleted, changed or closed while it was written to."""
     try:
         check(index)
     except IndexNotReady as error:
@@ -168,7 +169,7 @@ def check_again(check: Callable[[str], object], index: str) -> None:
             raise  # closed
         raise IndexNotReady(
             f"the index {index!r} was deleted or changed while articles were written to it ({error}): delete "
-            "what is there now, set it up, and index the articles again",
+            "the present index, set it up, and index the articles again",
             status=error.status,
             index=index,
             missing_fields=error.missing_fields,

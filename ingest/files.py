@@ -1,4 +1,4 @@
-"""Articles read from files or standard input: JSON Lines, a JSON array or CSV, plain or gzip."""
+"""Reads articles from files or standard input: JSON Lines, a JSON array or CSV, plain or gzip."""
 
 import array
 import bisect
@@ -18,8 +18,8 @@ from esdedup.likely_fields import fields_not_found
 
 _UNSORTED = 100_000
 _GENERATION = 5_000_000
-"""Ids in one of two generations, with 8 bytes each; so the latest 5 to 10 million ids are known."""
-# Articles that are looked at until one has a text and an id; they are in memory together.
+"""How many ids each of two generations has, 8 bytes each: the latest 5 to 10 million ids are remembered."""
+# The most articles to read before one has a text and one has an id; all of them are in memory.
 _MOST_ARTICLES = 100
 _MOST_BYTES = 40_000_000
 _ID = "id"
@@ -27,24 +27,24 @@ _ID = "id"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileArticle:
-    """An article and where it was read."""
+    """An article and the place where it was read."""
 
-    # As ``FILE:LINE``.
+    # ``FILE:LINE``.
     place: str
     id: str
-    # Without its id, unless that is also its address or another of its fields.
+    # The document, without the field of the id unless that is one of its `Fields` too, such as the link.
     article: dict[str, Any]
-    # The original object in the file.
+    # The size of the original object in the file.
     size_bytes: int
 
     @property
     def name(self) -> str:
-        """The article's name in messages."""
+        """The article's name for messages."""
         return f"{self.place} (id {self.id!r})"
 
 
 ReadArticle = FileArticle | ArticleRejected
-"""The article that was read, or why it cannot be read."""
+"""An article that was read, or the reason why it could not be read."""
 
 
 def read_articles(
@@ -54,9 +54,9 @@ def read_articles(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ReadArticle]:
-    """Yield the articles of files in order, and a rejection for each that cannot be read or repeats an id.
+    """Yield the articles of files in order, and a rejection for each that is unreadable or repeats an id.
 
-    Some millions of ids are remembered, see `SeenIds`. Raises as `check_fields`.
+    Only the latest millions of ids are compared; see `SeenIds`. Raises the errors of `check_fields`.
     """
     fields = fields or Fields()
     is_only_id = id_field not in fields.names.values()
@@ -85,7 +85,7 @@ def read_articles(
 def text_batches(
     articles: Iterable[ReadArticle], fields: Fields, on_rejected: Callable[[ArticleRejected], None]
 ) -> Iterator[list[tuple[FileArticle, str]]]:
-    """Yield the articles that have a text, each with it, in batches; pass the others to `on_rejected`."""
+    """Yield articles with their texts, in batches; call `on_rejected` for articles without a text."""
 
     def with_texts() -> Iterator[tuple[FileArticle, str]]:
         for article in articles:
@@ -106,14 +106,14 @@ class SeenIds:
     """Remembers the latest ids: at least 5 million, in some 100 MB."""
 
     def __init__(self, *, generation: int = _GENERATION, unsorted: int = _UNSORTED) -> None:
-        """Know at least the latest `generation` ids; `unsorted` are kept with some 70 bytes each."""
+        """Remember at least `generation` ids; the latest `unsorted` ids take about 70 bytes each."""
         self._generation = generation
         self._unsorted = unsorted
         self._latest: set[int] = set()
         self._sorted = self._older = array.array("q")
 
     def add(self, article_id: str) -> bool:
-        """Remember an id, and return whether it is new. Two ids with one hash of 64 bits count as one."""
+        """Remember an id; return whether it is new. Ids with the same 64-bit hash are not distinguished."""
         key = hash(article_id)
         if key in self._latest or _contains(self._sorted, key) or _contains(self._older, key):
             return False
@@ -127,7 +127,7 @@ class SeenIds:
         return True
 
 
-# Bisects a plain array: numpy takes ten times as long for a single number.
+# Bisects a plain array, because numpy takes ten times as long for a single number.
 def _contains(keys: "array.array[int]", key: int) -> bool:
     at = bisect.bisect_left(keys, key)
     return at < len(keys) and keys[at] == key
@@ -136,7 +136,7 @@ def _contains(keys: "array.array[int]", key: int) -> bool:
 def check_fields(
     records: Iterator[FileRecord | ArticleRejected], fields: Fields, *, id_field: str
 ) -> Iterator[FileRecord | ArticleRejected]:
-    """Yield the records; raise `FieldsNotFound` if none of the first has a text, or none has an id."""
+    """Yield the records; raise `FieldsNotFound` if the first ones all lack a text, or all lack an id."""
     head: list[FileRecord] = []
     size_bytes = 0
     missing = {"text": fields.text, _ID: id_field}
@@ -147,7 +147,7 @@ def check_fields(
         head.append(record)
         size_bytes += record.size_bytes
         for role, name in list(missing.items()):
-            # An id is at the top level, since it is taken out of the article.
+            # The id is always at the top level of the article.
             value = record.fields.get(name) if role == _ID else value_of(record.fields, name)
             if value is not None:
                 del missing[role]

@@ -1,4 +1,4 @@
-"""Enriches articles in their indices, while others may write to these."""
+"""Enriches articles in their indices, while other programs may write to the same indices."""
 
 import collections
 import fnmatch
@@ -36,24 +36,25 @@ _Decided = dict[Place, tuple[Place, dict[str, int]]]
 log = logging.getLogger("esdedup")
 
 _TOO_WIDE = (
-    "the index template %s makes other indices too, such as %s, so it stays as it is. For one that makes "
+    "the index template %s applies to other indices too, such as %s, so it is not changed. For a template of "
     "these alone: curl -X PUT $ELASTICSEARCH_URL/_index_template/%s-esdedup -H Content-Type:application/json "
     "-d '%s' && esdedup setup %s-esdedup --template%s"
 )
 _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
-# Results of an update whose article was written or deleted since it was read.
+# Statuses of updates whose articles were changed or deleted after they were read.
 _CHANGED_STATUSES = frozenset({404, CONFLICT})
 _PART = {"filter", "search_routing"}
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
 
 
 class FoundIndex(pydantic.BaseModel, frozen=True):
-    """An index, as it was before its articles were enriched."""
+    """The state of an index before its articles were enriched."""
 
     index: str
-    # All that it has, and those of them that are to be enriched.
+    # The number of all articles.
     articles: int
+    # The number of articles to be enriched.
     without_root: int
     # The size of its primary shards.
     size_bytes: int
@@ -61,19 +62,19 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
 
 
 class InPlace(Run):
-    """Articles of some indices that are enriched where they are.
+    """A run that enriches the articles of some indices in place.
 
-    The articles themselves show the progress: after a run that was killed, the next one continues.
+    The articles themselves record the progress: after a run was killed, the next run continues.
 
     Raises:
-        ForestError: Another process owns the forest that is written to, or it has another profile.
-        IndexNotReady: An index is missing or does not suit, or was deleted or changed meanwhile.
-        ServerError: Elasticsearch does not answer, or refuses a request.
+        ForestError: The target forest is owned by another process, or has another profile.
+        IndexNotReady: An index is missing or incompatible, or was deleted or changed during the run.
+        ServerError: Elasticsearch does not answer or rejects a request.
     """
 
-    # The names of the articles' fields, with the object that is written.
+    # The names of the articles' fields, including the object that is written.
     fields: Fields
-    # When the indices were looked at.
+    # The indices as they were at first.
     found: tuple[FoundIndex, ...]
 
     def __init__(
@@ -91,7 +92,7 @@ class InPlace(Run):
 
     @property
     def total(self) -> int:
-        """How many articles were to be enriched when the indices were looked at."""
+        """How many articles had to be enriched at first."""
         return sum(each.without_root for each in self.found)
 
     @property
@@ -110,12 +111,10 @@ class InPlace(Run):
             patterns, own = self._index.split(","), each["aliases"]
             seen = [it for it in (name, *own) if any(fnmatch.fnmatchcase(it, every) for every in patterns)]
             if seen and all(_PART & own.get(it, {}).keys() for it in seen):
-                flaw = f"is taken whole, and the alias {seen[0]!r} shows a part of it: name the index"
+                flaw = f"is used whole, but the alias {seen[0]!r} shows a part of it: name the index"
                 raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
             if cut := {"includes", "excludes"} & each["mappings"].get("_source", {}).keys():
-                flaw = (
-                    f"keeps articles cut (`_source` has `{min(cut)}`): written again, they would lose fields"
-                )
+                flaw = f"stores incomplete articles (`_source` has `{min(cut)}`): updates would lose fields"
                 raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
         return found
 
@@ -124,7 +123,7 @@ class InPlace(Run):
             if block := block_of(each, *_BLOCKS):
                 raise IndexBlocked(
                     f"the index {name!r} is read-only (index.blocks.{block}), so its articles cannot be "
-                    "enriched: lift the block, or name the others",
+                    "enriched: remove the block, or name only the other indices",
                     index=name,
                 )
             if is_routed_by_root(each["mappings"]):
@@ -156,8 +155,8 @@ class InPlace(Run):
         )
 
     def _templates(self, indices: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-        """Return the index templates that make such indices alone; none that Elasticsearch manages."""
-        # The index of a data stream stands for the stream.
+        """Return the index templates that apply to these indices only, except built-in ones."""
+        # A backing index belongs to the template of its data stream.
         names = {each.get("data_stream", name) for name, each in indices.items()}
         client, found = patient(self._client).options(ignore_status=403).indices, []
         with translated(f"read the templates of {self._index!r}"):
@@ -173,7 +172,7 @@ class InPlace(Run):
                 if not others or kept_fields(body.get("template", {}).get("mappings", {})):
                     found.append(name)
                     continue
-                # Up to the first digit of a date or number at their end.
+                # Cut names after the first digit of the date or number at their end.
                 patterns = {each[: len(each.rstrip("0123456789._-")) + 2] + "*" for each in made & names}
                 put = {key: each for key, each in body.items() if "_date" not in key}
                 put |= {"index_patterns": sorted(patterns), "priority": body.get("priority", 0) + 1}
@@ -183,7 +182,7 @@ class InPlace(Run):
         return tuple(found)
 
     def _hits(self, query: Query, *sort: Query) -> Iterator[Hit]:
-        """Yield matching articles in order, without those that have failed."""
+        """Yield matching articles in order, except those that have failed."""
         body: Query = {
             "query": query,
             "sort": [*sort, {"_index": "asc"}],
@@ -195,7 +194,7 @@ class InPlace(Run):
             yield from self._not_done([hit for hit in page if place_of(hit) not in self._failed])
 
     def _not_done(self, hits: list[Hit]) -> list[Hit]:
-        """Return those that are to be enriched, of what matches and has not failed."""
+        """Return the articles that must be enriched, of a page of hits without those that have failed."""
         return hits
 
     def _enrich(
@@ -207,7 +206,7 @@ class InPlace(Run):
         most_per_s: float | None,
         on_read: Callable[[int], None],
     ) -> None:
-        """Enrich articles, except those that were changed since they were read."""
+        """Enrich articles, but skip those that have changed since they were read."""
         decided: _Decided = {}
         started, before = time.monotonic(), self._written
         with self._timed():
@@ -268,11 +267,11 @@ class InPlace(Run):
 
 
 def block_of(index: dict[str, Any], *names: str) -> str | None:
-    """Return which of some blocks an index has, the first one; None if it has none of them."""
+    """Return the first of the named blocks that an index has, or None."""
     blocks = index["settings"]["index"].get("blocks", {})
     return next((name for name in names if blocks.get(name) == "true"), None)
 
 
 def place_of(found: dict[str, Any]) -> Place:
-    """Return where the article of a hit or an action is: articles of two shards may have the same id."""
+    """Return the index, id and routing of a hit or an action: ids are unique only within a shard."""
     return found["_index"], found["_id"], found.get("_routing", found.get("routing"))

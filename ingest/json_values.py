@@ -1,4 +1,4 @@
-"""JSON that Elasticsearch is to store: its strings, its depth and its size. Pure."""
+"""Checks JSON values that Elasticsearch will store: their strings, depth and size. Pure."""
 
 import itertools
 import json
@@ -9,14 +9,14 @@ from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
 from esdedup.fields import refuse_surrogates
 
-# The memory of a number, or of an empty list or object.
+# The estimated memory of a number, or of an empty list or object.
 _BYTES_OF_OTHERS = 16
 _SCALARS = frozenset((int, float, bool, type(None)))
 _OTHERS = _SCALARS | {str, list}
 
 
 def parsed_with_surrogates(source: bytes) -> Any:
-    """Parse JSON that may have lone surrogates, which orjson refuses; raise `ValueError` if invalid."""
+    """Parse JSON that may contain lone surrogates, which orjson rejects; raise `ValueError` if invalid."""
     try:
         return json.loads(source.decode(), parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -28,14 +28,14 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Raise `ArticleRejected` for a value too deep, a lone surrogate, or a name that is not a string."""
+    """Raise `ArticleRejected` for excessive nesting, a lone surrogate, or a name that is not a string."""
     if (strings := _strings_in_flat(value)) is not None:
         refuse_surrogates("".join(strings), name=name)
         return
     for depth, level in enumerate(_levels(value)):
         if depth > MAX_JSON_DEPTH:
             raise ArticleRejected(name, f"is nested too deeply: more than {MAX_JSON_DEPTH} levels")
-        # All strings of a level at once: most are short.
+        # Check all strings of a level at once, because most are short.
         refuse_surrogates("".join(each for each in level if isinstance(each, str)), name=name)
         for each in level:
             if is_object(each) and not all(isinstance(key, str) for key in each):
@@ -43,7 +43,7 @@ def refuse_unstorable(value: object, *, name: str) -> None:
 
 
 def size_of(value: object) -> int:
-    """Estimate the bytes that a value takes in memory, without what lies below the greatest depth."""
+    """Estimate the size of a value in memory, in bytes, ignoring levels beyond the greatest depth."""
     if value.__class__ is dict and (
         strings := _strings_in_flat(cast(Mapping[object, object], value).get("_source"))
     ):
@@ -55,7 +55,7 @@ def size_of(value: object) -> int:
 
 
 def _strings_in_flat(value: object) -> list[str] | None:
-    """Return the strings in an object that has no others in it, as most articles are; None for all else."""
+    """Return the strings in a flat object, such as most articles; None for any other value."""
     if value.__class__ is not dict:
         return None
     strings: list[str] = []
@@ -71,12 +71,12 @@ def _strings_in_flat(value: object) -> list[str] | None:
 
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Return whether a value is an object, as `isinstance` does, but faster for the types of JSON."""
+    """Return whether a value is an object; faster than `isinstance` alone for JSON types."""
     return value.__class__ not in _OTHERS and isinstance(value, Mapping)
 
 
 def _levels(value: object) -> Iterator[list[object]]:
-    """Yield the value, then what it contains, and so on; not recursive, since a value may be very deep."""
+    """Yield the values of each level of nesting; not recursive, because the nesting may be very deep."""
     level = [value]
     while level:
         yield level

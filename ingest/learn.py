@@ -1,4 +1,4 @@
-"""Learns boilerplate from pages before these or others are assigned."""
+"""Learns boilerplate from pages before articles are assigned."""
 
 import itertools
 import logging
@@ -26,8 +26,8 @@ log = logging.getLogger("esdedup")
 _Read = TypeVar("_Read")
 
 LOOK_AHEAD_PAGES = 40_000
-"""How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
-unless they are very long: by the end of a longer look, its beginning would be forgotten."""
+"""How many pages of a file are learned from before they are assigned: half as many as the learner is certain
+to remember, unless they are very long. After a longer first pass, it would have forgotten the first pages."""
 
 OnLearned = Callable[[int, int], None]
 """Called after each batch of pages with how many of them had not been seen before, and how many had."""
@@ -43,10 +43,11 @@ def learn(
     on_learned: OnLearned = lambda *_: None,
     are_last: bool = True,
 ) -> int:
-    """Learn from raw texts batch by batch, and assign none; return how many had not been seen before.
+    """Learn boilerplate from raw texts, batch by batch; return how many had not been seen before.
 
     `open_store` is called for each batch, and at the end; it returns the store of the forest that learns.
-    If they are the last, all of them have taught then; else some wait for those that follow.
+    Texts are learned from in blocks. If they are the last, so is an incomplete block at the end; otherwise it
+    waits for further texts.
     """
     new, has_begun = 0, False
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
@@ -55,11 +56,10 @@ def learn(
             new_here = _learn_batch(batch, fingerprinter=fingerprinter, store=store, overrides=overrides)
         new += new_here
         on_learned(new_here, len(batch) - new_here)
-    # Even if all had been seen before: an earlier call may have been interrupted here.
+    # Even if all texts had been seen before, because an earlier call may have been interrupted here.
     if has_begun and are_last:
         with open_store() as store:
             store.begin()
-            # Learn from the rest of the pages now.
             store.boilerplate.learn_rest()
             store.learn()
     return new
@@ -78,14 +78,14 @@ def _learn_batch(
     for page, fault in zip(batch, faults, strict=True):
         if fault:
             log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    # Nothing more is learned when these pages arrive later.
+    # These pages are not learned from again when they are enriched later.
     new = store.boilerplate.changes().page_count
     store.learn()
     return new
 
 
 def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:
-    """Yield the readable texts."""
+    """Yield the valid texts as pages, and call `on_rejected` for the others."""
     for position, each in enumerate(texts, 1):
         if isinstance(each, ArticleRejected):
             on_rejected(each)
@@ -104,25 +104,25 @@ def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected]
 
 
 class LearningSummary(pydantic.BaseModel, frozen=True):
-    """The outcome of a run: each page that was read has taught, was known, or failed."""
+    """The outcome of a run: every page that was read was learned from, was already known, or failed."""
 
     read: int
     learned: int
-    # Seen before, or without words: they teach nothing.
+    # Pages seen before, or without words, which are not learned from.
     known: int
     failed: int
     seconds: float
 
 
 class Learner(Protocol):
-    """Learns from texts, such as `Dedup`."""
+    """An object that learns from texts, such as a `Dedup`."""
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned) -> int:
-        """Return how many had not been seen before."""
+        """Learn from texts; return how many had not been seen before."""
 
 
 class Learning:
-    """One run of pages that are learned from, and not assigned; accounts for every one."""
+    """One run that learns from pages without assigning them, and accounts for every page."""
 
     def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
         self._on_rejected = on_rejected
@@ -131,7 +131,7 @@ class Learning:
 
     @property
     def summary(self) -> LearningSummary:
-        """The run so far; after an error, pages that were read and not learned from count as failed."""
+        """The numbers so far; after an error, pages that were read but not learned from count as failed."""
         return LearningSummary(
             read=self._read,
             learned=self._learned,
@@ -166,7 +166,7 @@ class Learning:
 
 
 def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPage | ArticleRejected]:
-    """Yield the text of each article, or why it has none."""
+    """Yield the page of each article, or a rejection if the article has no text."""
     for article in articles:
         if isinstance(article, ArticleRejected):
             yield article
@@ -178,7 +178,7 @@ def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPag
 
 
 def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
-    """Learn from articles that will be read again; unreadable ones are rejected in the second pass."""
+    """Learn from articles that will be re-read to be assigned; the second pass rejects invalid ones."""
     pages = (each for each in texts_of(articles, fields) if isinstance(each, RawPage))
     learner.learn(pages, on_learned=lambda *_: None)
 
@@ -186,10 +186,10 @@ def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields
 def two_passes(
     read: Callable[[], Iterator[_Read]], *, learn_first: bool, ahead: int = LOOK_AHEAD_PAGES
 ) -> Iterator[tuple[Iterable[_Read], Iterable[_Read]]]:
-    """Yield articles part by part, `ahead` in each: those to be learned from first, those to be assigned.
+    """Yield the articles in parts of `ahead`, each twice: once to learn from, once to assign.
 
-    Both must have been read to their end before the next part is taken. `read` reads the articles from their
-    beginning. If none is to be learned from first, there is one part.
+    The caller must exhaust both iterators before it takes the next part. `read` starts reading the articles
+    from the beginning. Without `learn_first`, there is a single part, and nothing to learn from.
     """
     if not learn_first:
         yield (), read()
@@ -197,12 +197,12 @@ def two_passes(
     first, second = read(), read()
     for article in first:
         yield itertools.chain([article], itertools.islice(first, ahead - 1)), itertools.islice(second, ahead)
-    # Articles added to a file since its first pass ended.
+    # Articles that were added to a file after its first pass.
     yield (), second
 
 
 def check_two_passes(paths: Iterable[Path], profile: Profile) -> None:
-    """Raise `SettingError` unless inputs can be read twice, and something is learned from them."""
+    """Raise `SettingError` unless the inputs can be read twice and the profile learns boilerplate."""
     refuse_to_keep(profile)
     if (once := next((path for path in paths if not path.is_file()), None)) is not None:
         raise SettingError(
@@ -213,4 +213,4 @@ def check_two_passes(paths: Iterable[Path], profile: Profile) -> None:
 def refuse_to_keep(profile: Profile) -> None:
     """Raise `SettingError` if a profile keeps boilerplate."""
     if profile.keep_boilerplate:
-        raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")
+        raise SettingError(f"the profile {profile.label!r} keeps boilerplate, so it learns nothing")

@@ -1,4 +1,4 @@
-"""Enriches and indexes the articles of files, and accounts for every one."""
+"""Enriches and indexes the articles of files, and accounts for every article."""
 
 import collections
 import contextlib
@@ -22,13 +22,13 @@ from esdedup.forest import Assignment, Kind
 
 
 class Summary(pydantic.BaseModel, frozen=True):
-    """The outcome of a run: each article that was read was written, was left as it is, or failed."""
+    """The outcome of a run: every article that was read was written, was skipped, or failed."""
 
     read: int
-    # Indexed, or enriched where they are.
+    # Articles that were indexed, or enriched in place.
     written: int
-    # Left as they are: with `create`, the index has their ids; where they are, others have written or deleted
-    # them since they were read. What has no root then is read again.
+    # Articles that were left unchanged: with `create`, because the index has their ids; in place, because
+    # another program changed or deleted them after they were read (those still without a root are re-read).
     skipped: int
     failed: int
     # Written articles, by the forest's decision.
@@ -36,29 +36,30 @@ class Summary(pydantic.BaseModel, frozen=True):
     joined: int
     known: int
     without_fingerprint: int
-    # Written ones with a longer text than is fingerprinted.
+    # Written articles whose text was too long to be fingerprinted whole.
     cut: int
-    # Written ones of whose fingerprint boilerplate was left out, and how many letters and digits of it.
+    # Written articles whose fingerprint leaves out boilerplate.
     with_boilerplate: int
+    # The letters and digits of that boilerplate.
     boilerplate_letters: int
-    # Written ones without a date, or with one that cannot be right.
+    # Written articles without a date, or with an implausible one.
     undated: int
-    # Without backfill: written ones with a date too old to be believed, which count as published on arrival.
+    # Without backfill: written articles with an implausibly old date, which count as published on arrival.
     too_old: int
     seconds: float
 
 
 class Run:
-    """A run of articles that are written, of which each is counted."""
+    """A run that writes articles and counts every one."""
 
     def __init__(self) -> None:
-        # By the fields of `Summary`.
+        # Counts by field of `Summary`.
         self._counts: collections.Counter[str] = collections.Counter()
         self._seconds = 0.0
 
     @property
     def summary(self) -> Summary:
-        """The run so far; after an error, articles that were read and not acknowledged count as failed."""
+        """The numbers so far; after an error, articles read but not acknowledged count as failed."""
         counted = {name: self._counts[name] for name in Summary.model_fields}
         failed = counted["read"] - counted["written"] - counted["skipped"]
         return Summary.model_validate(counted | {"failed": failed, "seconds": round(self._seconds, 3)})
@@ -81,7 +82,7 @@ _KINDS = {
 
 
 def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
-    """Return what an article adds to the fields of a summary once it is written."""
+    """Return the amounts that an article adds to the fields of `Summary` once it is written."""
     dated_ms, believed_from_ms = article.dated_ms, assignment.time_ms - MAX_AGE_MS
     return {
         "written": 1,
@@ -95,10 +96,10 @@ def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
 
 
 class Load(Run):
-    """One run of articles into an index; accounts for every one.
+    """A run that indexes articles, and accounts for every article.
 
-    `on_cut` is called with the name of each article that has a longer text than is fingerprinted, and
-    `on_refused` with each article that was read and is not indexed.
+    `on_cut` is called with the name of each article whose text is too long to be fingerprinted whole, and
+    `on_refused` with each article that was read but could not be indexed.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Load(Run):
         self._on_rejected = on_rejected
         self._on_refused = on_refused
         self._on_cut = on_cut
-        # Articles that Elasticsearch has not acknowledged, by id, and where they will be counted.
+        # By id: the articles that Elasticsearch has not acknowledged, and the counts they will add.
         self._articles: dict[str, FileArticle] = {}
         self._decided: dict[str, dict[str, int]] = {}
 
@@ -129,11 +130,11 @@ class Load(Run):
         flush_interval_s: float | None = None,
         learned_from: Iterable[ReadArticle] = (),
     ) -> None:
-        """Index articles. May be called several times, with one part after the other.
+        """Index articles. May be called repeatedly, with one part of them at a time.
 
-        With `create`, an article that is there already stays as it is; a data stream takes nothing else.
-        `learned_from` are the same articles, read once more: before the first is indexed, these teach what is
-        boilerplate. The other parameters are those of `Dedup` and `Dedup.enrich`.
+        `create` leaves existing articles unchanged, as data streams require. `learned_from` are the same
+        articles, read separately: boilerplate is learned from them before the first article is indexed. The
+        other parameters are those of `Dedup` and `Dedup.enrich`.
         """
         bulk = ArticleBulk(client, index=index)
         with self._timed():

@@ -1,4 +1,4 @@
-"""Migrates articles to another forest: fills a second object beside the present one, then swaps the two."""
+"""Migrates articles to another forest: fills a second object next to the present one, then swaps the two."""
 
 import collections
 import contextlib
@@ -41,16 +41,16 @@ from esdedup.elastic.stories import read_edits
 from esdedup.errors import ArticleRejected, ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields, value_of
 
-# A pass that read at most this many has caught up: they take a second or two.
+# A pass over at most this many articles takes a second or two, so the migration has caught up.
 _FEW = 5_000
 _COMPARED_AT_ONCE = 5_000
 _NAMES_AT_ONCE = 50
 
 
 class Migration(InPlace):
-    """Gives articles the roots of another forest, and changes their indices over to it.
+    """Gives articles the roots of another forest, and switches their indices to it.
 
-    Articles fed meanwhile still go to the present forest; they are read afterwards, by their arrival numbers.
+    Articles fed during the migration still go to the present forest; a later pass finds them by their `seq`.
     """
 
     def __init__(
@@ -62,40 +62,40 @@ class Migration(InPlace):
         forest: str | None = None,
         on_rejected: Callable[[ArticleRejected], None] = log_rejected,
     ) -> None:
-        """Look at the indices behind a name; nothing is written.
+        """Inspect the indices that a name selects; nothing is written.
 
         Args:
-            client: Closed by the caller.
-            index: An index, alias, pattern or data stream, or several names: all indices of the forest.
-            to: The other forest, which the first article makes.
-            forest: The present forest; of any profile or format, or deleted. None: the one that the indices
-                keep, else ``esdedup-forest``.
-            on_rejected: Called for each article that cannot be enriched, and stays as it is.
+            client: A client, which the caller closes.
+            index: An index, alias, pattern or data stream, or several, which select all the forest's indices.
+            to: The new forest; the first article creates it.
+            forest: The present forest, which may have any profile or format, or may have been deleted. None
+                means the forest recorded in the indices, or ``esdedup-forest``.
+            on_rejected: Called for each article that cannot be enriched, which stays unchanged.
 
         Raises:
             IndexBlocked: An index is read-only.
-            IndexNotReady: There is none that was set up, one is routed by root or belongs to another forest,
-                or is being migrated to another one.
-            SettingError: The forests have the same name, or all the indices belong to the other one already.
+            IndexNotReady: No such index was set up; or an index is routed by root, belongs to a third forest,
+                or is being migrated to one.
+            SettingError: The forests have the same name, or all the indices already belong to the new one.
         """
         super().__init__(client, index, on_rejected=on_rejected)
         check_index_name(to)
         self._to = to
         indices = self._set_up(self._indices())
         self._refuse_unwritable(indices)
-        # Indices that were not switched.
+        # Indices that an earlier run has not switched.
         mappings = {name: each["mappings"] for name, each in indices.items()}
         present = {name: each for name, each in mappings.items() if kept_forest(each) != to}
         self.forest = forest_of(present, given=forest)
         if to == self.forest:
-            raise SettingError(f"both forests have the name {to!r}: the articles migrate to another one")
+            raise SettingError(f"both forests have the name {to!r}: articles migrate to a different forest")
         if not present:
             raise SettingError(f"the indices of {index!r} belong to the forest {to!r} already")
         begun = {name: following for name, each in present.items() if (following := next_object(each))}
         for name, following in begun.items():
             if following.forest != to:
                 told = f"the index {name!r} is being migrated to the forest {following.forest!r}"
-                raise IndexNotReady(f"{told}: go on with that", index=name)
+                raise IndexNotReady(f"{told}: finish that migration first", index=name)
         self._present = fields_of(present, given=None)
         latest = {"latest": {"max": {"field": self._present.seq}}}
         found = execute(patient(client), aggregate(index, {"match_all": {}}, latest))["latest"]["value"]
@@ -106,13 +106,13 @@ class Migration(InPlace):
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # An article that is being enriched, as it was read; and present values that its new object lacks.
+        # The sources of articles that are being enriched, and the present values last found to differ.
         self._read: dict[Place, dict[str, Any]] = {}
         self._differing: dict[Place, list[Any]] = {}
 
     @property
     def retention(self) -> timedelta | None:
-        """The retention of the present forest; None if this version cannot read it."""
+        """The retention of the present forest; None if it is missing or unreadable to this version."""
         with contextlib.suppress(ForestMismatch, ForestMissing):
             status = ForestIndex.find(self._client, self.forest).status()
             return timedelta(milliseconds=status.aging.retention_ms)
@@ -125,14 +125,14 @@ class Migration(InPlace):
         most_per_s: float | None = None,
         on_read: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Give the articles the other forest's roots, until it has caught up with what is fed meanwhile.
+        """Give the articles the new forest's roots, until the run has caught up with articles fed meanwhile.
 
         Args:
-            dedup: Made with `fields` and the other forest.
-            most_per_s: How many articles a second, at most, greater than 0; None: as fast as it goes.
-            on_read: Called with the number of articles after each request.
+            dedup: A `Dedup` with these `fields` and the new forest.
+            most_per_s: The most articles to enrich a second, greater than 0. None sets no limit.
+            on_read: Called after each request with its number of articles.
         """
-        dedup.open()  # before an index names its forest as the next one
+        dedup.open()  # creates the new forest before an index names it
         while self._pass(dedup, since_seq=None, most_per_s=most_per_s, on_read=on_read) > _FEW:
             pass
 
@@ -144,27 +144,27 @@ class Migration(InPlace):
         drop_edits: bool = False,
         on_read: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Change the indices and their templates over to the other forest, with all that was fed until then.
+        """Enrich articles fed since `run`, and switch the indices and their templates to the new forest.
 
-        After `run`. Nobody can feed or edit the present forest meanwhile, nor these indices with it later.
-        Readers see the old roots, and ten seconds later at most the new ones.
+        Meanwhile, nobody can feed or edit the present forest; afterwards, it no longer accepts these indices.
+        Readers see the old roots until the switch, and the new ones within ten seconds of it.
 
         Args:
             dedup: As for `run`.
-            wait_s: How long to wait until nobody owns the present forest.
-            drop_edits: Go on even though this discards what editors said in the present forest.
+            wait_s: How long to wait while another process owns the present forest.
+            drop_edits: Switch even if this discards editors' edits of the present forest.
             on_read: As for `run`.
 
         Raises:
-            ForestBusy: Another process owns the present forest, and still did after waiting.
-            SettingError: Editors have said something in the present forest.
+            ForestBusy: Another process owns the present forest, even after the wait.
+            SettingError: The present forest has edits.
         """
         client = patient(self._client)
         with self._nobody_feeding(wait_s):
             if not drop_edits and (edits := execute(client, read_edits(self.forest)).edits):
                 raise SettingError(
-                    f"{len(edits):,} edits in the forest {self.forest!r} name texts by their fingerprints, "
-                    f"other than in {self._to!r}: swap with --drop-edits (`drop_edits`), and make them again"
+                    f"{len(edits):,} edits in the forest {self.forest!r} refer to fingerprints, which differ "
+                    f"in {self._to!r}: swap with --drop-edits (`drop_edits`), then repeat the edits"
                 )
             while self._pass(dedup, since_seq=self._next.since_seq, most_per_s=None, on_read=on_read):
                 pass
@@ -178,7 +178,7 @@ class Migration(InPlace):
                 by_meta[json.dumps(meta, sort_keys=True)].append(name)
             are_alike = len(by_meta) == 1 and len(indices) == len(ready)
             with translated(f"change {self._index!r} over", index=self._index):
-                # The server changes the indices that a request names in one step, if they keep the same.
+                # The server switches all indices of a request atomically, but their metadata must be equal.
                 for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
                     for some in [[self._index]] if are_alike else chunks(names, _NAMES_AT_ONCE):
                         client.indices.put_mapping(index=some, meta=json.loads(kept))
@@ -186,7 +186,7 @@ class Migration(InPlace):
     def _pass(
         self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
-        """Enrich what lacks a new root or has changed since an arrival (None: the first); return how many."""
+        """Enrich articles without a new root, or changed after `since_seq` (None: ever); return how many."""
         read = self._counts["read"]
         self._prepare()
         execute(patient(self._client), refresh(self._index))
@@ -196,7 +196,7 @@ class Migration(InPlace):
         return self._counts["read"] - read
 
     def _prepare(self) -> None:
-        """Add the object to indices that lack it, such as new ones."""
+        """Add the new object to indices that lack it, such as recently created ones."""
         for name, each in self._set_up(self._indices()).items():
             mapping = each["mappings"]
             if next_object(mapping) is None and (kept_fields(mapping) or Fields()).dedup != self.fields.dedup:
@@ -217,7 +217,7 @@ class Migration(InPlace):
 
     @contextlib.contextmanager
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
-        """Hold the lease on the present forest, if there is one; it takes no edits, unless this fails."""
+        """Hold the lease of the present forest, if it exists, and close it to edits unless the body fails."""
         client = patient(self._client)
         with translated(f"look for the forest {self.forest!r}", index=self.forest):
             if not client.indices.exists(index=self.forest):
@@ -240,7 +240,7 @@ class Migration(InPlace):
         return {"bool": {"filter": enriched, "must_not": {"exists": {"field": self.fields.root}}}}
 
     def _changed(self, since_seq: int | None) -> Iterator[Hit]:
-        """Yield articles whose text or time has changed since their new object was made."""
+        """Yield articles whose text or time has changed since their new object was written."""
         present, new = self._present, self.fields
         pairs = [(f"{present.dedup}.{each}", f"{new.dedup}.{each}") for each in ("page", "published")]
         filters: list[Query] = [{"exists": {"field": new.root}}, {"exists": {"field": present.root}}]
@@ -267,16 +267,16 @@ class Migration(InPlace):
                 yield from self._hits({"bool": {"filter": these}}, {present.seq: {"order": "asc"}})
 
     def _action(self, hit: Hit) -> dict[str, Any]:
-        """Return an article's action, with the forest's time at its arrival in place of its own time."""
+        """Return an article's action, dated with the forest's time at its arrival."""
         source = hit["_source"]
         self._read[place_of(hit)] = source
         seen = value_of(source, f"{self._present.dedup}.seen")
         return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Return an update; or the whole article, if it has dotted names for parts of the object.
+        """Return an update; or the whole article, if it contains the object's fields under dotted names.
 
-        The new object replaces an earlier one; the article keeps its place in time.
+        The new object replaces an earlier one and keeps the article's time of publication.
         """
         source, name = self._read.pop(place_of(action)), self.fields.dedup
         published = value_of(source, self._present.published)

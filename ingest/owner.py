@@ -1,4 +1,4 @@
-"""`Owner`: holds a forest by its lease, and assigns articles with it."""
+"""`Owner`: holds the lease of a forest and assigns articles to its clusters."""
 
 import contextlib
 import dataclasses
@@ -41,11 +41,11 @@ from esdedup.sites import RawPage
 log = logging.getLogger("esdedup")
 
 EXPIRE_EVERY_S = 3_600.0
-"""How often `seen` of a node changes at most."""
+"""The default interval between runs that delete expired nodes."""
 
 _MOST_WORKERS = 256
 _UNKNOWN_BYTES = 4 * 2**30
-# The limit of a control group (version 2, which all current systems have); "max" if there is none.
+# The memory limit of a control group (version 2, as on all current systems); "max" if there is no limit.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -77,26 +77,26 @@ class OwnerSettings:
         ):
             if not is_right:
                 raise SettingError(f"{name} is {getattr(self, name)!r}; it must be {allowed}")
-        # Raises if no template makes such an index.
+        # Raises for an invalid retention.
         _ = self.aging
 
     @functools.cached_property
     def aging(self) -> Aging | None:
-        """How long nodes live; None leaves it as it was."""
+        """How long nodes live; None keeps the forest's own setting."""
         return None if self.retention is None else Aging.of(retention=self.retention)
 
     @property
     def most_bytes(self) -> int:
-        """The memory that nodes may take: by default, half of what this process can have."""
+        """The memory that nodes may use: by default, half of the memory available to this process."""
         return _available_bytes() // 2 if self.memory_bytes is None else self.memory_bytes
 
     @property
     def most_followed_bytes(self) -> int:
-        """The memory that nodes may take in a standby, which by default may share the owner's machine."""
+        """The memory that nodes may use in a standby: by default, half of `most_bytes`."""
         return self.most_bytes // 2 if self.memory_bytes is None else self.memory_bytes
 
     def refuse_for_sidecar(self) -> None:
-        """Raise `SettingError` if any is set: a sidecar that owns a forest has settings of its own."""
+        """Raise `SettingError` if any setting is given: a sidecar that owns a forest has its own settings."""
         useless = [each.name for each in dataclasses.fields(self) if getattr(self, each.name) != each.default]
         if useless:
             names = " and ".join(useless)
@@ -106,7 +106,7 @@ class OwnerSettings:
 
 
 def _available_bytes() -> int:
-    """Return the memory of this machine, or of the container if that may have less; Windows does not say."""
+    """Return the memory of this machine, or the container's limit if that is less; 4 GiB if unknown."""
     try:
         machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError):
@@ -117,11 +117,11 @@ def _available_bytes() -> int:
 
 
 class Owner(Closing):
-    """The one process that decides for a forest: `Dedup` has one, and so has a sidecar.
+    """The single writer of a forest, used by `Dedup` and by the sidecar.
 
-    It takes the forest's lease when it is first used, and again if it was closed or lost. Threads may share
-    it: one batch is decided after the other. `address` is where this process takes articles for others; with
-    `expires_at_once`, expired nodes are deleted as soon as the forest is open, and then every so often.
+    The first call acquires the forest's lease; so does the first call after the lease was released or lost.
+    Threads may share an owner; batches are decided one after another. `address` is where this process accepts
+    articles from others. `expires_at_once` starts the first deletion of expired nodes without delay.
     """
 
     def __init__(
@@ -149,25 +149,25 @@ class Owner(Closing):
         )
         self._edits = Edits()
         self._articles = Articles(client)
-        # Whether an index that articles were decided for has been found, by name.
+        # By the name of each index that articles were decided for: whether the index has been claimed.
         self._claimed: dict[str, bool] = {}
         self._is_new = False
         self._expiry: ExpirySchedule | None = None
         if (every_s := settings.expire_every_s) is not None:
             first_after_s = 0.0 if expires_at_once else every_s
             self._expiry = ExpirySchedule(self._expiring, every_s=every_s, first_after_s=first_after_s)
-        # Reentrant, for a signal handler that closes it.
+        # Reentrant, because a signal handler may call `close`.
         self._lock = threading.RLock()
 
     @property
     def is_open(self) -> bool:
-        """Whether this process believes to own the forest."""
+        """Whether this process owns the forest, as far as it knows."""
         return self._store is not None and not self._store.writer.lease.is_lost
 
     def open(self, *, at_once: bool = False) -> None:
-        """Take the forest if it is not open, and make sure that articles could be decided and written now.
+        """Open the forest if it is closed; raise an error unless articles could be decided and written now.
 
-        Whether it can be written is tried as often as the lease is renewed; with `at_once`, now.
+        Renewing the lease tests whether the forest can be written; `at_once` renews it even if it is not due.
         """
         with self._owned() as store:
             store.now_ms()
@@ -175,7 +175,7 @@ class Owner(Closing):
             store.writer.lease.renew(at_once=at_once)
 
     def follow(self) -> bool:
-        """Read some of what another process writes; return whether there is more. Raises no `ServerError`."""
+        """Read some of another owner's writes; return whether there are more. Never raises `ServerError`."""
         with self._locked():
             return False if self.is_open else self._following.follow()
 
@@ -183,7 +183,7 @@ class Owner(Closing):
         """Do as `Assigner.assign`; another batch may follow before this one is durable. Raises as `open`."""
         with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
-                # First: if the server is down, nothing has been decided yet.
+                # Read the edits first: if the server is down, this fails before anything is decided.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
             stories, now_ms = self._edits.stories, store.now_ms()
             written = self._assigner.assign(articles, store=store, now_ms=now_ms, stories=stories)
@@ -191,17 +191,17 @@ class Owner(Closing):
             return written
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        """Decide articles, and wait until that is durable."""
-        # While this waits, another thread may decide its batch.
+        """Decide articles, and wait until the decisions are durable."""
+        # Another thread may decide its batch during the wait.
         self.decide(articles).result()
         try:
             self.expire_some()
         except EsdedupError as error:
-            # The batch is assigned. A serious error recurs with the next one.
+            # The batch is assigned. A serious error will recur with the next batch.
             log.warning("expired nodes could not be deleted: %s", error)
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return what would be decided for a text that came now; None if not the owner, or after an error."""
+        """Return the decision for a text as if it arrived now; None if not the owner, or after an error."""
         with self._locked():
             store = self._store
             if store is None or not self.is_open:
@@ -209,7 +209,7 @@ class Owner(Closing):
             try:
                 return self._assigner.look_up(text, site=site, store=store, now_ms=store.now_ms())
             except EsdedupError as error:
-                # A serious error recurs with the next batch.
+                # A serious error will recur with the next batch.
                 log.info("a text could not be looked up by the owner of the forest: %s", error)
                 return None
 
@@ -221,7 +221,7 @@ class Owner(Closing):
         on_learned: OnLearned,
         are_last: bool = True,
     ) -> int:
-        """Learn from pages, and assign none, as `learn` does."""
+        """Learn boilerplate from pages without assigning them; see `esdedup.ingest.learn.learn`."""
         return learn(
             texts,
             fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
@@ -247,9 +247,9 @@ class Owner(Closing):
         return expired
 
     def expire_some(self) -> Expired | None:
-        """Delete some expired nodes, if it is time to; return the numbers deleted so far."""
+        """Delete some expired nodes if that is due; return the numbers deleted so far."""
         with self._locked():
-            # Another thread may have closed it.
+            # Another thread may have closed this owner.
             return self._expiry.step() if self._expiry and self.is_open else None
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class Owner(Closing):
                 store.close()
 
     def _claim(self, names: Iterable[str], store: ElasticStore) -> None:
-        """Let indices keep the forest, and its retention, unless they do already or this client may not."""
+        """Record the forest and its retention in indices that lack them, if this client is allowed to."""
         for name in [each for each in names if not self._claimed.get(each)]:
             is_new, self._claimed[name] = name in self._claimed, True
             with contextlib.suppress(ServerError):
@@ -273,7 +273,7 @@ class Owner(Closing):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        # Before the lock: a thread of the parent may have held it when this process was forked.
+        # Checked before locking: a thread of the parent may have held the lock at the fork.
         refuse_inherited(self._client)
         with self._lock:
             yield
@@ -284,7 +284,7 @@ class Owner(Closing):
             yield self._opened()
 
     def _expiring(self) -> Iterator[Expired]:
-        """Delete expired nodes, some at a time; yield the numbers so far."""
+        """Delete expired nodes in steps; yield the numbers deleted so far."""
         store = self._opened()
         steps = store.expiring()
         while True:
@@ -296,7 +296,7 @@ class Owner(Closing):
 
     def _opened(self) -> ElasticStore:
         if self._store is None or self._store.writer.lease.is_lost:
-            # If the opening fails, there is no store. The forest may be another one, with other edits.
+            # Reset first: opening may fail, and another forest of that name may have other edits.
             self._store, self._edits = None, Edits()
             if self._expiry:
                 self._expiry.abandon()
@@ -317,7 +317,7 @@ class Owner(Closing):
 
 
 class ExpirySchedule:
-    """Begins a deletion of expired nodes (`begin`) every `every_s` seconds, and does it in steps."""
+    """Starts a deletion of expired nodes (`begin`) every `every_s` seconds, and runs it step by step."""
 
     def __init__(
         self, begin: Callable[[], Iterator[Expired]], *, every_s: float, first_after_s: float = 0.0
@@ -328,7 +328,7 @@ class ExpirySchedule:
         self._running: Iterator[Expired] | None = None
 
     def abandon(self) -> None:
-        """Abandon a deletion, such as one of a forest that was closed."""
+        """Abandon the current deletion, for example because the forest was closed."""
         self._running = None
 
     def step(self) -> Expired | None:
@@ -339,7 +339,7 @@ class ExpirySchedule:
                 return None
             self._due_s = time.monotonic() + self._every_s
             running = self._begin()
-        # If this fails, the deletion is abandoned.
+        # If this raises, the deletion is abandoned.
         expired = next(running, None)
         if expired is not None:
             self._running = running

@@ -1,6 +1,6 @@
 """Opens files of articles and recognises JSON Lines, a JSON array or CSV, plain or gzip.
 
-One article is in memory at a time, and none beyond a limit: a longer one is skipped without being kept.
+Only one article is in memory at a time; articles that exceed a size limit are skipped.
 """
 
 import codecs
@@ -25,14 +25,14 @@ from esdedup.errors import ArticleRejected, SettingError
 
 STANDARD_INPUT = Path("-")
 MAX_ARTICLE_BYTES = 20_000_000
-"""Of an article in a file, with all its fields. Longer than a long book; reading one takes up to ten times as
-much memory."""
+"""The largest article in a file, with all its fields: longer than a long book. Reading it takes up to ten
+times as much memory."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_BYTES = 1 << 16
-# A long line is read in pieces, so that it is never held whole.
+# Long lines are read in pieces of this size, so that they are never in memory as a whole.
 _PIECE_BYTES = 1 << 16
-# In this order: one begins another.
+# UTF-32 comes first, because the mark of UTF-32-LE begins with that of UTF-16-LE.
 _WIDE_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -40,7 +40,7 @@ _WIDE_MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 _RECOGNISED_BYTES = 64
-# An array of objects, the first of which is on this line or the next.
+# The beginning of an array of objects; the first object is on the same line or a later one.
 _BEGINS_ARRAY = re.compile(rb"\s*\[\s*([{\]]|$)")
 _EMPTY_LINES = re.compile(rb"(?:\r?\n)++")
 _OUTSIDE_STRINGS = re.compile(rb'[\[\]{}",]')
@@ -52,26 +52,26 @@ _MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 class FileRecord:
     """An article as it was read."""
 
-    # As ``FILE:LINE``.
+    # ``FILE:LINE``.
     place: str
-    # All fields, the id among them.
+    # All fields, including the id.
     fields: dict[str, Any]
     size_bytes: int
 
 
 def input_name(path: Path) -> str:
-    """Return the name of an input in messages."""
+    """Return the name of an input for messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def total_bytes(paths: Iterable[Path]) -> int | None:
-    """Return the total size of the files; None if one has no size, such as standard input."""
+    """Return the total size of the files; None if an input is not a regular file, such as standard input."""
     files = list(paths)
     return sum(path.stat().st_size for path in files) if all(path.is_file() for path in files) else None
 
 
 def check_readable(paths: Iterable[Path]) -> None:
-    """Raise `SettingError` unless all files can be opened, before any is read."""
+    """Raise `SettingError` unless all files can be opened."""
     files = list(paths)
     if files.count(STANDARD_INPUT) > 1:
         raise SettingError("standard input can be read only once")
@@ -79,7 +79,7 @@ def check_readable(paths: Iterable[Path]) -> None:
         if path == STANDARD_INPUT:
             if sys.stdin is None:
                 raise SettingError("standard input is closed")
-        elif not path.is_fifo():  # opening and closing a pipe would end its writer
+        elif not path.is_fifo():  # closing a pipe would end the process that writes to it
             try:
                 path.open("rb").close()
             except OSError as error:
@@ -87,10 +87,10 @@ def check_readable(paths: Iterable[Path]) -> None:
 
 
 def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[FileRecord | ArticleRejected]:
-    """Yield the articles of a file in order, and a rejection for each that cannot be read.
+    """Yield the articles of a file in order, and a rejection for each unreadable article.
 
-    If the file fails, or its compressed data is cut off, the rest of it is one rejection. ``-`` is standard
-    input. `on_bytes` is called with the number of bytes read from disk since the last call.
+    After a read error, or if compressed data is truncated, the rest of the file becomes a single rejection.
+    ``-`` is standard input. `on_bytes` is called with the number of bytes read since the last call.
     """
     name, lines = input_name(path), None
     try:
@@ -105,7 +105,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
             lines = NumberedLines(stream)
             yield from _records(lines, name)
     except (OSError, EOFError, zlib.error) as error:
-        # Earlier records are intact. The rest is lost, and must count as failed.
+        # Earlier records are intact. The rest of the file is lost and must be reported as failed.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         number = lines.number + 1 if lines else 1
         yield ArticleRejected(f"{name}:{number}", f"cannot be read from here on: {reason}")
@@ -113,7 +113,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
 
 @contextlib.contextmanager
 def _opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.BufferedReader]:
-    # Without Python's own buffer, whose lock a thread that waits for input would hold when the process ends.
+    # Bypass Python's own buffer: a thread waiting for input would still hold its lock at exit.
     with (
         getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
         if path == STANDARD_INPUT
@@ -140,7 +140,7 @@ class _CountingReader(io.RawIOBase):
 
 
 class NumberedLines:
-    """Reads a stream line by line; `number` is that of the line that was read last, from 1."""
+    """Reads a stream line by line; `number` is the number of the line read last, from 1."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self.number = 0
@@ -148,19 +148,19 @@ class NumberedLines:
         self._stream = stream
 
     def read(self, max_bytes: int = _PIECE_BYTES) -> bytes:
-        """Return the next line, or `max_bytes` of it; the next call continues it. Empty at the end."""
+        """Return the next `max_bytes` of the current line, or the rest of the line; empty at the end."""
         line = self._stream.readline(max_bytes)
         self.number += self.is_at_end_of_line and bool(line)
         self.is_at_end_of_line = line.endswith(b"\n")
         return line
 
     def skip_empty(self) -> None:
-        """Skip empty lines, many at once: a small compressed file may have hundreds of millions."""
+        """Skip empty lines in bulk: a small compressed file may contain hundreds of millions of them."""
         while self.is_at_end_of_line and (found := _EMPTY_LINES.match(self._stream.peek(1))):
             self.number += self._stream.read(found.end()).count(b"\n")
 
     def whole(self, max_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """Yield each line with its number; of one that is longer than that, a byte more."""
+        """Yield each line with its number; a line that is too long is cut after `max_bytes` + 1 bytes."""
         while True:
             while not self.is_at_end_of_line and self.read():
                 pass
@@ -171,11 +171,11 @@ class NumberedLines:
 
 
 def _wide_encoding(begin: bytes) -> str | None:
-    """Return the encoding of a text whose characters have several bytes each; None if it is another one."""
+    """Return the encoding of a text if it is UTF-16 or UTF-32, else None."""
     for mark, encoding in _WIDE_MARKS.items():
         if begin.startswith(mark):
             return encoding
-    # Letters, digits and signs of ASCII have a NUL before or after them, where UTF-8 has none at all.
+    # In UTF-16, ASCII characters have a NUL before or after them; in UTF-8, texts contain no NUL.
     before, after = begin[0::2].count(0), begin[1::2].count(0)
     if before + after < 2 or before == after:
         return None
@@ -211,7 +211,7 @@ def _records(lines: NumberedLines, name: str) -> Iterator[FileRecord | ArticleRe
 
 
 def _record(content: bytes | None, place: str) -> FileRecord | ArticleRejected:
-    """Parse an article; None is one that is too long."""
+    """Parse an article; None stands for an article that is too long."""
     if content is None:
         return ArticleRejected(place, f"is longer than {MAX_ARTICLE_BYTES:,} bytes")
     try:
@@ -234,14 +234,14 @@ def _record(content: bytes | None, place: str) -> FileRecord | ArticleRejected:
 def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | None]]:
     """Yield the elements of an array that begins on `line`, each with the number of its first line.
 
-    Unlike a streaming parser such as ijson, this loses nothing that follows a damaged element. One that is
-    too long is None. What follows the array on its last line is one more element, unless it is blank.
+    Unlike a streaming parser such as ijson, this recovers the elements after a damaged one. None stands for
+    an element that is too long. Any text after the array on its last line is yielded as another element.
     """
     element = _Element(MAX_ARTICLE_BYTES)
     depth, is_in_string, has_ended = 0, False, False
-    # Whether the next piece begins with what follows a backslash.
+    # Whether the previous piece ended with a backslash that escapes the next character.
     is_escaped = False
-    # Empty if a long line is cut off behind its bracket.
+    # Nothing follows the bracket if the line ends there, or was cut there.
     piece = line[line.index(b"[") + 1 :] or lines.read()
     while piece:
         begin, at = 0, int(is_escaped)
@@ -280,7 +280,7 @@ def _elements(lines: NumberedLines, line: bytes) -> Iterator[tuple[int, bytes | 
 
 
 class _Element:
-    """An element of an array that is read in pieces."""
+    """An array element that is read in pieces."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -289,7 +289,7 @@ class _Element:
         self._size_bytes = 0
 
     def add(self, part: bytes, number: int) -> None:
-        """Add a piece of it, which is on the line with that number."""
+        """Add a piece of the element; `number` is the number of its line."""
         if not self._size_bytes:
             part = part.lstrip()
             self._number = number
@@ -300,7 +300,7 @@ class _Element:
             self._parts.clear()
 
     def take(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield it, unless it is blank, and begin another; None if it is too long."""
+        """Yield the element unless it is blank, None if it is too long; then start the next one."""
         if self._size_bytes:
             yield self._number, b"".join(self._parts) if self._size_bytes <= self._max_bytes else None
         self._parts.clear()

@@ -1,4 +1,4 @@
-"""`RemoteOwner`: articles are assigned by a sidecar, through its `/v1/enrich`."""
+"""`RemoteOwner`: lets a sidecar assign articles, through its `/v1/enrich`."""
 
 import base64
 import contextlib
@@ -30,11 +30,11 @@ from esdedup.sites import RawPage, site_fields
 
 _TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
 PATIENCE_S = 120.0
-"""A standby takes over within half a minute from an owner that has died, and may have to be started first."""
+"""Long enough for a standby to start, and to replace a dead owner, which takes up to half a minute."""
 
-# A batch takes a second or so. A sidecar that hangs longer has lost the forest to another by then.
+# A batch takes about a second. If a sidecar hangs longer than this, another one has taken over the forest.
 _ANSWER_S = 30.0
-# Threads that may use it at the same time without opening new connections.
+# How many threads can send requests at the same time over pooled connections.
 _CONNECTIONS = 32
 _ADVICE = {
     401: "give the right sidecar_token",
@@ -46,13 +46,13 @@ _MISSING = object()
 
 
 class _Busy(Exception):
-    """The sidecar takes no articles now."""
+    """The sidecar accepts no articles at the moment."""
 
 
 class SidecarConnection:
-    """Asks the sidecar of a forest that answered last, and the others if that one fails.
+    """Sends requests to the sidecar that answered last, and to a forest's other sidecars if that one fails.
 
-    Thread-safe. Requests have the `token`, and the `credentials` that identify the writer to Elasticsearch.
+    Thread-safe. Requests carry the `token`, and the `credentials` that identify the writer to Elasticsearch.
     """
 
     def __init__(
@@ -85,20 +85,20 @@ class SidecarConnection:
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
     def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
-        """Return a sidecar's answer to a request that may be repeated; raises `SidecarError`."""
+        """Return a sidecar's answer to an idempotent request; raises `SidecarError`."""
         patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
         end_s = time.monotonic() + self._patience_s
         try:
             return patience(self._ask_all, path, body, content_type, end_s)
         except _Busy as error:
             raise SidecarUnavailable(
-                f"no sidecar has taken these articles within {self._patience_s:g} s ({error}). Send them "
-                "again: what was decided already keeps its roots",
+                f"no sidecar has accepted these articles within {self._patience_s:g} s ({error}). Send them "
+                "again: articles that were assigned already keep their roots",
                 address=", ".join(node.base_url for node in self._nodes),
             ) from error
 
     def close(self) -> None:
-        """Close all connections; the next request opens others."""
+        """Close all connections; the next request reopens them."""
         for node in self._nodes:
             node.close()
         self._nodes = []
@@ -123,7 +123,7 @@ class SidecarConnection:
 def _ask(
     node: elastic_transport.Urllib3HttpNode, path: str, body: bytes, content_type: str, *, timeout_s: float
 ) -> bytes:
-    """Return an answer; raises `_Busy` with the reason to ask another sidecar, or this one later."""
+    """Return the answer; raise `_Busy` with a reason if another sidecar, or a retry, may succeed."""
     headers = elastic_transport.HttpHeaders({"content-type": content_type})
     try:
         meta, content = node.perform_request("POST", path, body, headers, request_timeout=timeout_s)
@@ -139,7 +139,7 @@ def _ask(
     if meta.status == 200 and content:
         return content
     reason = None if content else "without a body"
-    # A proxy may answer something else than JSON.
+    # A proxy may answer with something other than JSON.
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         problem = json.loads(content)
         reason = problem.get("detail") or problem.get("type")
@@ -161,15 +161,15 @@ def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> e
         own = elastic_transport.HttpHeaders({**config.headers, **headers})
         return dataclasses.replace(config, headers=own, connections_per_node=_CONNECTIONS, **given)
     except (ValueError, AttributeError) as error:
-        # Its message may quote a password.
+        # The message of `error` may contain a password, so it is not repeated.
         raise SettingError("sidecar: an address must be like http://localhost:9500") from error
 
 
 class RemoteOwner:
-    """Assigns the articles of several threads, which wait for the sidecar at the same time.
+    """Assigns articles through a sidecar; several threads may wait for answers at the same time.
 
-    A request that was not answered is repeated, perhaps to another sidecar: decisions are found again.
-    `fields` are those of articles whose actions name no index.
+    Unanswered requests are repeated, possibly to another sidecar, which finds decisions that were made.
+    `fields` are the fields of articles whose actions name no index.
     """
 
     def __init__(
@@ -181,9 +181,9 @@ class RemoteOwner:
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        """Let the sidecar decide articles; raises `SidecarError` if none does."""
+        """Let a sidecar decide articles; raises `SidecarError` if none does."""
         body = b"".join(self._lines(each) for each in articles)
-        # All articles of a call agree.
+        # `is_backfill` is the same for all articles of a call.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
         path = f"/v1/enrich?{urlencode(self._query | backfill)}"
         answer = self._connection.post(path, body, content_type="application/x-ndjson")
@@ -192,13 +192,12 @@ class RemoteOwner:
                 self._note(article, item)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SidecarError(
-                f"the sidecar answers with something else than roots ({error!r:.300}): is it of this "
-                "version?",
+                f"the sidecar's answer has an unknown format ({error!r:.300}): does it run this version?",
                 address=self._connection.address,
             ) from error
 
     def learn(self, texts: Iterable[RawPage], *, batch_size: int, on_learned: OnLearned) -> int:
-        """Let the sidecar learn from pages, batch by batch; return how many had not been seen before."""
+        """Let a sidecar learn from pages, batch by batch; return how many had not been seen before."""
         new = 0
         query = {name: self._query[name] for name in ("forest", "profile")}
         found = batches(texts, most=batch_size, size_of=lambda each: len(each.text))
@@ -214,29 +213,29 @@ class RemoteOwner:
         return new
 
     def close(self) -> None:
-        """Close the connections; the next article opens others."""
+        """Close the connections; the next article reopens them."""
         self._connection.close()
 
     def _lines(self, article: ArticleAction) -> bytes:
-        """Return an article as in a bulk request, with no more than the forest looks at."""
+        """Return an article as lines of a bulk request, with only the fields that the forest reads."""
         action = article.action
         source, fields = action["_source"], article.fields
         named = {key: str(action[key]) for key in ("_index", "_id", KNOWN_MS) if action.get(key) is not None}
         if article.is_update:
             document: dict[str, Any] = {
-                name: _looked_at(part, fields)
+                name: _fields_read(part, fields)
                 for name in ("doc", "upsert")
                 if isinstance(part := source.get(name), Mapping)
             }
             if "doc_as_upsert" in source:
                 document["doc_as_upsert"] = source["doc_as_upsert"]
         else:
-            document = _looked_at(source, fields)
+            document = _fields_read(source, fields)
         header = {action.get("_op_type", "index"): named}
         return b"%b\n%b\n" % (self._serializer.dumps(header), self._serializer.dumps(document))
 
     def _note(self, article: ArticleAction, item: Mapping[str, Any]) -> None:
-        """Note in an article what the sidecar has answered."""
+        """Record the sidecar's answer in an article."""
         if (problem := item.get("error")) is not None:
             detail = str(problem["detail"])
             if problem["status"] != 400:
@@ -245,7 +244,7 @@ class RemoteOwner:
                     address=self._connection.address,
                     status=problem["status"],
                 )
-            # There, an article without an id is called by another number.
+            # The sidecar numbers articles without an id differently.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
             article.rejection = ArticleRejected(article.name, reason or detail)
@@ -270,6 +269,6 @@ class RemoteOwner:
         article.parts, article.routing = {**article.forged, **parts}, item.get("routing")
 
 
-def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+def _fields_read(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
     names = (fields.text, fields.title, fields.time, *site_fields(fields))
     return {name: value for name in names if (value := value_of(part, name, _MISSING)) is not _MISSING}

@@ -1,6 +1,7 @@
-"""Settings, each declared once: what it is called, what it is, its range and its default.
+"""Settings, each declared once with its name, description, range and default.
 
-Options of commands, the sidecar's settings, messages, and the tables in documents are made from the fields.
+Command-line options, the sidecar's settings, messages and tables in the documentation are generated from
+these declarations.
 """
 
 import dataclasses
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 _AS_NAMED = "as the name"
 _MB = 1024 * 1024
-# Descriptions of the values of each type, for messages and for the help.
+# For each type of value, a description for messages and a metavar for the help.
 _KINDS: dict[Any, tuple[str, str | None]] = {
     bool: ("true or false", None),
-    ByteSize: ("a number of bytes, or such as 64MiB", "BYTES"),
+    ByteSize: ("a number of bytes, or a size such as 64MiB", "BYTES"),
     int: ("a whole number", "INTEGER"),
     float: ("a number", "NUMBER"),
     Path: ("a file", "FILE"),
@@ -36,47 +37,47 @@ _KINDS: dict[Any, tuple[str, str | None]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Naming:
-    """Names and help of a setting that do not follow from its field and default."""
+    """Names and help of a setting that cannot be derived from its field and default."""
 
-    # The heading that it and the following ones are shown under; None: that of the one before.
+    # The heading above this setting and the following ones; None continues under the previous heading.
     heading: str | None = None
-    # None: it has no option, since everybody on a machine can read command lines.
+    # None if the setting has no option, because every user of a machine can read command lines.
     flag: str | None = _AS_NAMED
-    # Variables of other commands that count too, if ours is not set; the first one that is set counts.
+    # Environment variables of other commands, used in this order if the setting's own variable is not set.
     others: tuple[str, ...] = ()
-    # What it is if it is not given, where its default is None.
+    # The default to show in the help if the field's default is None.
     default: str = ""
-    # What stands for a value in the help; None: that of its type.
+    # The placeholder for a value in the help; None uses the one of its type.
     metavar: str | None = None
 
 
 class SettingGroup(BaseModel):
-    """Settings that belong together: fields with a docstring, and perhaps a `Naming`."""
+    """Related settings: fields with a docstring and an optional `Naming`."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, defer_build=True)
-    # The order of headings; () leaves settings in that of the fields.
+    # The order of headings; () keeps the order of the fields.
     headings: ClassVar[tuple[str, ...]] = ()
 
     def given(self) -> dict[str, Any]:
-        """Return the values that differ from the defaults, by the names of their fields."""
+        """Return the values that differ from the defaults, by field name."""
         return self.model_dump(exclude_defaults=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting, as it is described."""
+    """The description of a setting."""
 
     name: str
-    # The heading that it is shown under, if any.
+    # The heading above the setting, if any.
     group: str | None
     description: str
-    # Its option, if it has one.
+    # The command-line option, if there is one.
     flag: str | None
-    # Its environment variables: ours, and those of other commands; the first one counts most.
+    # The environment variables in order of priority: the setting's own, then those of other commands.
     variables: tuple[str, ...]
-    # The type of its value, if it has one, without what is in it, such as `tuple`.
+    # The type of the value, without type arguments and None: `tuple` for `tuple[str, ...]`.
     kind: Any
-    # As text; empty without a default.
+    # The default as text; empty if there is none.
     default: str
     least: float | None
     most: float | None
@@ -85,19 +86,19 @@ class Setting:
 
     @property
     def called(self) -> str:
-        """What those call it who give it."""
+        """The setting's name in messages: its option and environment variable."""
         variable = next(iter(self.variables), "")
         return f"{self.flag} ({variable})" if self.flag and variable else self.flag or variable
 
     @property
     def is_secret(self) -> bool:
-        """Whether its value is never shown."""
+        """Whether the value must never be shown."""
         return self.kind is SecretStr
 
 
 @functools.cache
 def settings_of(model: type[SettingGroup]) -> list[Setting]:
-    """Return all settings, in their order; those with the same heading follow each other."""
+    """Return all settings in order, grouped by heading."""
     found: list[Setting] = []
     prefix = str(model.model_config.get("env_prefix", ""))
     order = {heading: place for place, heading in enumerate(model.headings)}
@@ -150,16 +151,16 @@ def _allowed(kind: Any, value_type: Any, least: float | None, most: float | None
 
 
 def names_of(model: type[SettingGroup], *names: str) -> str:
-    """Return the names by which settings can be given, for a message."""
+    """Return the names of settings for a message, joined by "and"."""
     settings = [each for name in names for each in settings_of(model) if each.name == name]
     called = [each.called for each in settings]
     return " and ".join(filter(None, (", ".join(called[:-1]), called[-1])))
 
 
 def as_toml(settings: SettingGroup) -> str:
-    """Return settings as TOML that can be read again; unset and secret ones are comments."""
+    """Return settings as a TOML file; unset and secret settings become comments."""
     lines: list[str] = []
-    # Secrets are masked.
+    # This masks secrets.
     values = settings.model_dump(mode="json", exclude={"config"})
     for group, members in itertools.groupby(settings_of(type(settings)), lambda each: each.group):
         lines += [f"# {group}", ""]
@@ -167,7 +168,7 @@ def as_toml(settings: SettingGroup) -> str:
             if setting.name in values:
                 value = values[setting.name]
                 shown = (setting.default or None) if value is None else value
-                # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
+                # JSON strings, numbers, lists and booleans are TOML too, except for one control character.
                 text = "" if shown is None else json.dumps(shown, ensure_ascii=False)
                 mark = "# " if value is None or setting.is_secret else ""
                 lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
@@ -175,57 +176,57 @@ def as_toml(settings: SettingGroup) -> str:
 
 
 class Cut(SettingGroup):
-    """How texts are cut into words."""
+    """Settings for segmenting texts into words."""
 
     segmenter: Annotated[str | None, Naming(heading="Fingerprint", default="jieba")] = None
-    """How classic and keywords cut texts into words: jieba, words (letters and digits between others), or
+    """How classic and keywords segment texts into words: jieba, words (runs of letters and digits), or
     n-grams such as 3-grams."""
     dictionary: Path | None = None
-    """Words that jieba keeps whole: one a line, perhaps with its frequency and part of speech, as in jieba's
-    user dictionaries. A word of the frequency 0 is parted."""
+    """A file of words that jieba keeps whole: one a line, optionally with frequency and part of speech, as in
+    jieba's user dictionaries. A word with the frequency 0 is split."""
 
 
 class Fingerprinting(Cut):
     """The profile that texts are fingerprinted with."""
 
     weights: Annotated[str | None, Naming(default="tf-idf")] = None
-    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, as `esdedup weights`
-    writes it or an object of words and their weights."""
+    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, which `esdedup weights`
+    has written or which is an object of words and their weights."""
     stop_words: Path | None = None
-    """Words that weigh nothing, one a line."""
+    """A file of words whose weight is 0, one a line."""
     token_hash: Annotated[str | None, Naming(default="murmur3")] = None
     """How classic and keywords hash words: murmur3, crc32, python2, times33."""
     zero_bit: Annotated[int | None, Naming(default="0")] = Field(default=None, ge=0, le=1)
-    """The bit of a simhash where weights add up to zero: 0, or 1 as in much published code."""
+    """The value of a simhash bit whose weights add up to zero: 0, or 1 as in much published code."""
     profile: Annotated[str | None, Naming(default=fingerprint.DEFAULT_PROFILE)] = None
     """How texts are fingerprinted: verified, classic or keywords."""
     keywords: int | None = Field(default=None, ge=1, le=fingerprint.MAX_KEYWORDS)
-    """How many words the profile keywords takes."""
+    """How many words the profile keywords uses."""
     resemblance: Annotated[float | None, Naming(default=f"{fingerprint.RESEMBLANCE:g}")] = Field(
         default=None, ge=fingerprint.LEAST_RESEMBLANCE, le=fingerprint.MOST_RESEMBLANCE
     )
-    """How much of their wording two long texts share if they are near-duplicates, by the profile verified;
-    short texts need more."""
+    """The share of their wording that two long texts must have in common to be near-duplicates in the profile
+    verified; short texts need more."""
     max_distance_bits: int = Field(
         default=fingerprint.MAX_DISTANCE_BITS, ge=0, le=fingerprint.MAX_DISTANCE_BITS
     )
-    """Up to how many bits may differ in two simhashes that are near."""
+    """The most bits in which two simhashes may differ to be near."""
     max_text_length: int = Field(
         default=fingerprint.MAX_TEXT_LENGTH, ge=1, le=fingerprint.LONGEST_TEXT_LENGTH
     )
-    """How many characters of a text are fingerprinted; what lies beyond is not compared."""
+    """How many characters of a text are fingerprinted; the rest of a longer text is not compared."""
     keep_boilerplate: bool = False
-    """Fingerprint pages whole. Default: passages that are found around different articles, such as menus and
+    """Fingerprint pages whole. By default, passages that recur around different articles, such as menus and
     disclaimers, are left out."""
     overrides_file: Annotated[Path | None, Naming(flag="--overrides")] = None
-    """Passages that are boilerplate or text, whatever was learned: JSON Lines such as
-    {"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead."""
+    """A JSON Lines file of passages that are boilerplate or text regardless of what was learned, such as
+    {"boilerplate": "Follow us on …", "site": "news.example"}, or with "text" instead of "boilerplate"."""
 
     # Read once: the files might change, and a compiled dictionary is large.
     @functools.cached_property
     def fingerprint_profile(self) -> "Profile":
-        """The profile that these describe; raises `SettingError`."""
-        # What reads and fingerprints is imported here and below: the help of commands shares these settings.
+        """The profile that these settings describe; raises `SettingError`."""
+        # Imported late, here and below, so that the help of commands, which needs this module, is fast.
         from esdedup.ingest.word_files import with_words
 
         from esdedup.fingerprint.profile import get_profile
@@ -249,9 +250,9 @@ class Fingerprinting(Cut):
         )
 
     def overrides(self) -> "Overrides":
-        """Return the overrides in the file, none if no file is given.
+        """Return the overrides in the file, or no overrides if no file is given.
 
-        Raises `SettingError` if it cannot be read, or is wrong, or overrides would mean nothing.
+        Raises `SettingError` if the file is unreadable or invalid, or if overrides would have no effect.
         """
         from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 
@@ -270,28 +271,28 @@ _ABOUT_WORDS = {"segmenter", "dictionary", "weights", "stop_words", "token_hash"
 
 
 class Threads(SettingGroup):
-    """How many threads work."""
+    """The number of worker threads."""
 
     workers: int = Field(default=fingerprint.WORKERS, ge=1, le=256)
-    """How many threads fingerprint texts, with the same results. They cut no words, as classic and keywords
-    do."""
+    """How many threads fingerprint texts; the results are the same. Segmenting texts into words, as classic
+    and keywords do, uses a single thread."""
 
 
 class FieldNames(SettingGroup):
-    """The names of the fields that hold an article's text, title and so on; None if not given."""
+    """The names of the fields that contain an article's text, title and so on; None if not given."""
 
     text_field: Annotated[str | None, Naming(heading="Field names")] = None
-    """The text; it is fingerprinted. Default: the name that the index keeps from `setup`, else text."""
+    """The text, which is fingerprinted. Default: the name that `setup` has recorded in the index, or text."""
     title_field: str | None = None
-    """The title. Default: the name that the index keeps from `setup`, else title."""
+    """The title. Default: the name that `setup` has recorded in the index, or title."""
     time_field: str | None = None
-    """The publication time. Default: the name that the index keeps from `setup`, else published_at."""
+    """The publication time. Default: the name that `setup` has recorded in the index, or published_at."""
     source_field: str | None = None
-    """The publisher. Default: the name that the index keeps from `setup`, else source."""
+    """The publisher. Default: the name that `setup` has recorded in the index, or source."""
     link_field: str | None = None
-    """The web address. Default: the name that the index keeps from `setup`, else url."""
+    """The web address. Default: the name that `setup` has recorded in the index, or url."""
     site_field: str | None = None
-    """The site. Default: the name that the index keeps from `setup`, else the host in the web address, or the
-    publisher."""
+    """The site. Default: the name that `setup` has recorded in the index, or else the host of the web address
+    or the publisher."""
     dedup_field: str | None = None
-    """The object that esdedup writes. Default: the name that the index keeps from `setup`, else dedup."""
+    """The object that esdedup writes. Default: the name that `setup` has recorded in the index, or dedup."""

@@ -1,4 +1,4 @@
-"""Words in files: tables of weights, computed from articles; dictionaries; stop words."""
+"""Files of words: tables of weights, which are computed from articles, dictionaries and stop words."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -31,9 +31,9 @@ def with_words(
     stop_words: Path | None = None,
     zero_bit: int | None = None,
 ) -> Profile:
-    """Return a profile that segments, weighs and hashes words differently; None keeps what the profile has.
+    """Return a profile that segments, weighs or hashes words differently; None keeps a part of the profile.
 
-    `stop_words` is a file with a word a line. Raises `SettingError`, also if the profile has no words.
+    `stop_words` is a file with a word a line. Raises `SettingError`, also if the profile uses no words.
     """
     weighting = None if weights is None else read_weights(weights)
     if stop_words is not None:
@@ -50,10 +50,10 @@ def with_words(
 
 
 def read_weights(weights: str) -> Weighting:
-    """Return the weighting of that name, or the table in that file.
+    """Return the weighting with this name, or the weighting by the table in this file.
 
-    A table is a JSON object of words and their weights, in which all others weigh nothing; or an object with
-    that table under ``words``, and the weight of all others under ``default``. Anything else: `SettingError`.
+    A table is a JSON object of words and their weights, where all other words have the weight 0; or an object
+    with such a table under ``words`` and the weight of other words under ``default``. Raises `SettingError`.
     """
     if weights in WEIGHTINGS:
         return WEIGHTINGS[weights]
@@ -69,7 +69,7 @@ def read_weights(weights: str) -> Weighting:
     if isinstance(table, dict) and isinstance(table.get("words"), dict):
         if unknown := ", ".join(map(repr, sorted(table.keys() - {"words", "default", "articles"}))):
             raise SettingError(
-                f"{weights} has {unknown} beside its words, where only 'articles' and 'default' may be"
+                f"{weights} has {unknown} next to 'words', where only 'articles' and 'default' are allowed"
             )
         default = table.get("default", default)
         table = table["words"]
@@ -80,21 +80,21 @@ def read_weights(weights: str) -> Weighting:
     except SettingError as error:
         raise SettingError(f"{weights}: {error}") from error
     if default == 0 and not any(table.values()):
-        raise SettingError(f"{weights}: no word weighs anything, so no text would have a fingerprint")
+        raise SettingError(f"{weights}: all weights are 0, so no text would have a fingerprint")
     return found
 
 
 def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; of two values with the same name, Python would silently keep the last."""
+    """Return a JSON object; raise `ValueError` if a name has two values (Python would keep the last)."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if found.setdefault(name, value) != value:
-            raise ValueError(f"{name!r} is there twice, with different values")
+            raise ValueError(f"{name!r} occurs twice, with different values")
     return found
 
 
 def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
-    """Return the segmenter of that name, for jieba with a dictionary in jieba's format; None for no name."""
+    """Return the segmenter with this name, or jieba with this user dictionary; None if neither is given."""
     segmenter = None if name is None else get_segmenter(name)
     if dictionary is None:
         return segmenter
@@ -104,7 +104,7 @@ def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | Non
 
 
 def words_never_cut(profile: Profile) -> list[str]:
-    """Return a line about the words of each file that have no effect, since they are never cut as such."""
+    """Return a line for each file with words that have no effect, because the segmenter never yields them."""
     segmenter, weighting = profile.segmenter, profile.weighting
     lines = []
     if isinstance(weighting, StopWords):
@@ -116,11 +116,11 @@ def words_never_cut(profile: Profile) -> list[str]:
 
 
 def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
-    """Return a line about the words of a dictionary that its segmenter never yields, if any."""
+    """Return a line about the words of a dictionary that its segmenter never yields, or no line."""
     if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
         return []
     words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
-    advice = "raise their frequencies; jieba cuts at blanks, most signs, and letters beyond a to z anyway"
+    advice = "raise their frequencies; jieba always splits at spaces, most signs, and letters beyond a to z"
     return _about(segmenter, "words of the dictionary", words, advice)
 
 
@@ -133,13 +133,13 @@ def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -
         for word in never[:_EXAMPLES]
     )
     return [
-        f"{len(never):,} of {len(words):,} {what} have no effect: they are never cut as such, for example "
-        f"{examples}; {advice}"
+        f"{len(never):,} of {len(words):,} {what} have no effect: the segmenter never yields them, for "
+        f"example {examples}; {advice}"
     ]
 
 
 def _clipped(text: str) -> str:
-    # A line of a file may be a whole article.
+    # A line of the file may be as long as an article.
     return text if len(text) <= _EXAMPLE_LENGTH else f"{text[: _EXAMPLE_LENGTH - 1]}…"
 
 
@@ -173,7 +173,7 @@ def count_words(
 
 
 def written_weights(table: WordTable, *, articles: int) -> str:
-    """Return a table as `read_weights` reads it, with a line for each word, made from `articles` articles."""
+    """Return a table of weights from some number of articles, as `read_weights` reads it, one word a line."""
     words = {word: table.weight(word) for word in sorted(table.words)}
     content = {"default": table.default, "articles": articles, "words": words}
     return json.dumps(content, ensure_ascii=False, indent=0) + "\n"

@@ -1,5 +1,5 @@
 """Mappings and searches as JSON files, for use with curl.
 
-`articles.json` is a component template, `forest.json` the index of a forest; `list-newest.json`,
+`articles.json` is a component template and `forest.json` creates the index of a forest. `list-newest.json`,
 `list-most-similar.json` and `similar.json` are searches.
 """

@@ -164,7 +164,7 @@ def test_a_template_of_other_indices_stays_as_it_is(
             adoption.run(dedup)
         assert (adoption.templates, adoption.summary.written) == ((), 3)
         assert es.indices.get_index_template(name=name) == before
-        (told,) = (each.getMessage() for each in caplog.records if "makes other indices too" in each.msg)
+        (told,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
         assert f"such as {other}" in told
         # What is proposed has its contents, and is taken by the next run.
         command = shlex.split(told.partition("alone: ")[2])

@@ -145,7 +145,7 @@ def test_a_forest_ahead_is_neither_fed_nor_expired(
         feed(es, dedup, index, SECOND)
     (warning,) = caplog.messages
     assert warning.startswith(f"{SECOND[0]['_id']}: moved the forest's time from ")
-    assert "all clusters before it have expired. If its date is wrong" in warning
+    assert "all earlier clusters have expired. If its date is wrong" in warning
     trusting(False)
     ahead = state(es, forest)
     kept = nodes(es, forest).keys()

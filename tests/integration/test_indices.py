@@ -174,9 +174,9 @@ def test_one_article_keeps_no_other_out(es: Elasticsearch, index_name: Names) ->
 def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
-        with pytest.raises(SettingError, match="is the name of the forest"):
+        with pytest.raises(SettingError, match="is the forest, which"):
             dedup.setup(forest)
-        with pytest.raises(SettingError, match="is the name of the forest"):
+        with pytest.raises(SettingError, match="is the forest, which"):
             dedup.setup(index, forest=index)
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))

@@ -227,7 +227,7 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
 )
 def test_no_update_makes_an_article_without_a_text(update: Any) -> None:
     """The article would have no root."""
-    with pytest.raises(ArticleRejected, match="would make an article without a text"):
+    with pytest.raises(ArticleRejected, match="would create an article without a text"):
         read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1, now_ms=NOW_MS)
 
 
@@ -403,7 +403,7 @@ def test_without_a_date_the_arrival_counts() -> None:
         ("1795248000", "of the form 0000000000, lies near January 1970 (are these seconds?)"),
         (["x"], "of the form list, cannot be read"),
         ([1_795_248_000], "of the form list, lies near January 1970 (are these seconds?)"),
-        ("1970-01-01T00:00:00Z", "of the form 0000-00-00a00:00:00a, is that of a clock that was not set"),
+        ("1970-01-01T00:00:00Z", "of the form 0000-00-00a00:00:00a, is the default of an unset clock"),
         (None, None),
     ],
 )

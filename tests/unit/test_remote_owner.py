@@ -218,7 +218,7 @@ def test_errors_of_index_or_caller_fail_the_batch(status: int) -> None:
     ],
 )
 def test_a_malformed_item_is_an_error_of_the_sidecar(item: Any) -> None:
-    with pytest.raises(SidecarError, match="something else than roots") as raised:
+    with pytest.raises(SidecarError, match="has an unknown format") as raised:
         answered(item)
     assert raised.value.address == ADDRESS
 
@@ -238,7 +238,7 @@ _NO_ITEMS = (
 
 @pytest.mark.parametrize("answer", [*_NO_ITEMS, b'{"items":[{},{}]}', b"[" * 100_000])
 def test_a_malformed_answer_is_an_error_of_the_sidecar(answer: bytes) -> None:
-    with pytest.raises(SidecarError, match="something else than roots"):
+    with pytest.raises(SidecarError, match="has an unknown format"):
         remote(Answering(answer=answer)).assign([article({"text": "hello"})])
 
 

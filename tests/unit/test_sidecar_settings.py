@@ -327,7 +327,7 @@ def test_words_that_are_never_cut_are_logged(
     (tmp_path / "weights.json").write_text('{"long-term": 1, "plan": 1}')
     assemble(loaded({"profile": "classic", "weights": str(tmp_path / "weights.json")}), port=9500)
     assert [each.message.partition(";")[0] for each in caplog.records] == [
-        "1 of 2 words with a weight have no effect: they are never cut as such, for example 'long-term' "
+        "1 of 2 words with a weight have no effect: the segmenter never yields them, for example 'long-term' "
         "(as long | - | term)"
     ]
 

@@ -140,7 +140,7 @@ def test_what_is_never_cut_is_named(write: Write) -> None:
         "weights": str(write("weights.json", weights)),
         "stop_words": write("stop.txt", "，\nthe\n云陵市地铁\n"),
     }
-    never = "have no effect: they are never cut as such, for example"
+    never = "have no effect: the segmenter never yields them, for example"
     advice = "add them to a dictionary of jieba, or choose another segmenter"
     assert words_never_cut(with_words(CLASSIC, **files)) == [
         f"1 of 3 stop words {never} '云陵市地铁' (as 云陵市 | 地铁); {advice}",
@@ -151,7 +151,7 @@ def test_what_is_never_cut_is_named(write: Write) -> None:
     assert words_never_cut(with_words(CLASSIC, dictionary=dictionary, **files)) == [
         f"1 of 5 words with a weight {never} 'new york' (as new |   | york); {advice}",
         f"1 of 3 words of the dictionary {never} 'new york' (as new |   | york); raise their frequencies; "
-        "jieba cuts at blanks, most signs, and letters beyond a to z anyway",
+        "jieba always splits at spaces, most signs, and letters beyond a to z",
     ]
     assert words_never_cut(CLASSIC) == []
 
@@ -325,11 +325,11 @@ def test_a_word_of_a_table_has_one_weight() -> None:
         ('{"default": -1, "words": {"a": 1}}', "the weight of 'default' must be"),
         ('{"default": null, "words": {"a": 1}}', "the weight of 'default' must be"),
         ('{"default": 1, "words": {"a": {}}}', "the weight of 'a' must be"),
-        ('{"words": {"a": 1}, "defualt": 2}', "has 'defualt' beside its words"),
-        ('{"a": 1, "b": 1, "a": 2}', "'a' is there twice, with different values"),
-        ('{"words": {"a": 1, "a": 2}}', "'a' is there twice, with different values"),
-        ("{}", "no word weighs anything"),
-        ('{"default": 0, "words": {"a": 0}}', "no word weighs anything"),
+        ('{"words": {"a": 1}, "defualt": 2}', "has 'defualt' next to 'words'"),
+        ('{"a": 1, "b": 1, "a": 2}', "'a' occurs twice, with different values"),
+        ('{"words": {"a": 1, "a": 2}}', "'a' occurs twice, with different values"),
+        ("{}", "all weights are 0"),
+        ('{"default": 0, "words": {"a": 0}}', "all weights are 0"),
     ],
 )
 def test_weights_that_are_wrong(write: Write, content: str, message: str) -> None:

@@ -1,1 +1,1 @@
-"""Shared by the pages and the sidecar: sockets and connections, guards and limits, answers to errors."""
+"""Used by the pages and the sidecar: sockets, connections, guards, limits, and answers to errors."""

@@ -1,4 +1,4 @@
-"""Sockets to listen on, and time limits that uvicorn lacks, for slow requests and answers nobody reads."""
+"""Opens listening sockets, and adds time limits that uvicorn lacks: for slow requests and unread answers."""
 
 import asyncio
 import socket
@@ -14,56 +14,56 @@ from esdedup.serving.framing import framing_fault
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at a name or an address of this machine; port 0 takes a free one."""
+    """Return a socket that listens on a name or address of this machine; port 0 picks a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise SettingError(
-            f"cannot listen on {host} port {port}: {error.strerror}; --port 0 takes a free one"
+            f"cannot listen on {host} port {port}: {error.strerror}; --port 0 picks a free port"
         ) from error
-    # Otherwise a body waits up to 40 ms for the head's acknowledgement; asyncio does not set it here.
+    # Without it, a body may wait 40 ms for the acknowledgement of the head. asyncio does not set it here.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def address_of(listening: socket.socket, *, scheme: str = "http") -> str:
-    """Return the address at which a socket is reached."""
+    """Return the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-# Connections beyond the largest number.
+# Connections beyond `max_connections`, reserved for probes.
 _SPARE = 8
 
 
 class BoundedConnection(H11Protocol):
-    """A connection with time limits. Beyond the largest number, only probes get in.
+    """A connection with time limits. Beyond `max_connections`, only probes are answered.
 
-    Subclasses set the bounds, and have a `spare` of their own.
+    Subclasses set the limits, and must define their own `spare`.
     """
 
     max_connections: ClassVar[int]
-    # The beginnings of requests that are always answered.
+    # The first bytes of requests that are always answered.
     probes: ClassVar[tuple[bytes, ...]] = ()
-    # The connections beyond the number, the first ones first.
+    # The connections beyond `max_connections`, oldest first.
     spare: ClassVar[deque["BoundedConnection"]] = deque()
-    # Until the first request has arrived whole: from the connection, or after the head if that has a bound.
+    # Limit for receiving the whole first request; if `max_head_s` is set, it starts only after the head.
     max_request_s: ClassVar[float]
     max_head_s: ClassVar[float | None] = None
-    # From then until it is answered, for clients that do not read; the application has a timeout of its own.
+    # Limit for sending the answer to a client that reads slowly; the application has its own timeout.
     max_answer_s: ClassVar[float]
-    # From an answer until the next request, or its head, has arrived.
+    # Limit from an answer until the next request, or its head if `max_head_s` is set, has arrived.
     max_idle_s: ClassVar[float]
     # Headers of the answer to a malformed request.
     error_headers: ClassVar[Mapping[str, str]] = {}
 
     _deadline: asyncio.TimerHandle | None = None
-    # The bytes so far of the request that is not answered yet.
+    # Whether the head, and the whole, of the current request have arrived.
     _has_head = _is_whole = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait for a request."""
+        """Start the time limit of the first request."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         if len(self.connections) > self.max_connections:
@@ -83,8 +83,8 @@ class BoundedConnection(H11Protocol):
         self._note_progress()
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the next request."""
-        # The next request may have been received already.
+        """Start the time limit of the next request."""
+        # The next request may already be in the buffer.
         begun = self.conn.trailing_data[0]
         if begun and self.conn.our_state is self.conn.their_state is h11.DONE and framing_fault(begun):
             self.conn.start_next_cycle()
@@ -106,10 +106,10 @@ class BoundedConnection(H11Protocol):
         """Refuse a malformed request, with `error_headers`."""
         # None before the first request, unlike uvicorn's type.
         if (cycle := cast(RequestResponseCycle | None, self.cycle)) is not None:
-            # The application that is still at the request would answer after this.
+            # Stop the application from answering an earlier request after this.
             cycle.disconnected = True
         if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
-            # Its answer has begun.
+            # An answer has begun, so no other can be sent.
             self.transport.close()
             return
         headers = {**self.error_headers, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
@@ -122,9 +122,9 @@ class BoundedConnection(H11Protocol):
         self.transport.close()
 
     def _is_refused(self, begun: bytes) -> bool:
-        """Refuse a request if the part of its head that has arrived is invalid."""
+        """Refuse a request if the received part of its head is invalid, or if only probes are answered."""
         if self in self.spare and not begun.startswith(self.probes):
-            # Only a part of its head may have arrived: do not wait for the rest.
+            # The head may be incomplete; do not wait for the rest.
             self.transport.abort()
             return True
         if (fault := framing_fault(begun)) is None:

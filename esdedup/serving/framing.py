@@ -1,6 +1,6 @@
 """Detects heads of requests that two servers may parse differently (request smuggling; RFC 9112, 11.2). Pure.
 
-A proxy must refuse them. The parser, h11, accepts them for the sake of old clients.
+A proxy must refuse such requests. The parser, h11, accepts them for compatibility with old clients.
 """
 
 import re
@@ -16,8 +16,8 @@ _VERSIONS = (b" HTTP/1.1", _OLD_VERSION)
 
 
 def framing_fault(begun: bytes) -> str | None:
-    """Return the fault in the part of a request's head that has arrived; None if there is none."""
-    # Blank lines before a request mean nothing.
+    """Return the fault in the received part of a request's head; None if there is no fault so far."""
+    # Blank lines before a request are ignored.
     begun = begun.lstrip(b"\r\n")
     end = _END.search(begun)
     head = begun if end is None else begun[: end.end()]
@@ -25,14 +25,14 @@ def framing_fault(begun: bytes) -> str | None:
     if _BARE_LINE_FEED.search(head):
         return "its lines must end with CR LF"
     if _FOLD.search(head):
-        return "a header goes on in the next line"
+        return "a header continues on the next line"
     if b" " in first_line and not _METHOD.match(first_line):
-        return "methods are written in capitals"
+        return "the method must be in capitals"
     if line_end and not first_line.endswith(_VERSIONS):
-        return "only HTTP/1.0 and HTTP/1.1 are spoken here"
+        return "only HTTP/1.0 and HTTP/1.1 are supported"
     lengths, codings = len(_LENGTH.findall(head)), len(_CODING.findall(head))
     if lengths + codings > 1:
-        return "it says more than once how long its body is"
+        return "more than one header gives the length of its body"
     if codings and first_line.endswith(_OLD_VERSION):
         return "HTTP/1.0 has no Transfer-Encoding"
     return None

@@ -1,4 +1,4 @@
-"""Limits who may send requests, the size of bodies, and the number and duration of requests."""
+"""Limits the number, size and duration of requests, and refuses requests from other sites' pages."""
 
 import asyncio
 import dataclasses
@@ -14,36 +14,36 @@ from esdedup.serving.problems import Answer, Problem
 from esdedup.serving.refusals import Refused
 
 HOLD = "esdedup.hold"
-"""Scope key of the function that takes the size of a decompressed body."""
+"""Key in the scope of a request for a function that is called with the size of the decompressed body."""
 
 
 @dataclasses.dataclass(eq=False)
 class Limits:
-    """Limits what an application has in progress."""
+    """Limits the requests that an application has in progress."""
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
     # Makes the response to a refused request.
     answer: Answer
     max_requests: int
-    # What further requests are answered.
+    # The answer to further requests.
     busy: Problem
     # Limits of each request.
     timeout_s: float
     max_body_bytes: float = math.inf
-    # The limit of all requests in progress together.
+    # Limit of the bodies of all requests in progress together.
     max_bodies_bytes: float = math.inf
     # Whether a request is exempt from these limits.
     is_free: Callable[[Scope], bool] = lambda _: False
     # Context manager around each limited request.
     measured: Callable[[Scope], AbstractContextManager[None]] = lambda _: nullcontext()
-    # Called with the change of the bytes that bodies in progress hold.
+    # Called with each change in the total size of the bodies in progress.
     on_held: Callable[[int], None] = lambda _: None
     _in_progress: int = dataclasses.field(default=0, init=False)
     _bodies_bytes: int = dataclasses.field(default=0, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer within the limits."""
+        """Call the application, or refuse a request that exceeds the limits."""
         if scope["type"] != "http" or self.is_free(scope):
             await self.app(scope, receive, send)
             return
@@ -76,10 +76,10 @@ class Limits:
             await exchange.refuse(Problem.of(504, "late", late))
         except asyncio.CancelledError:
             # The server cancels requests that take too long after SIGTERM.
-            ended = "this process has ended before it could answer: send this again"
+            ended = "this process shut down before it could answer: send this again"
             await exchange.refuse(Problem.of(503, "shutting_down", ended))
         except Exception:
-            # An application may fail after a disconnect.
+            # The application may fail after the disconnect that a refusal reports.
             if not exchange.is_refused:
                 raise
         finally:
@@ -111,8 +111,8 @@ class Limits:
         """Raise `Refused` if all bodies together would become too large."""
         if self._bodies_bytes + size > self.max_bodies_bytes:
             raise Refused(
-                f"the requests in progress have {self._bodies_bytes:,} bytes, and together no more than "
-                f"{self.max_bodies_bytes:,} may: try again",
+                f"the bodies of the requests in progress have {self._bodies_bytes:,} bytes; the limit is "
+                f"{self.max_bodies_bytes:,}: try again",
                 status=429,
                 kind="bodies",
             )
@@ -131,51 +131,51 @@ class _Exchange:
     receive: Receive
     _send: Send
     _answer: Answer
-    # The size of the part of the body that has been read.
+    # The bytes counted for this request: those received, and the decompressed body.
     held_bytes: int = 0
     is_refused: bool = False
     _has_begun: bool = False
 
     @property
     def announced_bytes(self) -> int:
-        """The Content-Length of the request, else 0."""
+        """The Content-Length of the request; 0 if there is none."""
         length = Headers(scope=self.scope).get("content-length", "")
         return int(length) if length.isdecimal() else 0
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, unless the request was refused meanwhile."""
+        """Send a part of the answer, unless the request has been refused."""
         if not self.is_refused:
             self._has_begun = True
             await self._send(message)
 
     async def refuse(self, problem: Problem) -> None:
-        """Answer that the request is refused; if the answer has begun, abort it with `Refused`."""
+        """Answer with `problem`; if an answer has already begun, raise `Refused` to abort it."""
         response = self._answer(self.scope, problem)
         if self._has_begun:
             raise Refused(problem.detail, status=problem.status, kind=problem.kind)
         self.is_refused = True
-        # The rest of the body is not read.
+        # The rest of the body is not read, so the connection cannot be reused.
         response.headers["Connection"] = "close"
         await response(self.scope, self.receive, self._send)
 
 
 @dataclasses.dataclass(eq=False)
 class Guard:
-    """Refuses requests for another host, and those of other sites' pages unless a link was followed.
+    """Refuses requests for unknown hosts, and requests by pages of other sites other than following a link.
 
-    A browser sends a body of the type ``text/plain`` to any address, this machine's included: it could write.
+    Browsers let any page send a body of the type ``text/plain`` to any address, so it could write articles.
     """
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
-    # The names under which it is reached, besides localhost and addresses.
+    # The host names under which the server is reached, besides localhost and IP addresses.
     hosts: Collection[str]
     # Makes the response to a refused request.
     answer: Answer
-    # How to allow an unknown host name, and the refusal of pages of other sites.
+    # Messages: how to allow an unknown host, and why pages of other sites are refused.
     naming: str
     foreign: str
-    # The other sites whose pages may read answers all the same, from paths that begin so.
+    # Origins of other sites whose pages may read answers, from paths that begin with `readable`.
     origins: Collection[str] = ()
     readable: str = "/"
     # Whether a request is exempt.
@@ -185,7 +185,7 @@ class Guard:
         self.hosts = frozenset(host.lower() for host in self.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, unless the request is refused."""
+        """Call the application, or answer with a refusal."""
         refusal = self._refusal(scope) if scope["type"] == "http" and not self.is_open(scope) else None
         app = self.app if refusal is None else self.answer(scope, refusal)
         await app(scope, receive, send)

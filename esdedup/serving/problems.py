@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457), and their description for OpenAPI."""
+"""Describes errors as problem details (RFC 9457), also for OpenAPI."""
 
 import dataclasses
 import json
@@ -19,17 +19,17 @@ from esdedup.serving.refusals import Refused
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:esdedup:problem:"
-# Errors quote names that callers chose.
+# Maximum length of details, in characters: they quote names chosen by callers.
 _MAX_DETAIL = 1_000
-# In half a second the owner decides some ten thousand articles; a standby takes over within the lease.
+# Enough for a full queue, since the owner decides about ten thousand articles in half a second.
 _RETRY_AFTER_S = 1
 _TEMPORARY = frozenset((429, 502, 503))
-# Kinds of the errors that Starlette raises.
+# Kinds of the errors that Starlette raises, by status.
 _STARLETTES = {400: "invalid_request", 404: "no_such_page", 405: "method_not_allowed"}
-# Number of wrong values that are named.
+# The maximum number of invalid values in a message.
 _MOST_NAMED = 5
 
-# The first kind of error that fits counts.
+# Status and kind of each error class; the first class that matches is used.
 _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
     (errors.ForestBusy, 503, "not_owner"),
     (errors.ForestLost, 503, "not_owner"),
@@ -48,22 +48,22 @@ _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What an answer says of an error."""
+    """An error as it is described to the caller."""
 
     status: int
     # A stable identifier for programs: lower case with underscores.
     kind: str
     detail: str
-    # Seconds after which to retry; None: do not.
+    # Seconds after which to retry; None if the answer gives no time.
     retry_after_s: int | None = None
-    # What people read of it on pages; None: what is known of its kind, else its detail.
+    # The text for people on pages; None for the text of its kind, or else the detail.
     words: str | None = None
-    # Further members of problem details.
+    # Additional members of the problem details.
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, status: int, kind: str, detail: str) -> "Problem":
-        """Return a problem; its detail, which may quote a caller, is cut and made encodable."""
+        """Return a problem; its detail, which may quote a caller, is truncated and made encodable."""
         readable = detail.encode(errors="replace").decode()
         return cls(
             status=status,
@@ -74,7 +74,7 @@ class Problem:
 
     @classmethod
     def of_error(cls, error: BaseException) -> "Problem":
-        """Describe an error; an unexpected one only as an internal error."""
+        """Describe an error; unexpected errors only as internal errors, without details."""
         if isinstance(error, Refused):
             problem = cls.of(error.status, error.kind, str(error))
             wait_s = error.retry_after_s
@@ -93,11 +93,11 @@ class Problem:
 
     @property
     def title(self) -> str:
-        """The kind in words."""
+        """The kind in plain words."""
         return self.kind.replace("_", " ").capitalize()
 
     def body(self) -> dict[str, Any]:
-        """Return the problem details."""
+        """Return the members of the problem details."""
         return {
             "type": f"{TYPE_PREFIX}{self.kind}",
             "title": self.title,
@@ -107,13 +107,13 @@ class Problem:
         }
 
     def response(self) -> Response:
-        """Return the answer."""
+        """Return the response in JSON."""
         body = json.dumps(self.body(), ensure_ascii=False)
         return Response(body, self.status, self.headers, media_type=PROBLEM_TYPE)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer, for any body."""
+        """The headers of the response, for a body of any type."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
         if self.status == 401:
             is_ours = self.kind == "token"
@@ -123,7 +123,7 @@ class Problem:
 
 
 Answer = Callable[[Scope, Problem], Response]
-"""Builds the answer to a failed request, as its path needs it."""
+"""Builds the response to a failed request, in the format that its path requires."""
 
 
 _EXAMPLE = Problem.of(404, "article_not_found", "there is no article 'en-17-3' in 'news'")
@@ -160,7 +160,7 @@ def handle_errors(
 
     async def handle(request: Request, error: Exception) -> Response:
         if isinstance(error, ClientDisconnect):
-            # The client has disconnected.
+            # Nobody receives this response.
             return Response(status_code=400)
         response = answer(request.scope, problem_of(request, error))
         if isinstance(error, HTTPException):

@@ -1,4 +1,4 @@
-"""A request that is refused. Pure."""
+"""The error for a refused request. Pure."""
 
 import dataclasses
 
@@ -13,5 +13,5 @@ class Refused(EsdedupError):
     status: int = 400
     # A stable identifier for programs: lower case with underscores.
     kind: str = "invalid_request"
-    # Seconds after which to retry; None: the default for the status.
+    # Seconds after which to retry; None for the default of the status.
     retry_after_s: int | None = None

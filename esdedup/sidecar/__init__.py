@@ -1,5 +1,4 @@
-"""One process that owns a forest, and takes articles from many feeders over HTTP.
+"""A proxy in front of Elasticsearch that owns a forest and adds roots to the articles of many feeders.
 
-It speaks Elasticsearch's own interface: articles go on to Elasticsearch with their roots, everything else
-as it came.
+Articles are forwarded to Elasticsearch with their roots, and all other requests unchanged.
 """

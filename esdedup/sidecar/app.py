@@ -1,4 +1,4 @@
-"""The sidecar with all its parts, made from its settings; ARCHITECTURE.md says how it handles a request."""
+"""Assembles the sidecar's application; ARCHITECTURE.md describes how it handles a request."""
 
 import asyncio
 import dataclasses
@@ -41,11 +41,11 @@ from esdedup.sidecar.upstream import Upstream
 log = logging.getLogger("esdedup")
 
 OPENAPI_PATH = "/v1/openapi.json"
-# For the sidecar's own requests, in addition to those for the requests of callers.
+# Connections for the sidecar's own requests, in addition to those for callers' requests.
 _OWN_CONNECTIONS = 8
-# As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
+# Elasticsearch's default refresh interval, so that looking up texts causes no further refreshes.
 _REFRESH_INTERVAL_S = 1.0
-# Shorter than the usual timeout of probes.
+# Timeout for Elasticsearch's answer in readiness checks; shorter than the usual timeout of probes.
 _ASK_S = 2.0
 
 
@@ -57,9 +57,9 @@ def create_app(
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
     answer: Answer = paths.answer,
 ) -> FastAPI:
-    """Return the application: its own endpoints, then other routes; what none of them matches, passes.
+    """Return the application: its own endpoints, then other routes, then a proxy for all other requests.
 
-    What is `alongside` begins with the application after the upstream, and ends with it.
+    The context managers in `alongside` are entered at startup, after the upstream, and exited at shutdown.
     """
 
     @asynccontextmanager
@@ -75,7 +75,7 @@ def create_app(
         version="1",
         lifespan=running,
         openapi_url=OPENAPI_PATH,
-        # These pages load scripts from other servers.
+        # FastAPI's pages of documentation load scripts from other servers.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -86,7 +86,7 @@ def create_app(
     app.router.routes += [_NotServed(endpoints), *others, Proxy(upstream)]
 
     async def refuse(request: Request, error: Exception) -> Response:
-        # Called for every problem, to count it, even if its answer is not used.
+        # Call `answer` for every problem, since it counts them, even if its response is not used.
         response = answer(request.scope, Problem.of_error(error))
         if paths.is_own(request.scope):
             return response
@@ -107,18 +107,18 @@ def health_routes(
 
     @router.get(paths.HEALTH)
     async def alive() -> JSONResponse:
-        """Whether the process answers at all."""
+        """Whether the process is alive."""
         return JSONResponse({"status": "alive"})
 
-    @router.get(paths.READY, responses={503: {"description": "Articles cannot be taken now."}})
+    @router.get(paths.READY, responses={503: {"description": "Articles cannot be accepted now."}})
     async def ready(request: Request) -> Response:
-        """Whether articles can be taken: this process can write the forest, and Elasticsearch answers."""
+        """Whether articles are accepted: this process can write the forest, and Elasticsearch answers."""
         owned = ownership()
-        # A sentence for each thing that is missing.
+        # One sentence for each unmet condition.
         missing = []
         if not owned.is_owner:
             missing.append(
-                f"this process does not own the forest {forest!r}: {owned.error or 'it is being taken'}"
+                f"this process does not own the forest {forest!r}: {owned.error or 'it is being opened'}"
             )
         elif owned.error is not None:
             missing.append(Problem.of_error(owned.error).detail)
@@ -142,7 +142,7 @@ def health_routes(
 
     @router.get(paths.METRICS)
     async def exposed(request: Request) -> Response:
-        """What happens in the sidecar in figures, for Prometheus."""
+        """The metrics of the sidecar, for Prometheus."""
         body, content_type = metrics.exposed(request.headers.get("accept", ""))
         return Response(body, media_type=content_type)
 
@@ -150,7 +150,7 @@ def health_routes(
 
 
 class _NotServed(BaseRoute):
-    """Answers requests under the sidecar's own path that have no endpoint, here or in Elasticsearch."""
+    """Answers requests under the sidecar's own path that match none of its endpoints."""
 
     def __init__(self, endpoints: Sequence[BaseRoute]) -> None:
         self._endpoints = endpoints
@@ -159,7 +159,7 @@ class _NotServed(BaseRoute):
         return (Match.FULL if paths.is_under(paths.V1, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Return the allowed methods of an endpoint, or 404."""
+        """Answer 405 with the endpoint's allowed methods, or 404 if there is no such endpoint."""
         methods = sorted(
             method
             for each in self._endpoints
@@ -167,11 +167,11 @@ class _NotServed(BaseRoute):
             for method in getattr(each, "methods", None) or ()
         )
         if methods:
-            detail = f"this endpoint is asked with {' or '.join(methods)}, not with {scope['method']:.20}"
+            detail = f"this endpoint accepts {' or '.join(methods)}, not {scope['method']:.20}"
             response = paths.answer(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
             response.headers["Allow"] = ", ".join(methods)
         else:
-            detail = "the description is /v1/openapi.json"
+            detail = "the endpoints are described in /v1/openapi.json"
             response = paths.answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
         await response(scope, receive, send)
 
@@ -206,7 +206,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         limits=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
         metrics=metrics,
     )
-    # Without credentials: each request has its caller's.
+    # Has no credentials: each request is sent with its caller's.
     anyone = connect_async(settings.url, ca_certs=settings.ca_certs)
     reader = AsyncReader(
         anyone,
@@ -238,7 +238,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
             health_routes(
                 settings.forest,
                 lambda: owner.ownership,
-                # Any answer counts: a secured server refuses a request without credentials.
+                # Any status means that the server answers, even if it requires credentials.
                 ask=lambda: upstream.ask("HEAD", b"/"),
                 metrics=metrics,
             ),
@@ -268,13 +268,13 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
 
 
 def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) -> ASGIApp:
-    """Return an application with its middleware."""
+    """Return the application wrapped in the middleware that checks and limits requests."""
     most = settings.max_requests
     limited = Limits(
         app,
         answer=answer,
         max_requests=most,
-        busy=Problem.of(429, "requests", f"{most:,} requests are in progress, and no more may be: try again"),
+        busy=Problem.of(429, "requests", f"{most:,} requests are in progress, which is the limit: try again"),
         timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
@@ -287,11 +287,11 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         TokenGuard(limited, token=_shown(settings.token), answer=answer),
         hosts=settings.hosts,
         answer=answer,
-        naming="--allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS names it",
+        naming="allow it with --allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS",
         foreign="pages of other sites may not send requests",
         origins=settings.allow_origins,
         readable=f"{paths.PAGES}/",
-        # Health checks may use any host name.
+        # Health checks may send any host name.
         is_open=paths.is_probe,
     )
 
@@ -307,7 +307,7 @@ def _shown(secret: SecretStr | None) -> str | None:
 
 
 def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list[PagesRoute]:
-    """Return the route of the pages, if they are shown; they are read with the sidecar's own credentials."""
+    """Return the route of the pages, if enabled; they read with the sidecar's own credentials."""
     if not settings.pages or settings.pages_index is None:
         return []
     # The pages need the extra `serve`.

@@ -1,7 +1,7 @@
-"""Checks callers: the token of the sidecar, and their right in Elasticsearch to write to an index.
+"""Checks callers: the token of the sidecar, and their privilege in Elasticsearch to write to an index.
 
-The forest is written with the sidecar's own credentials. So before articles are assigned, Elasticsearch is
-asked whether the caller may write to their index; its answers are cached for a short time.
+The forest is written with the sidecar's own credentials. So before articles are assigned, Elasticsearch must
+confirm that the caller may write to their index; privileges are cached for a short time.
 """
 
 import dataclasses
@@ -23,14 +23,14 @@ from esdedup.sidecar.paths import METRICS, is_probe
 from esdedup.sidecar.upstream import Header, Headers, WholeAnswer, end_to_end
 
 TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name
-"""Elasticsearch needs ``Authorization`` for itself; clients in every language send headers of any name."""
+"""A header of our own, since callers authenticate to Elasticsearch with ``Authorization``."""
 _RAW_TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 _BEARER = b"bearer "
 
 
 @dataclasses.dataclass(eq=False)
 class TokenGuard:
-    """Refuses requests without the token, if one is set, and removes it from all others."""
+    """Refuses requests without the token, if one is set, and removes the token's header from all requests."""
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
@@ -38,11 +38,11 @@ class TokenGuard:
     answer: Answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, unless the request is refused."""
+        """Call the application, or answer with a refusal."""
         app = self.app
         if scope["type"] == "http":
             refusal = self._refusal(scope)
-            # Keep the token from Elasticsearch and its logs.
+            # Hide the token from Elasticsearch and its logs.
             kept = [header for header in scope["headers"] if header[0] != _RAW_TOKEN_HEADER]
             scope = {**scope, "headers": kept}
             if refusal is not None:
@@ -54,13 +54,13 @@ class TokenGuard:
             return None
         sent = [value for name, value in scope["headers"] if name == _RAW_TOKEN_HEADER]
         if scope["path"] == METRICS:
-            # Elasticsearch needs nothing here, and Prometheus can send this in all its versions.
+            # Metrics are never forwarded, and every version of Prometheus can send a bearer token.
             sent += [
                 value[len(_BEARER) :]
                 for name, value in scope["headers"]
                 if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER
             ]
-        # Constant time: compare all tokens.
+        # Compare all tokens, so that the time depends on none of them.
         matches = [secrets.compare_digest(each.strip(), self.token.encode()) for each in sent]
         if any(matches):
             return None
@@ -68,22 +68,22 @@ class TokenGuard:
         return Problem.of(401, "token", f"the header {TOKEN_HEADER} {wrong}")
 
 
-# The endpoint of Elasticsearch for a caller's privileges.
+# Elasticsearch's endpoint for the privileges of the caller.
 _PATH = b"/_security/user/_has_privileges"
-# The least that is needed to write an article.
+# The smallest privilege that allows writing an article.
 _PRIVILEGE = "create_doc"
-# How long a right is cached. Refusals are not: a right may be granted meanwhile.
+# How long a privilege is cached. Refusals are not cached, since the privilege may be granted soon.
 _GRANTED_S = 60.0
 RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
-"""The headers of a request, as ASGI has them."""
-# Callers with a name of an index, which clients choose, that are remembered.
+"""The names of headers with credentials, in lower case, as ASGI servers pass them."""
+# The maximum number of cached pairs of caller and index; clients choose the names of indices.
 _MOST_KNOWN = 10_000
 # Errors of an Elasticsearch without security, or with security switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 
 
 def caller_of(headers: Headers) -> bytes:
-    """Return a digest of the credentials in the headers of a request, by which callers are told apart."""
+    """Return a digest of the credentials in the headers of a request, which identifies the caller."""
     return hashlib.sha256(repr(sorted(_credentials(headers))).encode()).digest()
 
 
@@ -95,31 +95,31 @@ class CallerRefused(Refused):
     """Elasticsearch does not know the caller; `answer` is its response."""
 
     def __init__(self, answer: WholeAnswer) -> None:
-        said = f"Elasticsearch refuses the caller with status {answer.status}"
-        super().__init__(said, status=answer.status, kind="caller_refused")
+        reason = f"Elasticsearch refuses the caller with status {answer.status}"
+        super().__init__(reason, status=answer.status, kind="caller_refused")
         self.answer = answer
 
     def as_elasticsearch(self) -> Response:
-        """Return what Elasticsearch said."""
+        """Return Elasticsearch's own answer."""
         response = Response(self.answer.body, self.answer.status)
         response.raw_headers = end_to_end(self.answer.headers)
         return response
 
 
 class Rights:
-    """Caches for a short time which caller may write to which index."""
+    """Looks up which callers may write to which indices, and caches this for a short time."""
 
     def __init__(self, ask: Callable[[str, bytes, Headers, bytes], Awaitable[WholeAnswer]]) -> None:
-        """Ask by `Upstream.ask`."""
+        """Send requests with `ask`, which is `Upstream.ask`."""
         self._ask = ask
-        # Until when a right counts, by caller and index.
+        # When a cached privilege expires, by caller and index.
         self._granted: dict[tuple[bytes, str], float] = {}
         self._unsecured_until_s = -math.inf
 
     async def may_write(self, headers: Headers, indices: Collection[str]) -> Mapping[str, bool]:
-        """Return to which indices the caller of a request with these headers may write.
+        """Return for each index whether the caller with these headers may write to it.
 
-        Raises `CallerRefused` if Elasticsearch does not know them, `ServerUnavailable` if it does not say.
+        Raises `CallerRefused` if Elasticsearch does not know the caller, or `ServerUnavailable`.
         """
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:
@@ -150,7 +150,7 @@ class Rights:
             self._unsecured_until_s = time.monotonic() + _GRANTED_S
             return dict.fromkeys(indices, True)
         raise ServerUnavailable(
-            f"Elasticsearch does not say who may write to {', '.join(indices)}: it answers with status "
+            f"Elasticsearch does not report who may write to {', '.join(indices)}: it answered with status "
             f"{answer.status}",
             status=answer.status,
         )

@@ -1,7 +1,7 @@
-"""`Batcher`: the articles of many requests become batches, decided one after the other.
+"""`Batcher`: combines the articles of many requests into batches, which are decided one after the other.
 
-When idle, the owner takes the whole queue, up to a limit, as one batch. Beyond that limit callers take turns,
-and so do the requests of each.
+A batch contains the whole queue, up to a limit. If more articles wait, callers take turns, and so do the
+requests of each caller.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from esdedup.sidecar.metrics import Metrics
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchLimits:
-    """How large batches are, and how much may wait for them."""
+    """Limits of a batch, and of the articles that wait."""
 
-    # The most articles of a batch; a request that has more is cut.
+    # The maximum number of articles in a batch; larger requests are split.
     batch_articles: int = 1_000
-    # The most characters of a batch; its last article may exceed it.
+    # The maximum number of characters in a batch; the last article may exceed it.
     batch_characters: int = 8_000_000
-    # For all requests in progress. A caller's first request, and callers below their share, may exceed it.
+    # For all requests in progress. A caller's first request, and callers below their share, may exceed these.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class _Load:
-    """The articles that wait, and their size."""
+    """A number of articles, and their size."""
 
     articles: int = 0
     characters: int = 0
@@ -40,7 +40,7 @@ class _Load:
         return _Load(self.articles + other.articles, self.characters + other.characters)
 
     def fits(self, limits: BatchLimits, *, parts: int = 1) -> bool:
-        """Return whether it fits into one of `parts` equal shares of the queue."""
+        """Return whether the load fits into one of `parts` equal shares of the queue."""
         return (
             self.articles * parts <= limits.waiting_articles
             and self.characters * parts <= limits.waiting_characters
@@ -48,15 +48,15 @@ class _Load:
 
 
 class _Waiting:
-    """A request whose articles are not all decided."""
+    """A request with articles that are not decided yet."""
 
     def __init__(self, articles: Sequence[ArticleAction]) -> None:
         loop = asyncio.get_running_loop()
         self.articles, self.came_s = articles, loop.time()
-        # How many articles are in batches already, and how many are decided.
+        # The number of articles already put into batches, and the number already decided.
         self.taken = self.decided = 0
         self.all_decided: asyncio.Future[None] = loop.create_future()
-        # One for each of its batches, done when that is durable.
+        # A future for each batch with articles of the request, done when the batch is durable.
         self.writes: list[asyncio.Future[None]] = []
 
     def note_decided(self, count: int, write: asyncio.Future[None]) -> None:
@@ -66,17 +66,17 @@ class _Waiting:
             self.all_decided.set_result(None)
 
 
-# How many articles of a request are taken before the next request has its turn.
+# The number of articles taken from a request before the next request's turn.
 _TURN = 100
-# Waiting articles for each second of Retry-After, which is at most doubled at random.
+# Waiting articles per second of Retry-After, to which a random time of up to the same length is added.
 _ARTICLES_A_SECOND = 5_000
 
-# Requests, each with some of its articles, in their order.
+# Requests, each with those of its articles that are in the batch, in order.
 _Batch = list[tuple[_Waiting, Sequence[ArticleAction]]]
 
 
 class Batcher:
-    """Keeps the articles of a request in order; after a failure, decides no more articles of that request."""
+    """Decides the articles of each request in order, and stops after the request's first failure."""
 
     def __init__(
         self,
@@ -87,29 +87,29 @@ class Batcher:
     ) -> None:
         """Call `decide` with one batch after the other, while `run` is running.
 
-        It returns an awaitable that ends when the decisions are durable. What either raises is raised for
-        every request that has articles in the batch.
+        It returns an awaitable that completes when the decisions are durable. An exception from either fails
+        every request with articles in the batch.
         """
         self._metrics = metrics
         self._decide = decide
         self._limits = limits
-        # The requests that are not all in batches, by their callers. Whose turn it is next is first.
+        # By caller, the requests with articles not yet in a batch. The caller whose turn is next comes first.
         self._queues: dict[Hashable, deque[_Waiting]] = {}
-        # Callers whose articles wait or are being decided.
+        # By caller, the articles that wait or are being decided.
         self._held: dict[Hashable, _Load] = {}
         self._all = _Load()
         self._changed = asyncio.Event()
         self._is_closing = False
-        # Batches that are decided, and not durable yet.
+        # The writes of decided batches that are not durable yet.
         self._writes: set[asyncio.Future[None]] = set()
 
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> AsyncIterator[None]:
-        """Yield when the articles of a request are decided; at the end, wait until that is durable.
+        """Yield when the articles of a request are decided; on exit, wait until the decisions are durable.
 
-        Raises `Refused` if the queue is full and this caller has more than a share in it, or after `close`.
+        Raises `Refused` if the queue is full and this caller exceeds its share, or after `close`.
         """
         if not articles:
             yield
@@ -126,17 +126,17 @@ class Batcher:
             for write in waiting.writes:
                 await asyncio.shield(write)
         finally:
-            # Later errors of its batches are ignored.
+            # From now on, errors of the request's batches are ignored.
             waiting.all_decided.cancel()
             self._hold(_Load(-load.articles, -load.characters), caller)
 
     def close(self) -> None:
-        """Take no more requests. `run` ends when those that were taken have been decided."""
+        """Refuse further requests. `run` ends once the accepted requests have been decided."""
         self._is_closing = True
         self._changed.set()
 
     async def run(self) -> None:
-        """Decide batch after batch, until `close` has been called and nothing is left."""
+        """Decide one batch after the other, until `close` has been called and the queue is empty."""
         while self._queues or not self._is_closing:
             if self._queues:
                 await self._decide_batch(self._take())
@@ -147,20 +147,20 @@ class Batcher:
 
     def _admit(self, load: _Load, caller: Hashable) -> None:
         if self._is_closing:
-            ending = "this process is ending and takes no more articles: send them to another one"
+            ending = "this process is shutting down and accepts no more articles: send them elsewhere"
             raise Refused(ending, status=503, kind="shutting_down")
-        # A request larger than the whole queue is admitted too, even if others wait.
+        # A caller's first request may exceed the limit, unless the queue already does.
         is_first = caller not in self._held and self._all.fits(self._limits)
         if is_first or (self._all + load).fits(self._limits):
             return
-        # A caller below its share is not refused because of others.
+        # Other callers' requests must not exclude a caller that is below its share.
         own = self._held.get(caller, _Load()) + load
         if not own.fits(self._limits, parts=1 + len(self._held)):
             waiting = self._all.articles
             wait_s = 1 + waiting // _ARTICLES_A_SECOND
             raise Refused(
-                f"{waiting:,} articles wait to be assigned, and no more than "
-                f"{self._limits.waiting_articles:,} may: send these again later",
+                f"{waiting:,} articles are waiting to be assigned; the limit is "
+                f"{self._limits.waiting_articles:,}: send these again later",
                 status=429,
                 kind="queue_full",
                 retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret
@@ -181,7 +181,7 @@ class Batcher:
             queue = self._queues.pop(caller)
             waiting = queue.popleft()
             start = stop = waiting.taken
-            # Done: its client has gone, or an earlier batch of it has failed.
+            # Skip the request if its caller has gone or one of its earlier batches has failed.
             if not waiting.all_decided.done():
                 end = min(start + _TURN, start + articles, len(waiting.articles))
                 while stop < end and characters > 0:
@@ -221,7 +221,7 @@ class Batcher:
 
 
 def _fail(batch: _Batch, error: BaseException) -> None:
-    """Fail the requests that have articles in a batch; their other articles are no longer decided."""
+    """Fail all requests with articles in a batch, so that their remaining articles are skipped."""
     for waiting, _ in batch:
         if not waiting.all_decided.done():
             waiting.all_decided.set_exception(error)

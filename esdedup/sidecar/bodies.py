@@ -1,4 +1,4 @@
-"""Bodies of requests: their types, and how they are read whole, unpacked and parsed."""
+"""Reads bodies of requests: checks their content types, decompresses and parses them."""
 
 import asyncio
 import zlib
@@ -18,15 +18,15 @@ JSON, NDJSON = "application/json", "application/x-ndjson"
 _READ = frozenset(
     (JSON, NDJSON, "application/vnd.elasticsearch+json", "application/vnd.elasticsearch+x-ndjson")
 )
-# Sent by older Logstash with JSON; current Elasticsearch refuses it.
-_UNSAID = frozenset(("", "text/plain"))
+# Types that say nothing about the body. Older versions of Logstash send JSON as text/plain.
+_UNSPECIFIC = frozenset(("", "text/plain"))
 
 
 def json_content_type(content_type: str | None, *, usual: str) -> str:
-    """Return the header `Content-Type` for Elasticsearch, by default `usual`; raises for other than JSON."""
+    """Return the `Content-Type` to send to Elasticsearch; raises `RequestRefused` unless it is JSON."""
     given = content_type or ""
     media_type = given.partition(";")[0].strip().lower()
-    if media_type in _UNSAID:
+    if media_type in _UNSPECIFIC:
         return usual
     if media_type in _READ:
         return given
@@ -37,27 +37,27 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
     )
 
 
-# Larger bodies take more than some milliseconds, too long for the event loop.
+# Larger bodies would block the event loop for more than a few milliseconds.
 _MOST_BYTES_AT_ONCE = 100_000
 _Result = TypeVar("_Result")
 
 
 async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _Result:
-    """Process a body, in a thread if it is large, to keep the event loop free."""
+    """Return `work()`; call it in a thread if the body is large, to keep the event loop free."""
     return work() if size_bytes <= _MOST_BYTES_AT_ONCE else await asyncio.to_thread(work)
 
 
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
-# The first piece that is unpacked; each further one is twice as large: little is copied after small ones.
+# The first piece to decompress; further ones double in size, so that small members leave little unused data.
 _FIRST_PIECE_BYTES = 4_096
-# Members of one gzip body: each takes some microseconds, however small it is.
+# The maximum number of members in a gzip body: even an empty one takes a few microseconds.
 _MOST_MEMBERS = 10_000
 
 
 async def unpacked(body: bytes, *, scope: Scope, most_bytes: int) -> bytes:
-    """Return the body of a request, unpacked by its `Content-Encoding`; raises `RequestRefused`."""
-    # Servers disagree on several encodings.
+    """Return the body of a request, decompressed by its `Content-Encoding`; raises `RequestRefused`."""
+    # Several encodings are refused, since servers interpret them differently.
     encoding = ", ".join(Headers(scope=scope).getlist("content-encoding")).strip().lower()
     if encoding in {"", "identity"}:
         return body
@@ -82,11 +82,11 @@ def _inflated(packed: bytes, most_bytes: int) -> bytes:
             raise _too_large(most_bytes)
         if stream.eof:
             return whole
-    raise _damaged("the body is not deflate, or breaks off")
+    raise _damaged("the body is not deflate, or is truncated")
 
 
 def _unzipped(packed: bytes, most_bytes: int) -> bytes:
-    """Decompress gzip, perhaps in several parts; ignore other data after them."""
+    """Decompress gzip with one or more members; ignore any data after them."""
     parts: list[bytes] = []
     at, left_bytes = 0, most_bytes
     for _ in range(_MOST_MEMBERS):
@@ -94,9 +94,9 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
         while not member.eof:
             piece = packed[at : at + size]
             if not piece:
-                raise _damaged("the body is gzip that breaks off")
+                raise _damaged("the body is truncated gzip")
             try:
-                # At least one byte: 0 means no limit.
+                # A limit of at least 1, since 0 would mean no limit.
                 part = member.decompress(piece, left_bytes + 1)
             except zlib.error as error:
                 raise _damaged(f"the body is not gzip: {error}") from error
@@ -107,7 +107,7 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
         at -= len(member.unused_data)
         if not packed.startswith(_MAGIC, at):
             return b"".join(parts)
-    raise _damaged(f"the body is gzip of more than {_MOST_MEMBERS:,} parts: pack it at once")
+    raise _damaged(f"the body is gzip of more than {_MOST_MEMBERS:,} members: compress it as a whole")
 
 
 _UNPACKED_BY = {"deflate": _inflated, "gzip": _unzipped, "x-gzip": _unzipped}
@@ -117,7 +117,7 @@ def _too_large(most_bytes: int) -> RequestRefused:
     return RequestRefused(
         413,
         "content_too_long_exception",
-        f"the request is larger than {most_bytes:,} bytes unpacked: send fewer articles at once",
+        f"the request is larger than {most_bytes:,} bytes when decompressed: send fewer articles at once",
     )
 
 
@@ -125,18 +125,18 @@ def _damaged(reason: str) -> RequestRefused:
     return RequestRefused(400, "parse_exception", reason)
 
 
-# Content types of pipelines that send JSON to our own endpoints: NiFi sends this one.
-_UNSAID_TO_US = _UNSAID | {"application/octet-stream"}
+# Unspecific types of JSON sent to our own endpoints. NiFi sends application/octet-stream.
+_UNSPECIFIC_TO_US = _UNSPECIFIC | {"application/octet-stream"}
 
 
 async def read_object(request: Request, *, most_bytes: int) -> tuple[bytes, dict[str, Any]]:
-    """Return the body of a request, unpacked, and the JSON object in it; errors as for `unpacked`."""
+    """Return the decompressed body of a request, and the JSON object in it; raises `RequestRefused`."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _UNSAID_TO_US and not media_type.endswith(("/json", "+json")):
+    if media_type not in _UNSPECIFIC_TO_US and not media_type.endswith(("/json", "+json")):
         raise RequestRefused(
             415,
             "unsupported_media_type",
-            f"the body is said to be {media_type:.100}: send JSON, with Content-Type: application/json",
+            f"the Content-Type is {media_type:.100}: send JSON, with Content-Type: application/json",
         )
     body = await unpacked(await request.body(), scope=request.scope, most_bytes=most_bytes)
     body = body.removeprefix(UTF8_MARK)
@@ -150,7 +150,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        # A lone surrogate in it must reject one article, not all.
+        # A lone surrogate must cause the rejection of a single article, not of all.
         try:
             return parsed_with_surrogates(body)
         except ValueError:

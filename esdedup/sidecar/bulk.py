@@ -1,6 +1,6 @@
-"""`BulkRoute`: requests that write articles, which go on to Elasticsearch with their roots.
+"""`BulkRoute`: adds roots to the articles in a request, and forwards it to Elasticsearch.
 
-Items that are refused here are merged into Elasticsearch's answer, in the order of the request.
+Answers for items that are refused here are merged into Elasticsearch's answer, in the order of the request.
 """
 
 import asyncio
@@ -33,30 +33,30 @@ log = logging.getLogger("esdedup")
 _OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
 _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
 _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
-# A line of the log takes some 20 µs; other requests get a turn after this many.
+# Logging a line takes about 20 µs; the event loop runs other tasks after this many items.
 _LOGGED_AT_ONCE = 100
-# How many articles of a request that get no root are named in the log.
+# The maximum number of rejected articles of a request that are logged one by one.
 _MOST_LOGGED = 1_000
 # Clients reject answers without this header.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
-# Parameters that make Elasticsearch shorten or reformat its answer.
+# Query parameters that make Elasticsearch shorten or reformat its answer.
 _FORMS = frozenset(("filter_path", "format", "pretty"))
 _VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
-# In a string its quotes would be escaped.
+# Cannot match inside a JSON string, whose quotes are escaped.
 _STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
-# No status is longer, with the white space of a pretty answer.
+# The maximum length of a match, with the white space of a pretty-printed answer.
 _LONGEST = 32
 
 
 @dataclasses.dataclass(eq=False)
 class BulkRoute(Proxy):
-    """Matches requests that write articles; a single document is a bulk of one item."""
+    """Matches requests that write articles; a single document is handled as a bulk request of one item."""
 
     enrichment: Enrichment
     _: dataclasses.KW_ONLY
-    # The largest unpacked body.
+    # The maximum size of a decompressed body.
     max_body_bytes: int
-    # Send articles on that can get no root, instead of refusing them.
+    # Forward articles that cannot get a root, instead of refusing them.
     passes_rejected: bool = False
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -64,7 +64,7 @@ class BulkRoute(Proxy):
         return (Match.NONE if article_path_of(scope) is None else Match.FULL), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Enrich and forward the request; raises `Refused`."""
         self.enrichment.ownership().require()
         raw_body, came_s = await Request(scope, receive).body(), time.perf_counter()
         path = article_path_of(scope)
@@ -97,7 +97,7 @@ class BulkRoute(Proxy):
             self.enrichment.metrics.items(statuses.counts)
 
     async def _log_rejected(self, items: Sequence[bulk_request.BulkItem]) -> None:
-        """Log articles that get no root, and pass them on if they are to be."""
+        """Log articles that get no root, and mark them to be forwarded if `passes_rejected`."""
         count = 0
         for at, item in enumerate(items):
             if at % _LOGGED_AT_ONCE == 0:
@@ -114,7 +114,7 @@ class BulkRoute(Proxy):
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
     ) -> Response:
-        """Return the answer to a request of `count` items: `body` has those that are not refused."""
+        """Return the answer to a request of `count` items, some refused; `body` contains the others."""
         accept, query = _header(scope, "accept"), scope["query_string"]
         require_json(accept, query)
         media_type = json_type(accept)
@@ -177,14 +177,14 @@ def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, st
 
 
 def _parted(items: Sequence[bulk_request.BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
-    """Return the lines of items that go on, and the answers for the others, by their places."""
+    """Return the lines of the items to forward, and the answers for the refused items by position."""
     lines = b"".join([each.lines() for each in items if each.rejection is None])
     refused = {at: refused_item(each, each.rejection) for at, each in enumerate(items) if each.rejection}
     return lines, refused
 
 
 def refused_answer(refused: bulk_request.RequestRefused) -> Response:
-    """Return the answer to a request that is refused, as Elasticsearch gives it."""
+    """Return the answer to a refused request, in Elasticsearch's format."""
     body = error_body(refused.status, refused.kind, str(refused))
     response = Response(body, refused.status, media_type=JSON)
     response.raw_headers.insert(0, _PRODUCT)
@@ -192,14 +192,14 @@ def refused_answer(refused: bulk_request.RequestRefused) -> Response:
 
 
 def refused_item(item: bulk_request.BulkItem, rejection: bulk_request.Rejection) -> dict[str, Any]:
-    """Return the answer for an item that is refused. Clients retry by the status; 400 is not retried."""
+    """Return the answer for a refused item. Clients decide by its status whether to retry; not after 400."""
     error = {"type": bulk_request.ARTICLE_REJECTED, "reason": rejection.reason}
     answer = {"_index": item.index, "_id": item.meta.get("_id"), "status": rejection.status, "error": error}
     return {item.operation: answer}
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Merge an answer with the refused items, by their places; raises `ServerError` if it does not fit."""
+    """Merge the refused items into Elasticsearch's answer; raises `ServerError` if its items do not match."""
     try:
         values: dict[str, Any] = json.loads(answer)
         answered = values.pop("items")
@@ -209,22 +209,23 @@ def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) 
         answered = []
     if len(answered) != count - len(refused):
         raise ServerError(
-            f"Elasticsearch answered {len(answered):,} items of a bulk request, not {count - len(refused):,}",
+            f"Elasticsearch answered {len(answered):,} items of a bulk request instead of "
+            f"{count - len(refused):,}",
             status=200,
         )
     remaining = iter(answered)
     items = [refused[place] if place in refused else next(remaining) for place in range(count)]
-    # ASCII: an id may have a lone surrogate.
+    # Escape to ASCII: an id may contain a lone surrogate.
     return json.dumps(values | {"errors": True, "items": items}, separators=(",", ":")).encode()
 
 
 def whole_answer(query: bytes) -> bytes:
-    """Return a query for Elasticsearch to answer whole: its other parts stay as they came."""
+    """Return a query string without the parameters that make Elasticsearch shorten or reformat its answer."""
     return b"&".join(without(query, _FORMS))
 
 
 def json_type(accept: str | None) -> str:
-    """Return the type of JSON that a caller accepts: of the version that is wanted."""
+    """Return the JSON media type for an answer, with the API version that the caller requests, if any."""
     versioned = None if accept is None else _VERSION.search(accept)
     if versioned is None:
         return JSON
@@ -232,26 +233,27 @@ def json_type(accept: str | None) -> str:
 
 
 def require_json(accept: str | None, query: bytes) -> None:
-    """Raise `RequestRefused` unless a caller can read JSON, as an answer with items of ours is."""
+    """Raise `RequestRefused` unless the caller accepts JSON, the only format of answers for refused items."""
     readable = ("json", "*/*", "application/*", "text/plain")
     is_json = accept is None or any(each in accept.lower() for each in readable)
     if not is_json or values_of(query).get("format", "json") != "json":
         raise bulk_request.RequestRefused(
             406,
             "media_type_header_exception",
-            "an item of this request is refused, which can be told in JSON only: accept application/json",
+            "an item of this request is refused, and the answer is available in JSON only: accept "
+            "application/json",
         )
 
 
 class ItemStatuses:
-    """Counts the statuses in an answer that is read in parts."""
+    """Counts the statuses of items in a streamed answer."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
         self._rest = b""
 
     def read(self, part: bytes) -> None:
-        """Count in the next part of the answer; compressed answers are not counted."""
+        """Count the statuses in the next part of the answer; finds none in compressed answers."""
         text = self._rest + part
         end = 0
         for found in _STATUS.finditer(text):

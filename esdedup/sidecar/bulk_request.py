@@ -1,7 +1,7 @@
-"""Reads bulk requests, and writes their items with additions. Pure.
+"""Parses bulk requests, and writes their items with additions. Pure.
 
-Action lines must be strict JSON, of which only where and how they write is interpreted: Elasticsearch, which
-gets the same bytes, judges all else. What is not changed is sent as it came.
+Action lines must be strict JSON. Only their operation and the parameters needed here are interpreted;
+Elasticsearch validates the rest. Items without additions are sent byte for byte.
 """
 
 import dataclasses
@@ -23,61 +23,61 @@ ARTICLE_REJECTED = "esdedup_article_rejected"
 
 
 class RequestRefused(Refused):
-    """A request to Elasticsearch's interface is refused as a whole; its kind is that of Elasticsearch."""
+    """A whole request is refused; its kind is an error type of Elasticsearch or of the sidecar's own API."""
 
     def __init__(self, status: int, kind: str, reason: str) -> None:
         super().__init__(reason, status=status, kind=kind)
 
 
 MAX_ITEMS = 100_000
-"""In one body. Some 20 times what clients send; each takes about 1 kB of memory besides its bytes."""
+"""Limit of items in one body, 20 times what clients send. Each takes 1 kB of memory besides its bytes."""
 
 MAX_LINE_BYTES = 100 * 1024 * 1024
-"""Elasticsearch takes no larger request, unless it is told to."""
+"""Limit of a line: Elasticsearch's default limit of a request."""
 
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
-# Windows programs begin a text with it. In a document it would stand in answers, which no client could read.
+# Windows programs begin texts with it. Within an answer in JSON it would be a syntax error.
 UTF8_MARK = b"\xef\xbb\xbf"
 # Parameters of an action line whose values are read as strings.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
 _SPACE = b" \t\r"
 _ILLEGAL = "illegal_argument_exception"
 
-# Bodies have a line for each action, one for its document, and blank lines, which mean nothing.
+# Per item: an action line, a document line, and blank lines, which are ignored.
 _LINES_PER_ITEM = 4
 
 
 class Rejection(NamedTuple):
-    """Why an item does not go on."""
+    """Why an item is not forwarded."""
 
     reason: str
     status: int = 400
 
 
-# Not frozen: a body has thousands, and a frozen one takes three times as long to make.
+# Not frozen: a body has thousands of items, and creating a frozen dataclass takes three times as long.
 @dataclasses.dataclass(kw_only=True, slots=True)
 class BulkItem:
     """One operation of a bulk request, or the operation of a request for one document.
 
-    `Enrichment` adds to it or rejects it. Without an addition or a rejection it is passed on unchanged.
+    `Enrichment` sets an addition or a rejection. An item without either is forwarded unchanged.
     """
 
     # "index", "create", "update" or "delete".
     operation: str
-    # The index that it writes to, by the action line or else by the path; None if neither names one.
+    # The index named by the action line, or by the path; None if neither names one.
     index: str | None
-    # The parameters of the action line without nulls; `_TEXTS` are strings.
+    # The parameters of the action line without nulls; the values of `_TEXTS` are strings.
     meta: dict[str, Any]
-    # The action line as it came, without the line break; empty for a single document.
+    # The action line as received, without the line break; empty for a single document.
     header: bytes
-    # The place of the document; None for a deletion.
+    # The bytes of the document; None for a deletion.
     source: bytes | None
-    # The number of the action line in the body, from 1; names an article without an id.
+    # The number of the action line in the body, from 1; identifies an article without an id.
     line: int = 1
 
-    # `WritableIndex.objects` of its index, if that is set up and the caller may write there.
+    # `WritableIndex.objects` of its index, if the index is set up and the caller may write to it.
     objects: tuple[str, ...] = ()
-    # Its article, if it has one that can be read.
+    # The article of the document, if there is a valid one.
     article: ArticleAction | None = None
     added: Addition | None = None
     rejection: Rejection | None = None
@@ -85,11 +85,11 @@ class BulkItem:
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """The item's name in messages."""
         return str(self.meta.get("_id") or f"line {self.line}")
 
     def document(self) -> dict[str, Any]:
-        """Parse its document for reading only: large numbers lose digits, lone surrogates become "?"."""
+        """Parse the document, for reading only: large numbers lose digits, lone surrogates become "?"."""
         if self._document is not None:
             return self._document
         assert self.source is not None
@@ -106,19 +106,19 @@ class BulkItem:
         return document
 
     def pass_on(self) -> None:
-        """Let it go on without a root, also without one of its caller's, if only its article was rejected."""
+        """Forward an item whose article was rejected; remove any root that the caller has set."""
         if self.rejection is None or not self.objects:
             return
         try:
             document = self.document()
         except ArticleRejected:
-            # Elasticsearch may read it all the same, with a root of the caller's in it.
+            # Elasticsearch may accept the document, with a root that the caller has set.
             return
         parts = forged_parts(document, self.objects) if self.operation == "update" else {"source": None}
         self.rejection, self.added = None, Addition(parts) if parts else None
 
     def lines(self) -> bytes:
-        """Return its lines as they go on."""
+        """Return the item's lines as they are forwarded."""
         header, source = self.header, self.source
         if self.added is not None:
             source = self.body()
@@ -128,7 +128,7 @@ class BulkItem:
         return b"%b\n" % header if source is None else b"%b\n%b\n" % (header, source)
 
     def body(self) -> bytes:
-        """Return its document alone, with the addition."""
+        """Return the document with the addition."""
         assert self.source is not None
         assert self.added is not None
         document, parts = self.document(), self.added.parts
@@ -138,11 +138,11 @@ class BulkItem:
 
 
 def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
-    """Read the body of a bulk request, whose path may name an index; raises `RequestRefused`."""
+    """Parse the body of a bulk request; `index` is the index of its path. Raises `RequestRefused`."""
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
     most_lines = _LINES_PER_ITEM * MAX_ITEMS
-    # Nothing may follow the last line break.
+    # A complete body ends with a line break, so `rest` must be empty.
     *lines, rest = body.split(b"\n", most_lines)
     if b"\n" in rest:
         raise _too_large(f"more than {most_lines:,} lines")
@@ -159,7 +159,7 @@ def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
         line, source = number, None
         if operation != "delete":
             if number == len(lines):
-                # Elasticsearch does nothing for an action whose document is missing at the end.
+                # Elasticsearch ignores a last action whose document is missing.
                 break
             source = lines[number].removesuffix(b"\r")
             number += 1
@@ -195,7 +195,7 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     except orjson.JSONDecodeError:
         action = None
     if not isinstance(action, dict) or len(action) != 1:
-        # Elasticsearch 8 ignores what follows the first member, and 9 refuses the request by itself.
+        # Elasticsearch 8 ignores all members but the first, and Elasticsearch 9 refuses the request itself.
         try:
             end = next((each.end for each in members(line)), len(line))
             action = orjson.loads(line[:end] + b"}")
@@ -211,7 +211,7 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
         if not isinstance(value, str) and key in _TEXTS:
             if isinstance(value, dict | list):
                 refuse(f"its [{key}] must be a string, a number or a boolean")
-            # As it is written: 1.0 is another id than 1.
+            # Keep the spelling: 1.0 is a different id than 1.
             given = line[line.index(b"{", line.index(b"{") + 1) :]
             meta[key] = {m.key: given[m.value : m.end] for m in members(given)}[key].strip().decode()
     return "create" if operation == "index" and meta.get("op_type") == "create" else operation, meta
@@ -236,7 +236,7 @@ def _too_large(what: str) -> RequestRefused:
 def _with_object(
     source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, names: tuple[str, ...]
 ) -> bytes:
-    """Return a document without our objects, and with the first of them if that has values."""
+    """Return a document without its dedup objects, then add `values` under the first of `names`, if given."""
     if any(key.startswith(names) for key in old):
         source = without_objects(source, names)
     return source if values is None else with_member(source, names[0], orjson.dumps(values))
@@ -255,7 +255,7 @@ def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, names: t
     return b"{%b}" % b",".join(json.dumps(key).encode() + b":" + value for key, value in parts.items())
 
 
-# A string without an end is read to the end of all, not sought again from each quote in it.
+# Possessive, so that an unterminated string is read once, not again from each quote in it.
 _STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]', re.DOTALL)
 _QUOTE = ord('"')
 
@@ -264,14 +264,14 @@ class Member(NamedTuple):
     """A key of an object and its value."""
 
     key: str
-    # Where the key begins, where the value begins (or a space before it), and where it ends.
+    # Offsets: the start of the key, the start of the value (perhaps with a space before it), and its end.
     start: int
     value: int
     end: int
 
 
 def members(source: bytes) -> list[Member]:
-    """Return the members of an object, not of those in it."""
+    """Return the members of a JSON object, without those of nested objects."""
     found: list[Member] = []
     depth = 0
     key, start, value = "", -1, -1
@@ -279,7 +279,7 @@ def members(source: bytes) -> list[Member]:
         mark = source[match.start()]
         if mark == _QUOTE:
             if depth == 1 and start < 0:
-                # Not orjson: the string may be a lone surrogate.
+                # orjson rejects lone surrogates.
                 key, start = json.loads(match[0].decode(errors="surrogatepass")), match.start()
         elif mark in b"{[":
             depth += 1
@@ -298,7 +298,7 @@ def members(source: bytes) -> list[Member]:
 
 
 def with_member(source: bytes, key: str, value: bytes) -> bytes:
-    """Return an object with one more member at its end; it has no such key."""
+    """Return an object with a member appended; the key must not exist yet."""
     end = source.rindex(b"}")
     is_empty = source[:end].rstrip(b" \t\r\n").endswith(b"{")
     return b"".join(
@@ -307,6 +307,6 @@ def with_member(source: bytes, key: str, value: bytes) -> bytes:
 
 
 def without_objects(source: bytes, names: tuple[str, ...]) -> bytes:
-    """Return an object without some keys, and without dotted keys for parts of them."""
+    """Return an object without the keys in `names`, and without dotted keys that begin with them."""
     kept = [source[each.start : each.end] for each in members(source) if not is_in_objects(each.key, names)]
     return b"{%b}" % b",".join(kept)

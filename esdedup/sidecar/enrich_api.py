@@ -1,4 +1,4 @@
-"""Articles in, their roots out, for pipelines that write to Elasticsearch by themselves."""
+"""Endpoints that return the roots of articles, for pipelines that write to Elasticsearch by themselves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,11 +27,12 @@ _LINES = """{"index":{"_index":"news","_id":"wire-17"}}
 {"doc":{"text":"The harbour council votes on Tuesday on …"}}
 """
 _INDEX = (
-    "The index that the articles will be written to, which was set up. It names their fields, and the caller "
-    "must be allowed to write to it. Without it they have the sidecar's names of fields, or the usual ones."
+    "The index that the article will be written to, which must be set up. It names the fields. The caller "
+    "must have the right to write to it. By default, the field names are those of the sidecar."
 )
 _MORE = (
-    "More pages follow: what fills no block of 32 waits for them. Without it, all have taught by the answer."
+    "More pages follow: an incomplete block of 32 waits for them. Otherwise, all pages are learned from "
+    "before the answer is sent."
 )
 _ONE = {
     "type": "object",
@@ -41,29 +42,29 @@ _ONE = {
     "examples": [_ARTICLE],
 }
 _Object = dict[str, Any] | None
-# Statuses that say that something other than the article is wrong.
+# Kinds of rejections that are not caused by the article itself.
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
 class _Model(BaseModel):
-    """Base of queries, bodies and answers; the docstrings of fields appear in the description."""
+    """Base of queries, bodies and answers; docstrings of fields become descriptions in OpenAPI."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class EnrichQuery(_Model):
-    """What belongs to all actions of a request."""
+    """Parameters that apply to all actions of a request."""
 
     index: str | None = None
-    """Of the actions that name no index."""
+    """The index of actions that name none."""
     backfill: bool = False
     """Take the forest's time from the articles, not from the clock."""
     forest: str | None = None
-    """Refuse, if the sidecar has another forest."""
+    """The expected forest; the request is refused if the sidecar has another one."""
     profile: str | None = None
-    """Refuse, if the forest has another profile."""
+    """The expected profile; the request is refused if the forest has another one."""
     text_field: str | None = None
-    """Names of fields where no index is named; the sidecar's own if none is given."""
+    """Field names for actions without an index; if none are given, the sidecar's own are used."""
     title_field: str | None = None
     time_field: str | None = None
     link_field: str | None = None
@@ -73,33 +74,33 @@ class EnrichQuery(_Model):
 
 
 class Item(_Model):
-    """What is to be added to an action; nothing to a deletion, and to an update without a text or a date."""
+    """The additions to an action. A deletion, and an update without a text or a date, have none."""
 
     outcome: Literal["new_root", "joined", "known", "without_fingerprint"] | None = None
-    """What became of the article; missing where there is no text."""
+    """The outcome for the article; missing if there is no text."""
     dedup: _Object = None
-    """The dedup object of a whole document."""
+    """The dedup object to add to a whole document."""
     doc: _Object = None
-    """The dedup object of the `doc` of an update; null: take out the one that it has."""
+    """The dedup object to add to the `doc` of an update; null means to remove any that it contains."""
     upsert: Annotated[
         _Object,
         Field(
-            description="That of its `upsert`. If the update has `doc_as_upsert`, leave that out, and write "
-            "the `doc` as `upsert` with this object."
+            description="The dedup object to add to the `upsert` of an update. If the update has "
+            "`doc_as_upsert`, omit that, and send the `doc` with this object as `upsert`."
         ),
     ] = None
     routing: str | None = None
     """The routing of the action, if its index is routed by root."""
     is_cut: bool = False
-    """Whether the text is longer than is fingerprinted."""
+    """Whether the text was truncated for its fingerprint."""
     boilerplate_letters: int = 0
     """How many letters and digits were left out of the fingerprint as boilerplate."""
     error: ProblemDetails | None = None
-    """Why it was rejected; stands alone."""
+    """Why the action was rejected; if present, all other members are missing."""
 
 
 class Enriched(_Model):
-    """What is to be added to each action."""
+    """The additions to all actions of a request."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -110,30 +111,30 @@ class Enriched(_Model):
     )
 
     rejected: int
-    """How many were rejected."""
+    """How many actions were rejected."""
     items: list[Item]
     """In the order of the actions."""
 
 
 class TaughtPage(_Model):
-    """A text, and where it comes from."""
+    """A web page's text, and its origin."""
 
     text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
     site: Annotated[str | None, Field(examples=["news.example"])] = None
-    """A host."""
+    """The host of the page."""
     article: str | None = None
-    """The path of its address, or the article's id."""
+    """The path of the page's address, or the article's id."""
     title: str | None = None
-    """Under one title, pages are versions of an article."""
+    """Pages with the same title are versions of one article."""
 
 
 class Pages(_Model):
-    """What a forest is to learn from, in the order in which it came."""
+    """Pages that a forest is to learn from, in the order in which they arrived."""
 
     pages: list[TaughtPage]
 
 
-# A description has no place for what a schema defines by itself.
+# Inlined, since OpenAPI descriptions cannot contain a schema's own definitions (`$defs`).
 _PAGES = {
     "type": "object",
     "required": ["pages"],
@@ -142,24 +143,24 @@ _PAGES = {
 
 
 class Learned(_Model):
-    """What pages have taught."""
+    """The result of learning from pages."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"learned": 1}]})
 
     learned: int
-    """How many had not been seen before."""
+    """How many of the pages had not been seen before."""
 
 
 _ERRORS = described(
-    s400="The request cannot be read, or the index can have no such name.",
-    s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
+    s400="The request cannot be parsed, or the name of the index is invalid.",
+    s401="Elasticsearch does not know the caller, or the token of the sidecar is missing.",
     s403="The caller may not write to the index.",
-    s409="The index was not set up; or the forest or the profile is not the sidecar's.",
+    s409="The index is not set up, or the forest or profile is not the sidecar's.",
     s413="The body is too large.",
-    s415="The body is of another type, or packed otherwise than by gzip.",
-    s429="Too many articles wait; send the same again after the seconds in `Retry-After`.",
+    s415="The content type or encoding of the body is not supported.",
+    s429="Too many articles are waiting; retry after the seconds in `Retry-After`.",
     s502="Elasticsearch does not answer.",
-    s503="Another process owns the forest; `detail` says where. Send the same there, or again after the "
+    s503="Another process owns the forest. Send the request to the address in `detail`, or retry after the "
     "seconds in `Retry-After`.",
 )
 
@@ -172,7 +173,7 @@ def enrich_routes(
     profile: str,
     max_body_bytes: int,
 ) -> APIRouter:
-    """Return the routes; `fields` are used where no index is named, and a body is measured unpacked."""
+    """Return the routes; `fields` apply to actions without an index, `max_body_bytes` after decompression."""
     router = APIRouter(prefix="/v1", tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
 
@@ -193,11 +194,10 @@ def enrich_routes(
         },
     )
     async def enrich_actions(request: Request, asked: Annotated[EnrichQuery, Query()]) -> Response:
-        """The body is what `_bulk` takes: actions, each with its document in the next line.
+        """The body has the format of `_bulk`: actions, each with its document in the next line.
 
-        Nothing is written to an index; the forest remembers the articles. Of a document, it is enough to send
-        what the forest looks at: the text, the time, the link, the source. The same articles may be sent
-        again: they get the same roots.
+        Nothing is written to an index, but the forest remembers the articles: if sent again, they get the
+        same roots. Documents need only the text, the time, the link and the source.
         """
         enrichment.ownership().require()
         require(asked.forest, enrichment.forest, "forest")
@@ -220,9 +220,9 @@ def enrich_routes(
     async def enrich_one(
         request: Request, index: Annotated[str | None, Query(description=_INDEX)] = None
     ) -> Response:
-        """For pipelines that send one event a request: the body is the article, and so is the answer.
+        """For pipelines that send one event per request: the answer is the article with its root.
 
-        A rejected article is answered with its error. Articles that come at the same time are decided
+        If the article is rejected, the answer is the error. Articles that arrive at the same time are decided
         together. `_id` is the id that the article will have.
         """
         enrichment.ownership().require()
@@ -236,7 +236,7 @@ def enrich_routes(
 
     @router.post(
         "/learn",
-        summary="Let pages teach what is boilerplate",
+        summary="Learn boilerplate from pages",
         openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": _PAGES}}}},
     )
     async def learn_pages(
@@ -245,7 +245,7 @@ def enrich_routes(
         of_profile: Annotated[str | None, Query(alias="profile")] = None,
         more: Annotated[bool, Query(description=_MORE)] = False,
     ) -> Learned:
-        """No article gets a root. A page that was learned from or enriched before teaches nothing."""
+        """Learn without giving roots. Pages that were learned from or enriched before are skipped."""
         require(forest, enrichment.forest, "forest")
         require(of_profile, profile, "profile")
         _, given = await read_object(request, most_bytes=max_body_bytes)

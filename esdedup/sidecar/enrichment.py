@@ -27,93 +27,93 @@ from esdedup.sidecar.upstream import Headers
 
 log = logging.getLogger("esdedup")
 
-# How long an answer counts: for this time after `setup`, articles of an index may go unenriched.
-_KNOWN_S = 2.0
-# Requests to Elasticsearch at once.
+# How long an answer is cached. For this time after `setup`, articles may still be written without roots.
+_CACHED_S = 2.0
+# The maximum number of concurrent requests to Elasticsearch.
 _AT_ONCE = 4
-# Unknown names of one request: each needs a request to Elasticsearch that other callers wait for.
-_MOST_ASKED = 1_000
-# Cached names; bounded, since clients choose them.
-_MOST_KNOWN = 10_000
+# The maximum number of names in a request: each may need a request to Elasticsearch, which delays others.
+_MOST_NAMES = 1_000
+# The maximum number of cached names, which clients choose.
+_MOST_CACHED = 10_000
 
 Target = WritableIndex | IndexNotReady | None
-"""An index that was set up; why articles cannot be written to one; None for one that was not set up."""
+"""A set-up index; the reason if it cannot be written to; None for an index that was not set up."""
 
 
 class Indices:
-    """Caches for a short time which indices were set up; calls `find` (as `Articles.find`) in threads."""
+    """Looks up which indices are set up, with `Articles.find` in threads; answers are cached briefly."""
 
     def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
         self._find = find
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
-        # Indices that are known or being asked for.
+        # Indices that are cached or being looked up.
         self._known: dict[str, asyncio.Future[Target]] = {}
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End the threads, without waiting for an Elasticsearch that does not answer."""
+        """Stop the threads, without waiting for unanswered requests to Elasticsearch."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def find(self, names: Iterable[str]) -> dict[str, Target]:
-        """Return the indices by name; raises `Refused` for too many, and `ServerError`."""
-        wanted = list(dict.fromkeys(names))
-        if len(wanted) > _MOST_ASKED:
-            reason = f"a request may name {_MOST_ASKED:,} indices, not {len(wanted):,}: send smaller ones"
+        """Return the indices by name; raises `ServerError`, and `Refused` if there are too many names."""
+        unique = list(dict.fromkeys(names))
+        if len(unique) > _MOST_NAMES:
+            reason = f"a request may name {_MOST_NAMES:,} indices, not {len(unique):,}: send smaller requests"
             raise Refused(reason, kind="too_many_indices")
-        return dict(zip(wanted, await asyncio.gather(*map(self._find_one, wanted)), strict=True))
+        return dict(zip(unique, await asyncio.gather(*map(self._find_one, unique)), strict=True))
 
     async def _find_one(self, name: str) -> Target:
         if name not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
+            if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
             loop = asyncio.get_running_loop()
-            asked = self._known[name] = loop.run_in_executor(self._threads, self._ask, name)
-            asked.add_done_callback(lambda _: self._forget(name, asked))
-        # Requests that come meanwhile wait for the same answer.
+            pending = self._known[name] = loop.run_in_executor(self._threads, self._look_up, name)
+            pending.add_done_callback(lambda _: self._expire(name, pending))
+        # Concurrent requests for the same name wait for the same look-up.
         return await asyncio.shield(self._known[name])
 
-    def _forget(self, name: str, asked: asyncio.Future[Target]) -> None:
-        """Forget an answer: at once if the index cannot take articles, for that may change."""
-        if asked.cancelled() or asked.exception() or isinstance(asked.result(), IndexNotReady):
+    def _expire(self, name: str, answer: asyncio.Future[Target]) -> None:
+        """Remove an answer from the cache, at once if it is an error, which may be transient."""
+        if answer.cancelled() or answer.exception() or isinstance(answer.result(), IndexNotReady):
             self._known.pop(name, None)
         else:
-            asyncio.get_running_loop().call_later(_KNOWN_S, self._known.pop, name, None)
+            asyncio.get_running_loop().call_later(_CACHED_S, self._known.pop, name, None)
 
-    def _ask(self, name: str) -> Target:
+    def _look_up(self, name: str) -> Target:
         try:
             return self._find(name)
         except IndexNotReady as error:
             return error
         except ServerError as error:
-            # A name that Elasticsearch cannot read: one with a wrong date in it, or a wrong zone (500).
+            # Elasticsearch cannot parse the name. It answers 500 if the time zone of a date in it is invalid.
             if error.status != HTTPStatus.BAD_REQUEST and not (error.status == 500 and name.startswith("<")):
                 raise
             return IndexNotReady(str(error), index=name)
 
 
-# Reading an article takes some 20 µs; other requests get a turn after this many.
+# Reading an article takes about 20 µs; the event loop runs other tasks after this many.
 _READ_AT_ONCE = 100
 
-# Invalid names of indices. Some make Elasticsearch refuse the whole request, or never answer.
+# Matches invalid index names. Some of them make Elasticsearch refuse the whole request, or never answer.
 _NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Enrichment:
-    """Assigns the articles among items, as long as this process owns the forest."""
+    """Assigns roots to the articles in requests, while this process owns the forest."""
 
     forest: str
-    # As the methods of `Indices`, `Rights` and `OwnerThread`.
+    # Methods of `Indices`, `Rights` and `OwnerThread`.
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
     may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]]
     assigning: Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[None]]
     ownership: Callable[[], Ownership]
     metrics: Metrics
     unknown_index: Literal["pass", "warn", "refuse"] = "warn"
-    # Indices of which a warning was logged.
-    _told: set[str] = dataclasses.field(default_factory=set)
+    # Indices about which a warning was logged.
+    _warned: set[str] = dataclasses.field(default_factory=set)
 
     async def enrich(
         self,
@@ -123,11 +123,11 @@ class Enrichment:
         unset: WritableIndex | None = None,
         backfill: bool = False,
     ) -> None:
-        """Add to each item of a request, or reject it; the request's scope identifies the caller.
+        """Set the addition or rejection of each item; the request's scope identifies the caller.
 
-        `unset` is where articles go that name no index, which others write; those of an index that was
-        not set up are rejected then. Without it, all of these go on as they came. Raises `CallerRefused`,
-        and what `OwnerThread.assigning` raises.
+        `unset` stands for the index of items that name none. If it is given, items for an index that is not
+        set up are rejected; otherwise both are forwarded unchanged. Raises `CallerRefused`, and errors of
+        `OwnerThread.assigning`.
         """
         headers = scope["headers"]
         for item in items:
@@ -150,7 +150,7 @@ class Enrichment:
                     item.rejection = target
             elif target is not None and item.operation != "delete":
                 _read(item, target, now_ms=now_ms, backfill=backfill)
-        # Some servers do not report the client's address.
+        # The ASGI server may not know the client's address.
         caller = ((scope.get("client") or ("",))[0], caller_of(headers))
         articles = [each.article for each in possible if each.article is not None]
         self.metrics.undated.inc(sum(each.dated_ms is None for each in articles))
@@ -174,7 +174,7 @@ class Enrichment:
     async def _targets(
         self, names: frozenset[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
-        """Return the indices that were set up, or why nothing may be written to them."""
+        """Return the set-up indices by name, or the reason why articles in an index are rejected."""
         targets: dict[str, WritableIndex | Rejection] = {
             each: _no_index(each) for each in names if is_required and not _is_index_name(each)
         }
@@ -186,10 +186,12 @@ class Enrichment:
                 if is_required or self.unknown_index == "refuse":
                     targets[name] = Rejection(f"the index {name!r} was not set up for articles", 409)
                 elif (
-                    self.unknown_index == "warn" and name not in self._told and len(self._told) < _MOST_KNOWN
+                    self.unknown_index == "warn"
+                    and name not in self._warned
+                    and len(self._warned) < _MOST_CACHED
                 ):
-                    self._told.add(name)
-                    log.warning("articles in %r get no roots: it was not set up (esdedup setup)", name)
+                    self._warned.add(name)
+                    log.warning("articles in %r get no roots: run esdedup setup for this index", name)
             elif not allowed[name]:
                 targets[name] = Rejection(f"the caller may not write to the index [{name}]", 403)
             elif isinstance(each, IndexNotReady):
@@ -202,10 +204,10 @@ class Enrichment:
 
 
 def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) -> None:
-    """Note the item's article; if it has none, its addition or rejection."""
+    """Set the item's article; if it has none, set its addition or rejection."""
     item.objects = index.objects
     if item.meta.get("doc_as_upsert", "false") != "false":
-        item.rejection = Rejection("the update has doc_as_upsert in its query: give it in its body")
+        item.rejection = Rejection("the update has doc_as_upsert in its query: put it into the body")
         return
     try:
         name = name_of(item.meta.get("_id"), f"line {item.line}")
@@ -221,13 +223,13 @@ def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) 
 
 
 def _asked_name(item: BulkItem) -> str | None:
-    """Return the index that an item depends on; of a deletion, only if its name has a date."""
+    """Return the index to look up for an item; for a deletion, only if the name contains a date."""
     is_deletion = item.operation == "delete" and not (item.index or "").startswith("<")
     return None if is_deletion else item.index
 
 
 def _no_index(name: str) -> Rejection:
-    return Rejection(f"no index can be called {name!r}")
+    return Rejection(f"{name!r} is not a valid index name")
 
 
 def _is_index_name(name: str) -> bool:

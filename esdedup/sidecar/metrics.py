@@ -1,4 +1,4 @@
-"""`Metrics`: what happens in the sidecar in figures, for Prometheus."""
+"""`Metrics`: the metrics of a sidecar, for Prometheus."""
 
 import contextlib
 import time
@@ -11,10 +11,10 @@ from prometheus_client.exposition import choose_encoder
 from esdedup.elastic.names import DEFAULT_FOREST
 
 RequestKind = Literal["bulk", "document", "own", "other"]
-"""Kinds of requests: writes of articles, many or one; our own interface; all others."""
+"""Kinds of requests: bulk and single writes of articles, the sidecar's own endpoints, and all others."""
 
 ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected", "not_set_up"]
-"""Outcomes of articles, and of writes to an index that was not set up."""
+"""Outcomes of articles; `not_set_up` counts writes to an index that was not set up."""
 Refusal = Literal[
     "host",
     "foreign_page",
@@ -27,24 +27,24 @@ Refusal = Literal[
     "late",
     "shutting_down",
 ]
-"""Why a request is refused; what Elasticsearch refuses is not counted here."""
-# Reasons of refusals whose kind of problem has another name: a full queue, and too large when unpacked.
+"""Why the sidecar refused a request; refusals by Elasticsearch are not counted here."""
+# Reasons by kind of problem, where the names differ: a full queue, and a body too large when decompressed.
 _REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large"}
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
 _CLASSES: dict[int, _Status] = {2: "2xx", 3: "3xx", 4: "4xx"}
 _Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 
-# A lone article takes some milliseconds, a batch that waits for Elasticsearch some minutes at most.
+# A single article takes a few milliseconds, a batch that waits for Elasticsearch a few minutes at most.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _ARTICLES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 
 
 class Metrics:
-    """The metrics of one sidecar, which may be changed from any thread."""
+    """The metrics of one sidecar; thread-safe."""
 
     def __init__(self, forest: str = DEFAULT_FOREST) -> None:
-        """Make all metrics; the name of the forest is a label of those about it."""
+        """Register all metrics; the name of the forest is a label of the metrics about it."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
 
@@ -60,30 +60,30 @@ class Metrics:
         def seconds(name: str, text: str, **label: object) -> Histogram:
             return self._new(Histogram, f"{name}_seconds", text, label, buckets=_SECONDS)
 
-        self._articles = counter("articles", "Articles by what became of them.", outcome=ArticleKind)
-        self.undated = counter("undated_articles", "Articles without a date that can be right.")
+        self._articles = counter("articles", "Articles by outcome.", outcome=ArticleKind)
+        self.undated = counter("undated_articles", "Articles without a plausible date.")
         self.with_boilerplate = counter(
-            "boilerplate_articles", "Articles of whose fingerprint boilerplate was left out."
+            "boilerplate_articles", "Articles whose fingerprints omit boilerplate."
         )
-        self.boilerplate_letters = counter("boilerplate_letters", "Letters and digits of that.")
+        self.boilerplate_letters = counter("boilerplate_letters", "Letters and digits of that boilerplate.")
         self.batch_articles = self._new(
-            Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
+            Histogram, "batch_articles", "Articles in a batch.", buckets=_ARTICLES
         )
-        self.batch_wait = seconds("batch_wait", "From a batch's first article until deciding begins.")
+        self.batch_wait = seconds("batch_wait", "From a batch's first article to the start of its decision.")
         self.batch_decide = seconds("batch_decide", "Fingerprinting a batch and deciding its roots.")
         self.batch_write = seconds(
-            "batch_write", "Writing the nodes of a batch, until Elasticsearch has acknowledged them."
+            "batch_write", "Writing the nodes of a batch, until Elasticsearch acknowledges them."
         )
         self.queue = gauge("queue_articles", "Articles that wait or are being decided.")
 
         self._requests = seconds("request", "From a request to the end of its answer.", kind=RequestKind)
-        self._in_progress = gauge("requests_in_progress", "Requests that are not answered yet.")
+        self._in_progress = gauge("requests_in_progress", "Requests in progress.")
         self._refused = counter("requests_refused", "Requests that the sidecar refused.", reason=Refusal)
-        self.bodies = gauge("request_bodies_bytes", "Bodies of the requests in progress.")
+        self.bodies = gauge("request_bodies_bytes", "Total size of the bodies of requests in progress.")
 
         self._upstream = counter(
             "elasticsearch_requests",
-            "Requests to Elasticsearch by the status of its answer; none if there was no answer.",
+            "Requests to Elasticsearch by the status of its answer; `none` if there was no answer.",
             status=_Status,
         )
         self._upstream_seconds = seconds(
@@ -91,32 +91,30 @@ class Metrics:
         )
         self._items = counter(
             "bulk_items",
-            "Items of bulk requests with articles by the status that Elasticsearch gave each, as far as "
-            "answers are not compressed.",
+            "Items of bulk requests with articles by status in Elasticsearch's answers, unless compressed.",
             status=_Status,
         )
 
         self.lease = of_forest("lease_held", "1 if this process owns the forest, else 0.")
-        self.nodes = of_forest("forest_nodes", "Nodes of the forest, as its owner knows it; else 0.")
-        self.pages = of_forest("forest_pages", "Pages that the forest remembers, likewise.")
-        self.memory = of_forest("forest_memory_bytes", "Memory that its nodes and pages take.")
+        self.nodes = of_forest("forest_nodes", "Nodes of the forest; 0 unless this process is its owner.")
+        self.pages = of_forest("forest_pages", "Content hashes that made no node; 0 unless the owner.")
+        self.memory = of_forest("forest_memory_bytes", "Memory of nodes, content hashes and the learner.")
         self.expired_nodes = counter("expired_nodes", "Expired nodes that were deleted.")
         self.passages = of_forest(
-            "boilerplate_passages",
-            "Passages that were learned to be boilerplate, as the owner knows it; else 0.",
+            "boilerplate_passages", "Passages learned as boilerplate; 0 unless this process is the owner."
         )
         self.placeholders = of_forest(
-            "placeholders", "Clusters that the owner has noticed to be placeholders since it started; else 0."
+            "placeholders", "Clusters recognised as placeholders since the owner started; else 0."
         )
 
     def articles(self, counts: Mapping[ArticleKind, int]) -> None:
-        """Count articles by what became of them."""
+        """Count articles by outcome."""
         for kind, count in counts.items():
             self._articles.labels(kind).inc(count)
 
     @contextlib.contextmanager
     def request(self, kind: RequestKind) -> Iterator[None]:
-        """Count a request, and record how long it takes."""
+        """Count a request, and record its duration."""
         start_s = time.perf_counter()
         self._in_progress.inc()
         try:
@@ -126,18 +124,18 @@ class Metrics:
             self._requests.labels(kind).observe(time.perf_counter() - start_s)
 
     def refused(self, kind: str) -> None:
-        """Count a request that the sidecar refused, by the kind of its problem; others do not count."""
+        """Count a problem by its kind, if it is one of the reasons in `Refusal`."""
         reason = _REASONS.get(kind, kind)
         if reason in get_args(Refusal):
             self._refused.labels(reason).inc()
 
     def upstream(self, status: int | None, *, seconds: float) -> None:
-        """Record a request to Elasticsearch; without a status it was not answered."""
+        """Record a request to Elasticsearch; a status of None means that it was not answered."""
         self._upstream.labels(_status(status)).inc()
         self._upstream_seconds.observe(seconds)
 
     def items(self, statuses: Mapping[int, int]) -> None:
-        """Count enriched articles by the status that Elasticsearch gave them."""
+        """Count items by the status in Elasticsearch's answer."""
         for status, number in statuses.items():
             self._items.labels(_status(status)).inc(number)
 
@@ -149,7 +147,7 @@ class Metrics:
     def _new(
         self, kind: type[_Metric], name: str, text: str, label: Mapping[str, Any] | None = None, **bounds: Any
     ) -> _Metric:
-        """Return a new metric; with a label, of a literal type or some names, it has all series at once."""
+        """Create a metric. If its label is a literal type or a tuple of names, create all series at once."""
         metric = kind(f"esdedup_{name}", text, tuple(label or ()), registry=self.registry, **bounds)
         for given in (label or {}).values():
             for value in get_args(given) or given:

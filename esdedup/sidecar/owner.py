@@ -1,4 +1,4 @@
-"""`OwnerThread`: the forest's owner, in a thread of its own that decides the articles of all requests."""
+"""`OwnerThread`: runs the forest's owner in a separate thread, which decides the articles of all requests."""
 
 import asyncio
 import contextlib
@@ -22,15 +22,15 @@ from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
-# How often the owner looks after the forest, and a standby tries to take it.
+# How often an owner maintains the forest, and a standby tries to take it.
 _LOOK_S = 1.0
-# How long the start waits for the first look, so that the first request finds an owner if the forest is free.
+# How long startup waits to take the forest, so that the first request finds an owner if the forest is free.
 _FIRST_LOOK_S = 2.0
-# Counting takes some milliseconds.
+# How often the forest's contents are counted, which takes a few milliseconds.
 _COUNT_EVERY_S = 60.0
-# Timeout of a look-up in the owner; after it, articles are searched instead.
+# Timeout of a look-up in the owner's memory; the caller then searches Elasticsearch instead.
 _LOOK_UP_S = 5.0
-# Timeout at the end, for accepted articles and to release the lease, which otherwise expires.
+# Timeout at shutdown for deciding accepted articles and releasing the lease.
 _END_S = 5.0
 
 _Result = TypeVar("_Result")
@@ -41,30 +41,30 @@ class Ownership:
     """Whether this process owns the forest."""
 
     is_owner: bool = False
-    # Why not, or why the owner takes no articles; None if it takes them, or before it was tried.
+    # Why it is not the owner, or accepts no articles; None without an error.
     error: EsdedupError | None = None
 
     @property
     def url(self) -> str | None:
-        """The address of another process that owns it; None if unknown."""
+        """The address of another process that owns the forest; None if unknown."""
         owner = self.error.owner if isinstance(self.error, ForestBusy | ForestLost) else None
         return None if owner is None or owner.released else owner.url
 
     def require(self) -> None:
-        """Raise `Refused` unless this process owns it."""
+        """Raise `Refused` unless this process owns the forest."""
         if self.is_owner:
             return
         if self.url is None:
-            why = str(self.error or "the forest is being taken: send this again in a moment")
+            reason = str(self.error or "this sidecar does not own the forest yet: try again")
         else:
-            why = f"this sidecar stands by: send articles to the one that owns the forest, at {self.url}"
-        raise Refused(why, status=503, kind="not_owner")
+            reason = f"this sidecar is a standby: send articles to the owner of the forest, at {self.url}"
+        raise Refused(reason, status=503, kind="not_owner")
 
 
 class OwnerThread:
-    """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
+    """Takes a forest as soon as it is free, and keeps it; use inside ``async with``.
 
-    Only its thread, a daemon, touches the forest. At the end, accepted articles are decided if possible.
+    Only a single daemon thread uses the forest. Shutdown decides accepted articles if time permits.
     """
 
     def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:
@@ -74,7 +74,7 @@ class OwnerThread:
         self._thread = SerialThread("esdedup-owner")
         self._batcher = Batcher(self._decide, limits=limits, metrics=metrics)
         self._tasks: list[asyncio.Task[None]] = []
-        # A batch waits for one look-up at most, however many are asked for.
+        # One look-up at a time, so that a batch waits for at most one.
         self._looking_up = asyncio.Lock()
         self._is_closing = False
         self._count_at_s = time.monotonic()
@@ -84,15 +84,15 @@ class OwnerThread:
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Do as `Batcher.assigning`, if this process owns the forest; raises what `Owner.decide` raises too.
+        """Call `Batcher.assigning` if this process owns the forest; also raises errors of `Owner.decide`.
 
-        After an error some articles may have been decided: sent again, they get the same roots.
+        After an error some articles may have been decided; if sent again, they get the same roots.
         """
         self.ownership.require()
         return self._batcher.assigning(articles, caller)
 
     async def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return what would be decided for a text that came now; None if this process cannot tell in time."""
+        """Return the assignment that a text would get now; None if not the owner, or after a timeout."""
         if not self.ownership.is_owner:
             return None
         with contextlib.suppress(TimeoutError):
@@ -101,7 +101,7 @@ class OwnerThread:
         return None
 
     async def learn(self, pages: Sequence[RawPage], are_last: bool) -> int:
-        """Do as `learn` in `ingest/learn.py`; errors are those of `assigning`."""
+        """Learn boilerplate from pages, as `learn` in `ingest/learn.py` does; errors as for `assigning`."""
         return await self._run(lambda: self._noting_errors(lambda: self._learn_in_thread(pages, are_last)))
 
     async def __aenter__(self) -> Self:
@@ -114,43 +114,43 @@ class OwnerThread:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Decide accepted articles, and release the forest, within some seconds."""
-        batching, looking = self._tasks
+        """Decide accepted articles and release the forest, or give up after a timeout."""
+        batching, keeping = self._tasks
         self._batcher.close()
         end_s = asyncio.get_running_loop().time() + _END_S
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(batching, _END_S)
-        looking.cancel()
+        keeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await looking
-        # Stops the thread's next `_take_or_keep`.
+            await keeping
+        # Makes a `_take_or_keep` that is still queued return at once.
         self._is_closing = True
         self._set_ownership(Ownership())
-        # If Elasticsearch is down, the lease expires.
+        # If Elasticsearch is down, the lease expires by itself.
         with contextlib.suppress(TimeoutError, EsdedupError):
             async with asyncio.timeout_at(end_s):
                 await self._run(self._release)
 
     async def _keep_forest(self) -> None:
-        """Take the forest and keep it, until this is cancelled."""
+        """Take the forest and keep it, until cancelled."""
         while True:
             is_more_to_do = await self._run(self._take_or_keep)
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
     async def _decide(self, articles: list[ArticleAction]) -> Awaitable[None]:
-        """Decide a batch; return what waits until that is durable."""
+        """Decide a batch; return an awaitable that completes when the decisions are durable."""
         return self._durable(await self._run(lambda: self._decide_in_thread(articles)))
 
     async def _durable(self, written: Future[None]) -> None:
         try:
             await asyncio.wrap_future(written)
         except EsdedupError:
-            # The owner's thread finds out whether the forest was lost.
+            # Re-raise the error in the owner's thread, which checks whether the forest was lost.
             await self._run(lambda: self._noting_errors(written.result))
 
     async def _run(self, job: Callable[[], _Result]) -> _Result:
-        """Do a job in the thread. It continues even if no caller waits for it any more."""
+        """Run a job in the thread. It continues even if the caller is cancelled."""
         return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
 
     def _learn_in_thread(self, pages: Sequence[RawPage], are_last: bool) -> int:
@@ -158,7 +158,7 @@ class OwnerThread:
         return self._owner.learn(pages, on_learned=lambda *_: None, are_last=are_last)
 
     def _decide_in_thread(self, articles: list[ArticleAction]) -> Future[None]:
-        # It may have been lost since the job was begun; deciding would take it again.
+        # The forest may have been lost since the job was queued; deciding would take it again.
         self.ownership.require()
         began_s = time.perf_counter()
         written = self._noting_errors(lambda: self._owner.decide(articles))
@@ -174,12 +174,12 @@ class OwnerThread:
         except EsdedupError as error:
             self._note_ownership(error)
             if isinstance(error, IndexNotReady):
-                # The forest's index. To callers, 409 would say that a document of theirs exists already.
+                # This is about the forest's index. Clients would read 409 as a conflict of their document.
                 raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 
     def _take_or_keep(self) -> bool:
-        """Take the forest, or do a part of what its owner or a standby does; return whether there is more."""
+        """Take the forest, or do the next step of an owner or standby; return whether more steps are due."""
         if self._is_closing:
             return False
         try:
@@ -191,12 +191,12 @@ class OwnerThread:
             expired = self._owner.expire_some()
         except EsdedupError as error:
             self._note_ownership(error)
-            # A standby follows, so that it has less to load when it takes over.
+            # A standby follows the owner's writes, so that it has less to load when it takes over.
             return isinstance(error, ForestBusy) and self._owner.follow()
         if expired is None:
             return False
         number = expired.leaves + expired.roots
-        # Another deletion begins at 0.
+        # The number restarts at 0 with each deletion.
         self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
         self._expired = number
         return True
@@ -206,7 +206,7 @@ class OwnerThread:
         self._owner.close()
 
     def _note_ownership(self, error: EsdedupError | None) -> None:
-        """Note whether the forest is owned, and log it if that has changed."""
+        """Record whether this process owns the forest, and log changes."""
         before, is_owner = self.ownership, self._owner.is_open
         self._set_ownership(Ownership(is_owner, error))
         if (is_owner, str(error)) == (before.is_owner, str(before.error)):
@@ -214,14 +214,14 @@ class OwnerThread:
         if is_owner and not before.is_owner:
             log.info("this process owns the forest %s now", self._name)
         elif isinstance(error, ForestBusy):
-            # Without the error's advice: a standby needs no action.
-            log.info("stands by for the forest %s: %s", self._name, error.owner)
+            # Omit the error's advice, since being a standby requires no action.
+            log.info("this process is a standby for the forest %s: %s", self._name, error.owner)
         elif not is_owner:
             log.warning("this process does not own the forest %s: %s", self._name, error)
         elif error is not None:
-            log.warning("no articles can be taken for the forest %s: %s", self._name, error)
+            log.warning("no articles are accepted for the forest %s: %s", self._name, error)
         else:
-            log.info("articles can be taken for the forest %s again", self._name)
+            log.info("articles are accepted for the forest %s again", self._name)
 
     def _set_ownership(self, ownership: Ownership) -> None:
         has_changed = ownership.is_owner is not self.ownership.is_owner

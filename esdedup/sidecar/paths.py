@@ -1,9 +1,9 @@
-"""What a request asks for, by its path: the sidecar itself, to write articles, or else Elasticsearch.
+"""Classifies requests by path: for the sidecar itself, writes of articles, or others for Elasticsearch.
 
-An index may be called ``metrics`` or ``v1``, so own paths are exact ones, for exact methods. Errors there are
-problem details (RFC 9457), elsewhere those of Elasticsearch with the same status, kind and detail.
+An index may be called ``metrics`` or ``v1``, so the sidecar's own paths match exactly, with exact methods.
+Their errors are problem details (RFC 9457); on all other paths, errors have Elasticsearch's format.
 
-Elasticsearch splits a path before it decodes it: `%2F` is part of an id, and `%5Fdoc` is no `_doc`.
+Elasticsearch splits a path before decoding it: `%2F` is part of an id, and `%5Fdoc` does not mean `_doc`.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ PAGES = "/pages"
 
 
 def is_probe(scope: Scope) -> bool:
-    """Return whether a request asks if the sidecar lives and is ready; anybody may."""
+    """Return whether this is a health or readiness check, which needs no token."""
     return scope["method"] == "GET" and scope["path"] in {HEALTH, READY}
 
 
@@ -42,7 +42,7 @@ def is_own(scope: Scope) -> bool:
 
 
 def is_under(beginning: str, scope: Scope) -> bool:
-    """Return whether a path is ours, with or without an endpoint; Elasticsearch has none like it."""
+    """Return whether a path is the sidecar's own; Elasticsearch has no paths of this form."""
     path: str = scope["path"]
     return path.startswith(beginning) and path[len(beginning) :][:1] not in {"", "_"}
 
@@ -52,7 +52,7 @@ DOCUMENTS = {
     b"_create": ("create", frozenset(("POST", "PUT"))),
     b"_update": ("update", frozenset(("POST",))),
 }
-"""Of each endpoint for one document: its operation and methods. Only `_doc` may lack the id, with POST."""
+"""Operation and methods of the endpoints for one document. Only a POST to `_doc` may lack the id."""
 BULK = b"_bulk"
 BULK_METHODS = frozenset(("POST", "PUT"))
 _NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -65,16 +65,16 @@ class ArticlePath:
 
     # "bulk", or the operation on a document: "index", "create" or "update".
     operation: str
-    # None only for a bulk request without one.
+    # None if the path of a bulk request names no index.
     index: str | None
-    # None if Elasticsearch is to make one; and for a bulk request.
+    # None if Elasticsearch generates the id, and for bulk requests.
     id: str | None
 
 
 def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
-    """Return what a request to this path writes; None for paths that write nothing or are refused."""
+    """Parse a path that writes articles; return None for all other paths, also those that are refused."""
     path = raw_path.partition(b"#")[0]
-    # One slash at the beginning may be missing; those at the end mean nothing.
+    # The leading slash is optional, and trailing slashes are ignored.
     parts = path.removeprefix(b"/").rstrip(b"/").split(b"/")
     if _NO_ESCAPE.search(path) or len(parts) > 3:
         return None
@@ -93,7 +93,7 @@ def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
 
 
 def parts_of(raw_path: bytes) -> list[bytes]:
-    """Return the parts of a path that are not empty, of which the first is decoded: it may name an index."""
+    """Return the non-empty parts of a path. The first is decoded, since it may be the name of an index."""
     parts = [part for part in raw_path.partition(b"#")[0].split(b"/") if part]
     return [unquote_to_bytes(part) for part in parts[:1]] + parts[1:]
 
@@ -102,7 +102,7 @@ _ARTICLE_PATH = "esdedup.article_path"
 
 
 def article_path_of(scope: Scope) -> ArticlePath | None:
-    """Return what a request writes by its path, which is parsed once for all layers."""
+    """Return `article_path` of a request, which is parsed once and cached in its scope."""
     if _ARTICLE_PATH not in scope:
         scope[_ARTICLE_PATH] = article_path(scope["method"], scope["raw_path"])
     path: ArticlePath | None = scope[_ARTICLE_PATH]
@@ -110,7 +110,7 @@ def article_path_of(scope: Scope) -> ArticlePath | None:
 
 
 def kind_of(scope: Scope) -> RequestKind:
-    """Return under which kind a request is counted."""
+    """Return the kind by which the metrics count a request."""
     if is_own(scope):
         return "own"
     path = article_path_of(scope)
@@ -120,18 +120,18 @@ def kind_of(scope: Scope) -> RequestKind:
 
 
 def routed(query: bytes, routing: str) -> bytes:
-    """Return a query with the routing, instead of any other."""
+    """Return a query string with this routing instead of its own."""
     return b"&".join((*without(query, {"routing"}), b"routing=" + quote(routing, safe="").encode()))
 
 
 def without(query: bytes, names: Collection[str]) -> list[bytes]:
-    """Return the parameters of a query as they came, but for some."""
+    """Return the parameters of a query string, still encoded, without those in `names`."""
     given = _PARAMETERS.split(query.partition(b"#")[0])
     return [each for each in given if each and _name(each) not in names]
 
 
 def values_of(query: bytes) -> dict[str, str]:
-    """Return the parameters of a query; if one is repeated, the last."""
+    """Return the decoded parameters of a query string; of repeated ones, the last."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}
 
@@ -141,14 +141,14 @@ def _name(parameter: bytes) -> str:
 
 
 def error_body(status: int, kind: str, reason: str) -> bytes:
-    """Return an error as Elasticsearch writes one."""
-    # The reason may quote a lone surrogate, which UTF-8 cannot encode.
+    """Return the body of an error in Elasticsearch's format."""
+    # The reason may contain a lone surrogate, which UTF-8 cannot encode.
     cause = {"type": kind, "reason": reason.encode(errors="replace").decode()}
     return orjson.dumps({"error": {"root_cause": [cause], **cause}, "status": status})
 
 
 def answer(scope: Scope, problem: Problem) -> Response:
-    """Return the answer to a request, in the shape of its path."""
+    """Return the response for a problem, in the format that the request's path requires."""
     if is_own(scope):
         return problem.response()
     body = error_body(problem.status, f"esdedup_{problem.kind}", problem.detail)
@@ -156,7 +156,7 @@ def answer(scope: Scope, problem: Problem) -> Response:
 
 
 def counting(metrics: Metrics) -> Answer:
-    """Return an `answer` that also counts refusals."""
+    """Return a version of `answer` that also counts refusals."""
 
     def counted(scope: Scope, problem: Problem) -> Response:
         metrics.refused(problem.kind)

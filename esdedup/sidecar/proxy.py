@@ -1,6 +1,6 @@
-"""`Proxy` passes requests on to Elasticsearch, and their answers back, unchanged.
+"""`Proxy` forwards requests to Elasticsearch, and its answers to the callers, unchanged.
 
-`UnreadWrites` refuses requests that may write articles unread to an index that was set up.
+`UnreadWrites` refuses requests by which articles could get into a set-up index without a root.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# How much is held of an answer of unknown length to HTTP/1.0, where a broken answer would look complete.
+# Limit of answers of unknown length to HTTP/1.0, which are buffered: a truncated one would look complete.
 _MAX_HELD_BYTES = 100 << 20
 
 
 def target_of(scope: Scope) -> bytes:
-    """Return the path and query of a request as they came."""
+    """Return the path and query of a request as received."""
     query: bytes = scope["query_string"]
     path: bytes = scope["raw_path"]
     return path + b"?" + query if query else path
@@ -40,22 +40,22 @@ def target_of(scope: Scope) -> bytes:
 
 @dataclasses.dataclass(eq=False)
 class Proxy(BaseRoute):
-    """Sends a request on, and its answer back. Matches all: none is refused for its path or its method."""
+    """Forwards requests and their answers, whatever their method and path."""
 
     upstream: Upstream
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:  # noqa: ARG002
-        """Match all requests; uvicorn takes none but those over HTTP."""
+        """Match every request; uvicorn accepts only HTTP here."""
         return Match.FULL, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer. An answer that breaks off stays incomplete, and so the server ends the connection."""
+        """Forward the request. If the answer is cut short, the server closes the caller's connection."""
         caller = Caller(scope, receive)
         try:
             async with caller.waiting():
                 await self.send_on(scope, receive, send, body=caller.body())
         except ClientDisconnect:
-            _log.debug("a caller has left before the answer")
+            _log.debug("a caller disconnected before the answer")
 
     async def send_on(
         self,
@@ -66,7 +66,7 @@ class Proxy(BaseRoute):
         body: bytes | AsyncIterator[bytes] | None,
         watch: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """Send a request on with this body, and the answer back; call `watch` with each part of that."""
+        """Forward a request with `body`, and its answer; call `watch` with each part of the answer's body."""
         has_begun = False
         try:
             async with self.upstream.send(
@@ -88,13 +88,13 @@ class Proxy(BaseRoute):
                 _log.warning("%s; the caller's connection is closed", error)
             else:
                 _log.warning("%s", error)
-                # Bad gateway; clients decide themselves whether to retry.
+                # Bad gateway, without Retry-After: clients know whether the request may be repeated.
                 problem = dataclasses.replace(Problem.of_error(error), status=502, retry_after_s=None)
                 await answer_of(scope, problem)(scope, receive, send)
 
 
 class Caller:
-    """The caller's side of a request: the body, and whether they still wait for the answer."""
+    """The caller's side of a request: its body, and whether the caller is still connected."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive, self._request = receive, Request(scope, receive)
@@ -107,12 +107,12 @@ class Caller:
             self._has_sent.set()
 
     def body(self) -> AsyncIterator[bytes] | None:
-        """Return the body as it comes, if there is one; raises `ClientDisconnect` if the caller leaves."""
+        """Return the body as a stream, if there is one; it raises `ClientDisconnect` if the caller leaves."""
         return self._parts() if self._has_body else None
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Raise `ClientDisconnect` inside when the caller leaves, so that Elasticsearch cancels a search."""
+        """Raise `ClientDisconnect` inside when the caller leaves, so that Elasticsearch cancels searches."""
         try:
             async with asyncio.timeout(None) as patience:
                 watching = asyncio.create_task(self._watch(patience))
@@ -127,13 +127,13 @@ class Caller:
 
     async def _parts(self) -> AsyncIterator[bytes]:
         async for part in self._request.stream():
-            # Nothing follows the last one.
+            # Starlette ends the stream with an empty part.
             if part:
                 yield part
         self._has_sent.set()
 
     async def _watch(self, patience: asyncio.Timeout) -> None:
-        # Only now: reading the body makes the server send 100 Continue.
+        # Receiving earlier would consume the body, and make the server send 100 Continue.
         await self._has_sent.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -145,7 +145,7 @@ async def _hold(parts: AsyncIterator[bytes]) -> bytes:
     async for part in parts:
         held += part
         if len(held) > _MAX_HELD_BYTES:
-            raise ServerUnavailable("the answer is too large for HTTP/1.0; ask with HTTP/1.1")
+            raise ServerUnavailable("the answer is too large for HTTP/1.0; use HTTP/1.1")
     return bytes(held)
 
 
@@ -155,8 +155,8 @@ async def _only(part: bytes) -> AsyncIterator[bytes]:
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
 _REINDEX = b"_reindex"
-# Endpoints of Elasticsearch 8 and 9 that search, delete or manage. Jobs such as transforms write later; only
-# those who may define jobs can do that (SECURITY.md).
+# Endpoints of Elasticsearch 8 and 9 that search, delete or manage. Jobs such as transforms write later, which
+# needs the right to define jobs (SECURITY.md).
 _HARMLESS = frozenset(
     b"""
     _search _msearch _async_search _count _mget _explain _validate _field_caps _termvectors _mtermvectors
@@ -182,9 +182,9 @@ def _not_read(reason: str) -> Refused:
 
 @dataclasses.dataclass(eq=False)
 class UnreadWrites(Proxy):
-    """Matches requests that may write documents; comes after the routes that read articles."""
+    """Matches requests that may write documents and that no earlier route has matched."""
 
-    # As `Indices.find`.
+    # Like `Indices.find`.
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -193,7 +193,7 @@ class UnreadWrites(Proxy):
         return (Match.FULL if _may_write(scope["method"], parts) else Match.NONE), {_PARTS: parts}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Forward the request unless it may write to a set-up index; raises `Refused`."""
         first, *rest = scope[_PARTS]
         if first == _REINDEX or rest[-1:] == [BULK]:
             request = Request(scope, receive)
@@ -209,15 +209,17 @@ class UnreadWrites(Proxy):
             await super().handle(scope, receive, send)
 
     async def _refuse_set_up(self, name: str) -> None:
-        """Raise `Refused` if an index, or any of several with commas and patterns, was set up."""
+        """Raise `Refused` if any of the indices in `name`, a list with commas and patterns, was set up."""
         if name.startswith("_") and name != "_all":
-            raise _not_read(f"{name:.100} is unknown here, and may write articles: ask Elasticsearch itself")
-        # Each alone: a missing index must not hide the others.
+            raise _not_read(
+                f"the endpoint {name:.100} is unknown and may write articles: send this to Elasticsearch"
+            )
+        # Look names up separately: a missing index must not hide the others.
         found = await self.find({each for each in name.split(",") if each})
         if any(each is not None for each in found.values()):
             raise _not_read(
-                f"articles of {name:.300} get their roots here, and in this request they cannot be read: "
-                "send them by _bulk, _doc, _create or _update, or ask Elasticsearch itself"
+                f"articles in {name:.300} get their roots from the sidecar, which cannot read them in this "
+                "request: use _bulk, _doc, _create or _update, or send it to Elasticsearch"
             )
 
 
@@ -225,17 +227,17 @@ def _may_write(method: str, parts: Sequence[bytes]) -> bool:
     if method in _READING or not parts:
         return False
     if len(parts) > 1 and parts[-1] == BULK:
-        # Its lines may name any index, independent of the path.
+        # The action lines may name any index, independent of the path.
         return method in BULK_METHODS
     if parts[0].startswith(b"_") and parts[0] != b"_all":
-        # `_reindex` with more parts manages a task that is running.
+        # `_reindex` followed by more parts manages a running task.
         return parts[0] not in _HARMLESS and (parts[0] != _REINDEX or len(parts) == 1)
-    # A path of one part creates an index. Older versions take `_create` without an id, say, for a type.
+    # A path of one part creates an index. Older versions may read the second part as a mapping type.
     return len(parts) > 1 and parts[1] not in _HARMLESS
 
 
 def _destination(body: bytes, encoding: str | None) -> str:
-    """Return the index that a request to reindex writes to; raises `Refused` if that cannot be told."""
+    """Return the index that a reindex request writes to; raises `Refused` if it is unknown."""
     try:
         given = orjson.loads(body) if encoding is None else {}
         name = given["dest"]["index"]
@@ -243,14 +245,15 @@ def _destination(body: bytes, encoding: str | None) -> str:
         name = None
     if not isinstance(name, str) or "script" in given:
         raise _not_read(
-            "where articles are copied to is read only from plain JSON without a script: ask Elasticsearch"
+            "the destination of a reindex can be read only from uncompressed JSON without a script: send it "
+            "to Elasticsearch"
         )
     return name
 
 
 def _named(body: bytes, encoding: str | None, *, index: str) -> str:
-    """Return all indices that a bulk request writes to; raises `Refused` if that cannot be told."""
+    """Return the indices of a bulk request, separated by commas; raises `Refused` if it is unreadable."""
     if encoding is None:
         with contextlib.suppress(Refused):
             return ",".join({index, *(each.index for each in read_bulk(body, index=index) if each.index)})
-    raise _not_read("a bulk request of this path is read only if it is plain JSON: send it to /_bulk")
+    raise _not_read("a bulk request to this path must be uncompressed JSON: send it to /_bulk")

@@ -1,6 +1,6 @@
-"""The pages and their JSON API at the sidecar: the same routes as `esdedup serve` has.
+"""The pages and their JSON API in the sidecar: the same routes as those of `esdedup serve`.
 
-The API asks Elasticsearch with the caller's credentials. A request may name the index that it reads.
+The API reads from Elasticsearch with the caller's credentials. A request may name the index to read.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from esdedup.web.api_app import create_api
 from esdedup.web.context import Context, FreshMarking
 from esdedup.web.errors import problem_of
 
-# Where the scope of a request has the names of the indices that it asks for.
+# Key in the scope of a request for the indices named by its parameter `index`.
 _NAMED = "esdedup.indices"
 _INDEX = {
     "name": "index",
     "in": "query",
     "required": False,
     "schema": {"type": "string"},
-    "description": "The index, alias or pattern to read; without it the one that the sidecar shows.",
+    "description": "The index, alias or pattern to read; by default the one that the sidecar's pages show.",
 }
 _ERRORS = described(
-    s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
-    s403="The caller may not read the index, or not the forest.",
+    s401="Elasticsearch does not know the caller, or the token of the sidecar is missing.",
+    s403="The caller may not read the index or the forest.",
     s413="The body is too large.",
 )
 
@@ -48,7 +48,7 @@ class ReadingApi(BaseRoute):
     def __init__(
         self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None, time_zone: str
     ) -> None:
-        """Read with each caller's credentials, which `client` lacks; requests may name index and zone."""
+        """Add each caller's credentials to `client`; `index` and `time_zone` are defaults for requests."""
         self._reader = reader
         self._client = client
         self._index = index
@@ -60,7 +60,7 @@ class ReadingApi(BaseRoute):
         return (Match.FULL if is_under(API, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; the parameter `index` is taken out, since the API itself shows a single index."""
+        """Answer; the parameter `index` is moved from the query string to the scope."""
         given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         named = [value for name, value in given if name == "index" and value]
         if named:
@@ -69,7 +69,7 @@ class ReadingApi(BaseRoute):
         await self._app({**scope, _NAMED: named}, receive, send)
 
     def describe(self, app: FastAPI) -> None:
-        """Add these routes to the description of another application, each with `index`."""
+        """Add these routes, with the parameter `index`, to the OpenAPI description of `app`."""
         whole, own = app.openapi(), self._app.openapi()
         for methods in own["paths"].values():
             for operation in methods.values():
@@ -89,7 +89,7 @@ class ReadingApi(BaseRoute):
             raise SettingError("index is given more than once; give it once")
         index = named[0] if named else self._index
         if index is None:
-            raise SettingError("index is missing: name the index that is to be read")
+            raise SettingError("index is missing: name the index to read")
         own = {
             name.decode(): value.decode("latin-1")
             for name, value in request.scope["headers"]
@@ -101,17 +101,17 @@ class ReadingApi(BaseRoute):
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:
-    """Describe an error to a caller, with whose credentials Elasticsearch was asked."""
+    """Describe an error; Elasticsearch's refusals concern the caller, whose credentials were sent."""
     if isinstance(error, ServerError) and error.status == 401:
         return Problem.of(401, "caller_refused", "Elasticsearch refuses the caller with status 401")
     if type(error) is ServerError and error.status == 403:
-        return Problem.of(403, "not_allowed", "the caller may not read the index, or not the forest")
+        return Problem.of(403, "not_allowed", "the caller may not read the index or the forest")
     return problem_of(request, error)
 
 
 @dataclasses.dataclass(eq=False)
 class PagesRoute(BaseRoute):
-    """Matches the paths of the pages. An index may be called ``pages``: its paths are Elasticsearch's."""
+    """Matches the paths of the pages, but not the paths of an index called ``pages``."""
 
     app: ASGIApp
 
@@ -122,7 +122,7 @@ class PagesRoute(BaseRoute):
         return (Match.FULL if is_page else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a page."""
+        """Answer with a page, or redirect to the first one."""
         if scope["path"] == PAGES:
             await RedirectResponse(f"{PAGES}/")(scope, receive, send)
             return
@@ -130,16 +130,16 @@ class PagesRoute(BaseRoute):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Begin the application, and end it."""
-        given: asyncio.Queue[Any] = asyncio.Queue()
-        told: asyncio.Queue[Any] = asyncio.Queue()
-        task = asyncio.ensure_future(self.app({"type": "lifespan"}, given.get, told.put))
-        await given.put({"type": "lifespan.startup"})
-        if (await told.get())["type"] != "lifespan.startup.complete":
-            # Raises what has failed.
+        """Start the application, and shut it down on exit."""
+        received: asyncio.Queue[Any] = asyncio.Queue()
+        sent: asyncio.Queue[Any] = asyncio.Queue()
+        task = asyncio.ensure_future(self.app({"type": "lifespan"}, received.get, sent.put))
+        await received.put({"type": "lifespan.startup"})
+        if (await sent.get())["type"] != "lifespan.startup.complete":
+            # Raise the error of the failed startup.
             await task
         try:
             yield
         finally:
-            await given.put({"type": "lifespan.shutdown"})
+            await received.put({"type": "lifespan.shutdown"})
             await task

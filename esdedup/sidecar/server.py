@@ -1,4 +1,4 @@
-"""The sidecar on a socket, until it is told to end."""
+"""Runs the sidecar on a socket until a signal stops it."""
 
 import asyncio
 import contextlib
@@ -23,42 +23,42 @@ from esdedup.sidecar.settings import Settings
 
 log = logging.getLogger("esdedup")
 
-# The application ends late answers itself and says so; only an answer that nobody reads takes longer.
+# The application has its own timeout, and reports it; this later one is for clients that do not read.
 _MARGIN_S = 5.0
 
 
 class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Accepted requests are still answered, but do not wait for an unreachable Elasticsearch.
+        # Stop waiting for an unreachable Elasticsearch; accepted requests are still answered.
         ENDING.set()
         super().handle_exit(sig, frame)
 
 
 def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
-    """Take requests until SIGTERM or SIGINT; call `on_listening` with the address once it can be reached."""
+    """Serve requests until SIGTERM or SIGINT; call `on_listening` with the address once it is reachable."""
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
         server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
-        log.info("takes articles for the forest %s at %s", settings.forest, address)
+        log.info("listening for articles of the forest %s at %s", settings.forest, address)
         on_listening(address)
         if not settings.is_loopback and settings.tls_cert_file is None:
             log.warning(
-                "other machines reach %s without encryption: articles and tokens can be read on the way, "
-                "unless a proxy in front of it encrypts; %s name a certificate",
+                "other machines reach %s without encryption: articles and tokens can be intercepted unless a "
+                "proxy in front of it encrypts; set a certificate with %s",
                 address,
                 names_of(Settings, "tls_cert_file", "tls_key_file"),
             )
-        # All that is imported by now stays: the collector of garbage would stop batches to look at it.
+        # Exempt all imported modules from garbage collection, whose pauses would delay batches.
         gc.freeze()
         server.run(sockets=[listening])
         if not server.started:
-            # The application could not start; uvicorn's own command exits so too.
+            # The application could not start; uvicorn's command exits with the same status.
             raise SystemExit(3)
 
 
 def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    """Return how uvicorn serves an application; raises `SettingError` if the certificate cannot be used."""
+    """Return uvicorn's configuration; raises `SettingError` if the certificate cannot be used."""
     result = uvicorn.Config(
         app,
         http=_connection(settings),
@@ -66,7 +66,7 @@ def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         lifespan="on",
         log_config=None,
         access_log=False,
-        # The proxy passes on Elasticsearch's own headers.
+        # The proxy forwards Elasticsearch's own headers.
         server_header=False,
         date_header=False,
         proxy_headers=False,

@@ -1,6 +1,6 @@
-"""`Upstream`: the Elasticsearch that requests are sent on to, streamed.
+"""`Upstream`: streams requests to Elasticsearch, and its answers back.
 
-Only hop-by-hop headers are removed, and nothing is added, above all no credentials.
+Only hop-by-hop headers are removed. Nothing is added; in particular, no credentials.
 """
 
 import contextlib
@@ -25,31 +25,31 @@ from esdedup.sidecar.metrics import Metrics
 Header = tuple[bytes, bytes]
 Headers = Sequence[Header]
 
-# Headers about one connection alone (RFC 9110, 7.6.1); bodies are chunked anew on the next one.
+# Headers that concern a single connection (RFC 9110, 7.6.1); aiohttp chunks bodies itself.
 _ONE_CONNECTION = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
-# No header may have them (RFC 9110, 5.5), but for the tab.
+# Control characters that no header may contain: all but the tab (RFC 9110, 5.5).
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class RequestUnreadable(SettingError):
-    """A request cannot be sent on unchanged."""
+    """A request cannot be forwarded unchanged."""
 
 
 def end_to_end(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers that a proxy passes on: those that do not concern one connection alone."""
+    """Return the headers without those that concern a single connection, which a proxy must not forward."""
     headers = list(headers)
     named = b",".join(value for name, value in headers if name.lower() == b"connection")
     dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))
     if any(name.lower() == b"transfer-encoding" for name, _ in headers):
-        # With chunks a length is ignored, but the next connection would use it (RFC 9112, 6.3).
+        # A chunked message's length must be ignored, and so must not be forwarded (RFC 9112, 6.3).
         dropped |= {b"content-length"}
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
 def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
-    """Return the headers that a request goes on with: its own, but for `Host`; raises `RequestUnreadable`."""
+    """Return the headers to forward: all end-to-end headers except `Host`; raises `RequestUnreadable`."""
     return [
         (name.decode("ascii"), as_text(value, f"the header {name.decode('ascii')}"))
         for name, value in end_to_end(headers)
@@ -58,21 +58,21 @@ def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
 
 
 def as_text(value: bytes, what: str) -> str:
-    """Return a part of a request as aiohttp wants it, which writes it as the same bytes."""
+    """Decode a part of a request for aiohttp, which encodes it to the same bytes."""
     if _CONTROL.search(value):
-        raise RequestUnreadable(f"{what} has a control character")
+        raise RequestUnreadable(f"{what} contains a control character")
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise RequestUnreadable(f"{what} is not UTF-8") from None
 
 
-# How long a node that refused a connection is tried last.
+# How long a node that could not be connected to is tried only after the others.
 _AVOIDED_S = 5.0
 
 
 class Node:
-    """One address. Its path is kept, a user and a password are not."""
+    """The address of an Elasticsearch node, with its path but without user and password."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -81,18 +81,17 @@ class Node:
         except ValueError:
             host = port = None
         if not host or not port or given.scheme not in {"http", "https"} or given.raw_query_string:
-            # The message does not quote it: it may contain a password.
+            # Do not quote the address: it may contain a password.
             raise SettingError("urls must be like https://localhost:9200")
         self.origin = URL.build(scheme=given.scheme, host=host, port=port)
         self._prefix = given.raw_path.rstrip("/")
-        # A node that is avoided is tried after the others.
         self.avoided_until_s = -math.inf
 
     def __str__(self) -> str:
         return str(self.origin)
 
     def url(self, target: str) -> URL:
-        """Return the address of a path and query, none of whose bytes change."""
+        """Return the address of a path and query, whose bytes are left unchanged."""
         path, _, query = target.partition("?")
         return URL.build(
             scheme=self.origin.scheme,
@@ -103,27 +102,27 @@ class Node:
         )
 
 
-# The client of aiohttp would add these; without `Host` there is no request.
+# Headers that aiohttp would add. `Host` is not among them, since every request needs it.
 _NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 # Requests with these methods may be repeated (RFC 9110, 9.2.2).
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"))
-# Elasticsearch sends as many warnings as an administrator allows; each may be as long as a query.
+# Elasticsearch sends warnings as headers: as many as its settings allow, each perhaps as long as a query.
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_HEADERS = 10_000
-# Idle for this long, a connection is closed by us, before firewalls and proxies between forget it.
+# Idle connections are closed after this time, before firewalls and proxies in between drop them.
 _IDLE_S = 15.0
-# An idle connection is probed after a minute, and has vanished after five failures, 15 s apart.
+# TCP keep-alive: a silent connection is probed after a minute, and given up after five failures 15 s apart.
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
 
 
-# After these Elasticsearch may stop reading from the connection, so that the next request on it would fail.
+# After answers with these, Elasticsearch may stop reading from the connection: the next request would fail.
 _LAST_ANSWERS = frozenset(
     (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.EXPECTATION_FAILED)
 )
 
 
 class _Response(aiohttp.ClientResponse):
-    """An answer of a node, whose connection is used again only if the node still reads from it."""
+    """An answer of a node; its connection is reused only if the node still reads from it."""
 
     async def start(self, connection: Connection) -> Self:
         protocol = connection.protocol
@@ -131,13 +130,13 @@ class _Response(aiohttp.ClientResponse):
         if self.status in _LAST_ANSWERS and protocol is not None:
             protocol.force_close()
             if self.connection is None:
-                # All of it has come already, and so others may have the connection now.
+                # The whole answer has arrived, so the connection is in the pool already.
                 protocol.close()
         return self
 
 
 class UpstreamAnswer:
-    """An answer of Elasticsearch, with the headers that a proxy passes on."""
+    """An answer of Elasticsearch, with the headers that a proxy forwards."""
 
     def __init__(self, response: aiohttp.ClientResponse, node: str) -> None:
         self.status = response.status
@@ -146,16 +145,16 @@ class UpstreamAnswer:
         self._node = node
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yield the body in parts, as they come; raise `ServerUnavailable` if it breaks off."""
+        """Yield the parts of the body as they arrive; raise `ServerUnavailable` if the connection breaks."""
         try:
             async for part in self._content.iter_any():
                 yield part
         except (aiohttp.ClientError, OSError) as error:
-            raise ServerUnavailable(f"the answer of {self._node} has broken off ({_said(error)})") from error
+            raise ServerUnavailable(f"the answer of {self._node} is incomplete ({_reason(error)})") from error
 
 
 class WholeAnswer(NamedTuple):
-    """The same with its body."""
+    """An answer of Elasticsearch with its whole body."""
 
     status: int
     headers: Headers
@@ -163,7 +162,7 @@ class WholeAnswer(NamedTuple):
 
 
 class Upstream:
-    """The nodes of a cluster, used in turn. Requests are sent inside ``async with upstream``."""
+    """The nodes of an Elasticsearch cluster, used in turn. Use it inside ``async with upstream``."""
 
     def __init__(
         self,
@@ -175,10 +174,10 @@ class Upstream:
         read_timeout_s: float = 3_600.0,
         metrics: Metrics | None = None,
     ) -> None:
-        """Take the addresses of the nodes; raises `SettingError`.
+        """Hold the nodes at `urls`; raises `SettingError`.
 
-        Beyond `max_connections`, requests wait for a free one. `read_timeout_s` is between two parts of an
-        answer, which may be long: merging takes its time, and a node that vanishes is noticed sooner.
+        If all `max_connections` are in use, requests wait. `read_timeout_s` limits the time between two parts
+        of an answer. It may be long, for merges: TCP keep-alive detects a node that has vanished sooner.
         """
         if not urls:
             raise SettingError("urls names no server")
@@ -224,11 +223,10 @@ class Upstream:
         headers: Iterable[Header],
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> AsyncIterator[UpstreamAnswer]:
-        """Send a request, and yield the answer once its headers are known.
+        """Send a request, and yield the answer once its headers have arrived.
 
-        Leaving before the body is read ends the connection, and with it the request if it can be cancelled.
-        Raises `RequestUnreadable` for what cannot be sent unchanged, `ServerUnavailable` if no node answers,
-        and what the iterator of the body raises.
+        Leaving the context early closes the connection, so that Elasticsearch can cancel the request. Raises
+        `RequestUnreadable`, `ServerUnavailable` if no node answers, and errors of the body's iterator.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
         began_s = time.perf_counter()
@@ -242,7 +240,7 @@ class Upstream:
         try:
             yield UpstreamAnswer(response, str(node))
         finally:
-            # Nothing to do if the body was read: then the connection serves others already.
+            # Without effect if the body was read: its connection is in the pool again.
             response.close()
 
     async def ask(
@@ -252,7 +250,7 @@ class Upstream:
         headers: Iterable[Header] = (),
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> WholeAnswer:
-        """Send a request, and return the whole answer; errors as for `send`, or the answer has broken off."""
+        """Send a request and return the whole answer; errors are those of `send` and of reading the body."""
         async with self.send(method, target, headers, body) as answer:
             parts = [part async for part in answer.stream()]
             return WholeAnswer(answer.status, answer.headers, b"".join(parts))
@@ -262,7 +260,7 @@ class Upstream:
     ) -> tuple[Node, aiohttp.ClientResponse]:
         assert self._session is not None, "use `async with upstream`"
         if not target.startswith("/") or method == "CONNECT":
-            raise RequestUnreadable(f"no path of Elasticsearch: {method} {target:.200}")
+            raise RequestUnreadable(f"this is not a path of Elasticsearch: {method} {target:.200}")
         failures = []
         for node in self._in_turn():
             try:
@@ -272,22 +270,22 @@ class Upstream:
                 if 200 <= response.status < 600:
                     return node, response
                 response.close()
-                failures.append(f"{node}: it answers with the status {response.status}")
+                failures.append(f"{node}: it answered with status {response.status}")
                 break
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 node.avoided_until_s = time.monotonic() + _AVOIDED_S
-                failures.append(f"{node}: {_said(error)}")
+                failures.append(f"{node}: {_reason(error)}")
             except (aiohttp.ClientError, OSError) as error:
                 if isinstance(body, _Body) and body.failure is not None:
                     raise body.failure from None
-                failures.append(f"{node}: {_said(error)}")
+                failures.append(f"{node}: {_reason(error)}")
                 begun = isinstance(body, _Body) and body.begun
                 if method not in _IDEMPOTENT or begun:
                     break
         raise ServerUnavailable(f"cannot reach Elasticsearch: {'; '.join(failures)}")
 
     def _in_turn(self) -> list[Node]:
-        """Return all nodes in the order in which to try them; those that have refused lately come last."""
+        """Return all nodes in the order in which to try them, ending with the nodes to avoid."""
         now_s = time.monotonic()
         avoided = [node for node in self._nodes if now_s < node.avoided_until_s]
         used = [node for node in self._nodes if node not in avoided]
@@ -296,7 +294,7 @@ class Upstream:
 
 
 class _Body:
-    """A body read in parts; notes whether the caller failed, or the node."""
+    """A streamed body that records errors of its source, to tell them from errors of the node."""
 
     def __init__(self, parts: AsyncIterator[bytes]) -> None:
         self._parts = parts
@@ -304,7 +302,7 @@ class _Body:
         self.failure: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        # The parts sent are gone, so the body cannot be sent to another node.
+        # The body can be read only once, so it cannot be sent to another node.
         assert not self.begun
         self.begun = True
         try:
@@ -316,7 +314,7 @@ class _Body:
 
 
 def tls_context(ca_certs: Path | None) -> ssl.SSLContext:
-    """Return what trusts an authority, or those that the system trusts; raises `SettingError`."""
+    """Return a context that trusts `ca_certs`, by default the system's authorities; raises `SettingError`."""
     try:
         if ca_certs is not None and ca_certs.is_dir():
             return ssl.create_default_context(capath=ca_certs)
@@ -326,19 +324,19 @@ def tls_context(ca_certs: Path | None) -> ssl.SSLContext:
 
 
 def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Return a socket on which a node that vanishes is noticed while its answer is awaited."""
+    """Return a socket with TCP keep-alive, which detects a vanished node during a long answer."""
     family, kind, protocol, *_ = address
     probed = socket.socket(family, kind, protocol)
     probed.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _PROBES:
-        # Not every system has all of them.
+        # Some systems lack some of these options.
         with contextlib.suppress(AttributeError, OSError):
             probed.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return probed
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        # Its own message quotes the headers that have come.
-        return "it has closed the connection before an answer came, or in its headers"
+        # The error's own message quotes the received headers.
+        return "it closed the connection before the end of the answer's headers"
     return (str(error) or type(error).__name__).strip().split("\n", 1)[0][:300]

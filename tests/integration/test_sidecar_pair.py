@@ -44,7 +44,7 @@ class Pair:
         self.all = [SidecarProcess(url, "--forest", forest, "--index", index, *OPTIONS) for _ in range(2)]
         until(lambda: any(each.owns() for each in self.all), START_S, *self.all)
         self.owner, self.standby = sorted(self.all, key=SidecarProcess.owns, reverse=True)
-        until(lambda: "stands by for the forest" in self.standby.log, START_S, self.standby)
+        until(lambda: "is a standby for the forest" in self.standby.log, START_S, self.standby)
 
     def take_over(self) -> None:
         """Wait until the standby owns the forest."""
@@ -85,7 +85,7 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
     pair.owner.post(f"/{pair.index}/_doc/a?refresh=true", one)
     root = es.get(index=pair.index, id="a")["_source"]["dedup"]["root"]
     for path, body in _ways(pair, one):
-        assert f"the one that owns the forest, at {pair.owner.url}" in _refusal(pair.standby, path, body)
+        assert f"the owner of the forest, at {pair.owner.url}" in _refusal(pair.standby, path, body)
     # Before a body that is never sent.
     assert b" 503 " in _answer_to_head(pair.standby, f"/{pair.index}/_bulk")
     assert roots(es, pair.index) == {"a": root}

@@ -159,7 +159,7 @@ def test_it_lives_and_is_ready() -> None:
     ("ownership", "ask", "missing"),
     [
         (Ownership(error=BUSY), answers, [IS_NOT_OWNER]),
-        (Ownership(), answers, ["this process does not own the forest 'f': it is being taken"]),
+        (Ownership(), answers, ["this process does not own the forest 'f': it is being opened"]),
         (Ownership(is_owner=True), is_away, ["cannot reach Elasticsearch"]),
         (Ownership(is_owner=True), hangs, ["Elasticsearch does not answer within 0 seconds"]),
         (Ownership(error=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),

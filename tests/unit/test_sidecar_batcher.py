@@ -136,11 +136,11 @@ async def test_one_request_alone_may_exceed_the_bounds() -> None:
     async with intake_of(decider, waiting_articles=2) as intake:
         with busy(decider):
             large = await begun(intake, "a", "b", "c")
-            with pytest.raises(Refused, match="3 articles wait to be assigned, and no more than 2 may"):
+            with pytest.raises(Refused, match="3 articles are waiting to be assigned; the limit is 2"):
                 await assign(intake, articles("d"))
         assert await large == ["A", "B", "C"]
         assert await assign(intake, articles("d")) == ["D"]
-    with pytest.raises(Refused, match="is ending"):
+    with pytest.raises(Refused, match="is shutting down"):
         await assign(intake, articles("e"))
 
 

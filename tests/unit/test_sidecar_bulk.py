@@ -256,7 +256,7 @@ def unexpected(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("ownership", "said"),
-    [(Ownership(error=BUSY), URL), (Ownership(), "the forest is being taken: send this again in a moment")],
+    [(Ownership(error=BUSY), URL), (Ownership(), "this sidecar does not own the forest yet: try again")],
 )
 @pytest.mark.parametrize("path", ["/_bulk", "/news/_bulk", "/news/_doc/1", "/news/_update/1"])
 async def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership, said: str) -> None:

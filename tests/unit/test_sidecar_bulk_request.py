@@ -366,14 +366,14 @@ def test_all_that_is_packed_comes_out(packed: bytes, whole: bytes) -> None:
 @pytest.mark.parametrize(
     ("packed", "status", "reason"),
     [
-        (b"", 400, "breaks off"),
+        (b"", 400, "truncated"),
         (ONE, 400, "not gzip"),
-        (gzip.compress(ONE)[:-1], 400, "breaks off"),
-        (gzip.compress(ONE) + gzip.compress(ONE)[:-9], 400, "breaks off"),
+        (gzip.compress(ONE)[:-1], 400, "truncated"),
+        (gzip.compress(ONE) + gzip.compress(ONE)[:-9], 400, "truncated"),
         (gzip.compress(ONE)[:-8] + bytes(8), 400, "not gzip"),
         (gzip.compress(bytes(MOST_BYTES + 1)), 413, "60,000 bytes"),
         (gzip.compress(OTHER) * 2, 413, "60,000 bytes"),
-        (gzip.compress(b"") * 10_001, 400, "10,000 parts"),
+        (gzip.compress(b"") * 10_001, 400, "10,000 members"),
     ],
     ids=_name,
 )

@@ -195,7 +195,7 @@ def test_each_index_has_its_own_fields_and_rights() -> None:
     assert [(each["error"]["status"], each["error"]["detail"]) for each in refused] == [
         (403, "the caller may not write to the index [secret]"),
         (409, "the index 'logs' was not set up for articles"),
-        (400, "no index can be called 'Bad,name'"),
+        (400, "'Bad,name' is not a valid index name"),
         # That is for the index of the request.
         (400, "line 13: has no field 'body', or it is null"),
     ]
@@ -331,8 +331,8 @@ def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
         (b'{"title":"no text"}', "", 400, "has no field 'text'"),
         (b'{"_id":"half \\ud83d"}', "", 400, "lone surrogate"),
         (b'{"text":"one"}', "index=news", 400, "has no field 'body'"),
-        (b'{"text":"one"}', "index=a,b", 400, "no index can be called 'a,b'"),
-        (b'{"text":"one"}', "index=", 400, "no index can be called ''"),
+        (b'{"text":"one"}', "index=a,b", 400, "'a,b' is not a valid index name"),
+        (b'{"text":"one"}', "index=", 400, "'' is not a valid index name"),
         (b'{"text":"one"}', "index=secret", 403, "may not write to the index [secret]"),
         (b'{"text":"one"}', "index=logs", 409, "was not set up for articles"),
     ],

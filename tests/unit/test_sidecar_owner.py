@@ -141,7 +141,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_it_decides_once_it_owns_the_forest() -> None:
     forest = Forest(refusals=3)
     feeding = feeding_of(forest)
-    with pytest.raises(Refused, match="is being taken"):
+    with pytest.raises(Refused, match="does not own the forest yet"):
         await decided(feeding, "a")
     async with feeding:
         assert feeding.ownership.error is ANOTHER
@@ -152,7 +152,7 @@ async def test_it_decides_once_it_owns_the_forest() -> None:
     assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
     # All that happens to the forest happens in one thread.
     assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
-    with pytest.raises(Refused, match="is being taken"):
+    with pytest.raises(Refused, match="does not own the forest yet"):
         await decided(feeding, "a")
 
 
@@ -232,7 +232,7 @@ def test_a_standby_says_where_articles_are_taken(reason: EsdedupError | None, ur
     assert ownership.url == url
     with pytest.raises(Refused) as raised:
         ownership.require()
-    expected = f"at {url}" if url else str(reason or "the forest is being taken: send this again in a moment")
+    expected = f"at {url}" if url else str(reason or "this sidecar does not own the forest yet: try again")
     assert str(raised.value).endswith(expected)
     assert (raised.value.status, raised.value.kind) == (503, "not_owner")
     Ownership(is_owner=True).require()
@@ -369,7 +369,7 @@ async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> N
     await asyncio.sleep(0.02)
     closing = asyncio.create_task(feeding.__aexit__(None, None, None))
     await asyncio.sleep(0)
-    with pytest.raises(Refused, match="is ending"):
+    with pytest.raises(Refused, match="is shutting down"):
         await decided(feeding, "late")
     assert not forest.closed
     go_on.set()

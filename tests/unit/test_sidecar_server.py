@@ -252,13 +252,13 @@ def test_the_unit_is_one_for_systemd(tmp_path: Path) -> None:
 
 
 START = b"POST /news/_bulk HTTP/1.1\r\nHost: localhost\r\n"
-TWICE = "it says more than once how long its body is"
+TWICE = "more than one header gives the length of its body"
 FAULTS = {
     b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n": TWICE,
     b"Content-Length: 3\r\nContent-Length: 3\r\n": TWICE,
     b"Transfer-Encoding: chunked\r\nX: y\r\ntransfer-ENCODING : identity\r\n": TWICE,
-    b"X-A: b\r\n c\r\n": "a header goes on in the next line",
-    b"X-A: b\r\n\tc\r\n": "a header goes on in the next line",
+    b"X-A: b\r\n c\r\n": "a header continues on the next line",
+    b"X-A: b\r\n\tc\r\n": "a header continues on the next line",
     b"X-A: b\nX-B: c\r\n": "its lines must end with CR LF",
 }
 
@@ -273,12 +273,12 @@ def test_what_is_wrong_with_a_head_is_found(headers: bytes, fault: str) -> None:
 @pytest.mark.parametrize(
     ("head", "fault"),
     [
-        (b"post / HTTP/1.1\r\n\r\n", "methods are written in capitals"),
+        (b"post / HTTP/1.1\r\n\r\n", "the method must be in capitals"),
         (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.0 has no Transfer-Encoding"),
         (b"GET / HTTP/1.1\n\n", "its lines must end with CR LF"),
         (b"GET / HTTP/1.1\r\n\n", "its lines must end with CR LF"),
         (b"GET / HTTP/1.1\r\nA: b\r\n\n", "its lines must end with CR LF"),
-        (b"GET / HTTP/2.0\r\n\r\n", "only HTTP/1.0 and HTTP/1.1 are spoken here"),
+        (b"GET / HTTP/2.0\r\n\r\n", "only HTTP/1.0 and HTTP/1.1 are supported"),
     ],
 )
 def test_what_is_wrong_with_a_first_line_is_found(head: bytes, fault: str) -> None:

@@ -139,7 +139,7 @@ def test_lists_and_sizes_are_read_as_people_write_them(loaded: Load) -> None:
         ({"profile": "classic", "token_hash": "md5"}, "no hash 'md5'"),
         ({"text_field": "a", "title_field": "a"}, "names two fields"),
         ({"most_plausible_leaves": "3"}, "a power of two"),
-        ({"host": "0.0.0.0"}, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE), or allow that with --insecure ("),
+        ({"host": "0.0.0.0"}, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE), or allow this with --insecure ("),
         ({"host": "news.example"}, "there is no token"),
         ({"host": "::"}, "there is no token"),
         ({"tls_cert_file": "x"}, "--tls-key-file (ESDEDUP_SIDECAR_TLS_KEY_FILE) go together"),
@@ -153,7 +153,7 @@ def test_lists_and_sizes_are_read_as_people_write_them(loaded: Load) -> None:
         ({"user": "x"}, "give a user and a password"),
         ({"api_key": "x", "user": "x", "password": "x"}, "give a user or a key"),
         ({"pages": True}, "name the index that the pages show"),
-        ({"max_body_bytes": "1GB"}, "it must be at least what one body may have"),
+        ({"max_body_bytes": "1GB"}, "it must be at least --max-body-bytes"),
         ({"url": "localhost:9200"}, "an address must be like https://localhost:9200"),
         ({"url": f"http://a:{SECRET}@x:1,http://b:{SECRET}@y:1"}, "the addresses name several users"),
         ({"url": f"http://a:{SECRET}@[x"}, "an address must be like https://localhost:9200"),
@@ -194,11 +194,9 @@ def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
         loaded(file="worker = 1")
     with pytest.raises(SettingError, match=r"is not TOML: .*line 1"):
         loaded(file="port: 1")
-    with pytest.raises(
-        SettingError, match="'port' in the file of settings, is 'x': it must be a whole number"
-    ):
+    with pytest.raises(SettingError, match="'port' in the settings file, is 'x': it must be a whole number"):
         loaded(file='port = "x"')
-    with pytest.raises(SettingError, match="'token_file' in the file of settings, is 5: it must be a file"):
+    with pytest.raises(SettingError, match="'token_file' in the settings file, is 5: it must be a file"):
         loaded(file="token_file = 5")
 
 
